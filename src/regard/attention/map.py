@@ -1,0 +1,258 @@
+"""The attention matrix, lazily: any region costs its own size, statistics one blockwise pass in O(L + S) memory."""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention import statistics
+from regard.attention.indexing import parse
+from regard.attention.masks import Index
+from regard.attention.statistics import Figures, Wanted
+from regard.attention.tiles import Rule, budget, normaliser, score_tile, sink_column, weigh, working_dtype
+
+
+class AttentionMap:
+    """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
+
+    `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
+    exists until it is asked for. Each query's normaliser is computed once, from the scores that regions are read from.
+    """
+
+    def __init__(
+        self,
+        query: Float[Tensor, "B H L D"],
+        key: Float[Tensor, "B G S D"],
+        rule: Rule,
+        *,
+        offset: int | None = None,
+        ndim: int = 4,
+    ) -> None:
+        """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
+
+        ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
+        """
+        self._attached = query, key, rule
+        self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
+        self.offset, self.ndim = offset, ndim
+        self._full_shape = (*query.shape[:3], key.shape[2])
+        self._top: Tensor | None = None
+        self._total: Tensor | None = None
+        self._known: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(B, H, L, S), or the last axes of it."""
+        return self._full_shape[4 - self.ndim :]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype that scores and weights are computed in: float32 or float64."""
+        return working_dtype(self.query)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the map is computed."""
+        return self.query.device
+
+    def __repr__(self) -> str:
+        return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
+        """The weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
+        return self._region(index, self._weights)
+
+    @property
+    def scores(self) -> "ScoreView":
+        """The same matrix before the softmax: `m.scores[...]`, -inf where the mask forbids."""
+        return ScoreView(self)
+
+    def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
+        """All weights as one tensor, on purpose: memory L × S. differentiable: exact, and gradients flow through it."""
+        if not differentiable:
+            return self[...]
+        query, key, rule = self._attached
+        spot = self._everything()
+        scores = score_tile(query, key, rule, *spot)
+        empty = (scores == -torch.inf).all(-1, keepdim=True)
+        sink = sink_column(rule, spot[1], scores.dtype)
+        if sink is not None:
+            scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
+        weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
+        return self._shown(weights[..., : self._full_shape[3]])
+
+    def normaliser(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Each query's (max, sum): a weight is exp(score - max) / sum. (-inf, 0) for a query that sees nothing."""
+        top, total = self._normaliser(*self._everything()[:3])
+        return self._shown(top), self._shown(total)
+
+    @property
+    def sink_share(self) -> Float[Tensor, "..."]:
+        """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
+        top, total = self._normaliser(*self._everything()[:3])
+        share = statistics.sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
+        return self._shown(torch.zeros_like(top) if share is None else share)
+
+    def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
+        """(values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.
+
+        Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
+        """
+        if k < 1:
+            raise ValueError(f"top: k is {k}, it needs to be 1 or more")
+        figures = self._figures(Wanted(top=k))
+        return self._one(figures.values), self._one(figures.keys)
+
+    def entropy(self) -> Float[Tensor, "..."]:
+        """Entropy of each query's distribution in nats, (B, H, L); a sink's share counts as one more outcome."""
+        return self._one(self._figures(Wanted(entropy=True)).entropy)
+
+    def received(self) -> Float[Tensor, "..."]:
+        """What each key gets from all queries, (B, H, S)."""
+        return self._one(self._figures(Wanted(received=True)).received)
+
+    def distance(self) -> Float[Tensor, "..."]:
+        """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L).
+
+        Raises:
+            ValueError: cross-attention, where positions are not of one sequence.
+        """
+        return self._one(self._figures(Wanted(distance=True, offset=self._known_offset())).distance)
+
+    def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
+        """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
+        if rows < 1 or cols < 1:
+            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
+        return self._one(self._figures(Wanted(pooled=(rows, cols))).pooled)
+
+    def statistics(self, top: int = 8, pooled: tuple[int, int] = (256, 256)) -> Figures:
+        """All figures, computed now, in one pass; distance is None where positions are not known (cross-attention)."""
+        where = self.offset is not None
+        figures = self._figures(Wanted(top, True, True, where, pooled, self.offset or 0))
+        shown = {name: None if t is None else self._shown(t) for name, t in vars(figures).items()}
+        return Figures(**shown)
+
+    def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
+        """The map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
+
+        Meant for taking padding away: keys outside cols have to be masked for every one of these rows.
+        """
+        rows = slice(*rows.indices(self._full_shape[2])[:2])
+        cols = slice(*cols.indices(self._full_shape[3])[:2])
+        offset = None if self.offset is None else self.offset + rows.start - cols.start
+        query = self.query[batch : batch + 1, :, rows]
+        key = self.key[batch : batch + 1, :, cols]
+        return AttentionMap(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
+
+    def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
+        """The same map on another device, or with queries and keys in another floating-point dtype."""
+        query, key = self.query.to(target), self.key.to(target)
+        return AttentionMap(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+
+    def _everything(self) -> tuple[slice, slice, slice, slice]:
+        b, h, length, size = self._full_shape
+        return slice(0, b), slice(0, h), slice(0, length), slice(0, size)
+
+    def _shown(self, full: Tensor) -> Tensor:
+        return full.reshape(full.shape[4 - self.ndim :])
+
+    def _one(self, full: Tensor | None) -> Tensor:
+        assert full is not None
+        return self._shown(full)
+
+    def _figures(self, wanted: Wanted) -> Figures:
+        return statistics.compute(self.query, self.key, self.rule, wanted)
+
+    def _known_offset(self) -> int:
+        if self.offset is None:
+            raise ValueError(
+                "distance: queries and keys are of different sequences (cross-attention), so |i - j| means nothing; "
+                "give attend() an offset where they are of one"
+            )
+        return self.offset
+
+    def _region(self, index: Any, read: Any) -> Tensor:
+        needed, finish = parse(index, self.shape, self.device)
+        hidden = 4 - self.ndim
+        spot = [slice(0, 1)] * hidden + needed
+        return read(*spot)[(0,) * hidden + finish]
+
+    def _weights(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        return self._blocks(batch, heads, rows, cols, self._weigh_tile)
+
+    def _scores(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        def tile(b: Index, h: Index, r: Index, c: Index) -> Tensor:
+            return score_tile(self.query, self.key, self.rule, b, h, r, c)
+
+        return self._blocks(batch, heads, rows, cols, tile)
+
+    def _weigh_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        scores = score_tile(self.query, self.key, self.rule, batch, heads, rows, cols)
+        if cols == slice(0, self._full_shape[3]) and self.rule.sinks is None and scores.shape[-1] > 0:
+            empty = (scores[..., :1] == -torch.inf) & (scores.amax(-1, keepdim=True) == -torch.inf)
+            return torch.where(empty, 0.0, scores.softmax(-1))  # whole rows carry their own normaliser
+        return weigh(scores, *self._normaliser(batch, heads, rows))
+
+    def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
+        """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
+        sizes = [
+            len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
+            for x, n in zip((batch, heads, rows, cols), self._full_shape, strict=True)
+        ]
+        if math.prod(sizes) <= budget(self.query):
+            return tile(batch, heads, rows, cols)
+        answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
+        step = max(1, budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
+        for start in range(0, sizes[2], step):
+            stop = min(start + step, sizes[2])
+            band = slice(rows.start + start, rows.start + stop) if isinstance(rows, slice) else rows[start:stop]
+            answer[:, :, start:stop] = tile(batch, heads, band, cols)
+        return answer
+
+    def _normaliser(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor]:
+        """(max, sum) of the asked rows, computed where it was not known yet."""
+        if self._top is None or self._total is None or self._known is None:
+            shape = self._full_shape[:3]
+            self._top = torch.zeros(shape, dtype=self.dtype, device=self.device)
+            self._total = torch.zeros_like(self._top)
+            self._known = torch.zeros(shape, dtype=torch.bool, device=self.device)
+        if not bool(self._known[batch][:, heads][:, :, rows].all()):
+            for b in range(self._full_shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
+                for h in range(self._full_shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
+                    self._normalise(b, h, rows)
+        return self._top[batch][:, heads][:, :, rows], self._total[batch][:, heads][:, :, rows]
+
+    def _normalise(self, batch: int, head: int, rows: Index) -> None:
+        assert self._top is not None
+        assert self._total is not None
+        assert self._known is not None
+        if isinstance(rows, slice):
+            bands: list[Index] = [slice(r, min(r + 512, rows.stop)) for r in range(rows.start, rows.stop, 512)]
+        else:
+            bands = list(rows.split(512))
+        one, other = slice(batch, batch + 1), slice(head, head + 1)
+        for band in bands:
+            if not bool(self._known[batch, head, band].all()):
+                top, total = normaliser(self.query, self.key, self.rule, one, other, band)
+                self._top[batch, head, band], self._total[batch, head, band] = top[0, 0], total[0, 0]
+                self._known[batch, head, band] = True
+
+
+class ScoreView:
+    """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better; -inf where the mask forbids."""
+
+    def __init__(self, of: AttentionMap) -> None:
+        self._map = of
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The map's own shape."""
+        return self._map.shape
+
+    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
+        return self._map._region(index, self._map._scores)

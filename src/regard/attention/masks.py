@@ -1,0 +1,180 @@
+"""Which keys a query may attend to, without an L × S tensor.
+
+A `Mask` is a conjunction of up to four kinds of statement, each small: a band of positions (causal, sliding window),
+keys that exist (padding), a boolean tensor of any broadcastable shape, and functions of positions. It is evaluated
+tile by tile. True means "may attend" everywhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+Positions = Int[Tensor, "..."]
+Predicate = Callable[[Positions, Positions], Tensor]
+Index = slice | Tensor  # a run start:stop, or a vector of positions
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Allowed where every given statement holds. Combine two with `&`.
+
+    low, high: smallest and largest allowed j - i (key position less query position), inclusive.
+    keys: (B, S) or (1, S), False for keys that do not exist.
+    dense: boolean tensors of four axes, each B|1, H|1, L|1, S|1.
+    functions: f(i, j) -> bool for query positions i (r, 1) and key positions j (1, c).
+    """
+
+    low: int | None = None
+    high: int | None = None
+    keys: Bool[Tensor, "B S"] | None = None
+    dense: tuple[Bool[Tensor, "B H L S"], ...] = ()
+    functions: tuple[Predicate, ...] = ()
+
+    def __and__(self, other: "Mask") -> "Mask":
+        """Allowed where both allow."""
+        lows = [x for x in (self.low, other.low) if x is not None]
+        highs = [x for x in (self.high, other.high) if x is not None]
+        keys = other.keys if self.keys is None else self.keys if other.keys is None else self.keys & other.keys
+        return Mask(
+            max(lows, default=None),
+            min(highs, default=None),
+            keys,
+            self.dense + other.dense,
+            self.functions + other.functions,
+        )
+
+    @property
+    def only_band(self) -> bool:
+        """True where the mask says nothing beyond its band of positions."""
+        return self.keys is None and not self.dense and not self.functions
+
+    def simplified(self, length: int, size: int) -> "Mask | None":
+        """The same mask for length queries and size keys with what never binds left out; None where nothing is left."""
+        low = None if self.low is None or self.low <= 1 - length else self.low
+        high = None if self.high is None or self.high >= size - 1 else self.high
+        mask = replace(self, low=low, high=high)
+        return None if low is None and high is None and mask.only_band else mask
+
+    def key_range(self, start: int, stop: int, size: int) -> tuple[int, int]:
+        """The keys [first, last) that the band leaves to queries [start, stop); first == last where it leaves none."""
+        first = 0 if self.low is None else min(size, max(0, start + self.low))
+        last = size if self.high is None else max(0, min(size, stop + self.high))
+        return first, max(first, last)
+
+    def tile(
+        self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
+    ) -> Bool[Tensor, "b h r c"] | None:
+        """The mask for queries rows and keys cols, every axis at its size or 1; None where all of it is allowed."""
+        allowed: Tensor | None = None
+
+        def also(more: Tensor) -> None:
+            nonlocal allowed
+            allowed = more if allowed is None else allowed & more
+
+        i, j = positions(rows, device)[:, None], positions(cols, device)[None, :]
+        if self.low is not None:
+            also((j - i >= self.low)[None, None])
+        if self.high is not None:
+            also((j - i <= self.high)[None, None])
+        if self.keys is not None:
+            also(select(self.keys[:, None, None, :], batch, heads, rows, cols))
+        for tensor in self.dense:
+            also(select(tensor, batch, heads, rows, cols))
+        for function in self.functions:
+            answer = function(i, j)
+            if answer.dtype != torch.bool:
+                raise TypeError(f"mask function: needs to return a boolean tensor, returned {answer.dtype}")
+            also(answer.expand(i.shape[0], j.shape[1])[None, None])
+        return allowed
+
+    def materialise(
+        self, batch: int, heads: int, length: int, size: int, device: torch.device
+    ) -> Bool[Tensor, "b h L S"]:
+        """The whole mask as a boolean tensor, (B or 1, H or 1, L, S): for small sizes and for tests."""
+        whole = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
+        if whole is None:
+            return torch.ones(1, 1, length, size, dtype=torch.bool, device=device)
+        return whole.expand(-1, -1, length, size)
+
+    def crop(self, batch: int, rows: slice, cols: slice) -> "Mask":
+        """The mask of one text of a batch: its queries rows and keys cols, numbered anew from 0."""
+        shift = rows.start - cols.start
+        keys = None
+        if self.keys is not None:
+            keys = self.keys[batch if self.keys.shape[0] > 1 else 0][None, cols]
+            keys = None if bool(keys.all()) else keys
+        dense = tuple(crop_axes(t, batch, rows, cols) for t in self.dense)
+        functions = tuple(_shifted(f, rows.start, cols.start) for f in self.functions)
+        low = None if self.low is None else self.low + shift
+        high = None if self.high is None else self.high + shift
+        return Mask(low, high, keys, dense, functions)
+
+    def to(self, device: torch.device) -> "Mask":
+        """The same mask with its tensors on another device."""
+        keys = None if self.keys is None else self.keys.to(device)
+        return replace(self, keys=keys, dense=tuple(t.to(device) for t in self.dense))
+
+
+def causal(offset: int = 0) -> Mask:
+    """Key j is allowed to query i where j <= i + offset."""
+    return Mask(high=offset)
+
+
+def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
+    """Key j is allowed to query i where i + offset - left <= j <= i + offset + right; None leaves a side open."""
+    for name, side in (("left", left), ("right", right)):
+        if side is not None and side < 0:
+            raise ValueError(f"window: {name} is {side}, it needs to be 0 or more, or None for an open side")
+    return Mask(None if left is None else offset - left, None if right is None else offset + right)
+
+
+def padding(keys: Bool[Tensor, "B S"]) -> Mask:
+    """Keys that exist: True for a real token, False for padding."""
+    if keys.dtype != torch.bool or keys.ndim != 2:
+        raise TypeError(f"padding: needs a boolean (B, S) tensor, given {keys.dtype} of shape {tuple(keys.shape)}")
+    return Mask(keys=keys)
+
+
+def dense(tensor: Bool[Tensor, "..."]) -> Mask:
+    """A boolean tensor broadcastable to (B, H, L, S); True means "may attend"."""
+    if tensor.dtype != torch.bool or tensor.ndim > 4:
+        raise TypeError(
+            f"mask: needs a boolean tensor of at most 4 axes (True means may attend), given {tensor.dtype} of shape "
+            f"{tuple(tensor.shape)}; an additive mask goes into bias"
+        )
+    return Mask(dense=(tensor[(None,) * (4 - tensor.ndim)],))
+
+
+def function(predicate: Predicate) -> Mask:
+    """Any function of positions: predicate(i, j) -> bool, for i of shape (r, 1) and j of shape (1, c)."""
+    return Mask(functions=(predicate,))
+
+
+def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
+    """The positions that an index names, as a vector."""
+    return torch.arange(index.start, index.stop, device=device) if isinstance(index, slice) else index
+
+
+def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+    """The part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
+
+    Slices give views, vectors give copies.
+    """
+    for axis, index in enumerate((batch, heads, rows, cols)):
+        if tensor.shape[axis] > 1:
+            tensor = tensor[(slice(None),) * axis + (index,)]
+    return tensor
+
+
+def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
+    """One text's part of a broadcastable (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1)."""
+    tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
+    tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
+    return tensor[..., cols] if tensor.shape[3] > 1 else tensor
+
+
+def _shifted(predicate: Predicate, row: int, col: int) -> Predicate:
+    return lambda i, j: predicate(i + row, j + col)

@@ -1,0 +1,116 @@
+"""Attention in float64, one matrix at a time: read this first, everything else is tested against it.
+
+    scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
+    weights = softmax(scores), a sink joining the denominator only
+    output  = weights @ value
+
+Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, D query/key width, E value width.
+Source of the scaled dot product: Vaswani et al. 2017, "Attention Is All You Need"; of the sinks: Xiao et al. 2023,
+"Efficient Streaming Language Models with Attention Sinks", in the form of one learned score per head.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What attention is, written out: every tensor is float64 and n×n where the maths is."""
+
+    output: Float[Tensor, "B H L E"]
+    logsumexp: Float[Tensor, "B H L"]
+    valid: Bool[Tensor, "B H L"]
+    scores: Float[Tensor, "B H L S"]
+    weights: Float[Tensor, "B H L S"]
+    sink_share: Float[Tensor, "B H L"]
+
+
+def attend(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    offset: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Float[Tensor, " H"] | None = None,
+) -> Reference:
+    """Compute attention from its definition. Takes what `regard.attend` takes, mask specifications excepted."""
+    query, key, value = query.double(), key.double(), value.double()
+    batch, heads, length, width = query.shape
+    size = key.shape[2]
+    key = key.repeat_interleave(heads // key.shape[1], dim=1)  # (B, H, S, D)
+    value = value.repeat_interleave(heads // value.shape[1], dim=1)  # (B, H, S, E)
+
+    scores = query @ key.mT * (width**-0.5 if scale is None else scale)  # (B, H, L, S)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias.double()
+
+    allowed = torch.ones(length, size, dtype=torch.bool, device=query.device)
+    offset = size - length if offset is None else offset
+    i = torch.arange(length, device=query.device)[:, None] + offset  # position of each query among the keys
+    j = torch.arange(size, device=query.device)[None, :]
+    if causal:
+        allowed = allowed & (j <= i)
+    if window is not None:
+        left, right = window
+        allowed = allowed if left is None else allowed & (j >= i - left)
+        allowed = allowed if right is None else allowed & (j <= i + right)
+    if mask is not None:
+        allowed = allowed & mask
+    scores = scores.masked_fill(~allowed, -torch.inf)
+
+    no_sink = torch.full((heads,), -torch.inf, device=query.device)
+    sink = (no_sink if sinks is None else sinks).double()[None, :, None, None].expand(batch, heads, length, 1)
+    valid = (scores != -torch.inf).any(-1)  # (B, H, L)
+    joined = torch.cat([scores, sink], dim=-1).masked_fill(~valid[..., None], 0.0)
+    shares = joined.softmax(-1).masked_fill(~valid[..., None], 0.0)  # (B, H, L, S + 1)
+    weights = shares[..., :-1]
+    logsumexp = joined.logsumexp(-1).masked_fill(~valid, -torch.inf)
+    return Reference(weights @ value, logsumexp, valid, scores, weights, shares[..., -1])
+
+
+def top(scores: Float[Tensor, "B H L S"], k: int) -> Int[Tensor, "B H L k"]:
+    """The k keys with the largest scores, ties to the smaller key; -1 where fewer keys are allowed."""
+    order = scores.sort(dim=-1, descending=True, stable=True)
+    return order.indices[..., :k].masked_fill(order.values[..., :k] == -torch.inf, -1)
+
+
+def entropy(weights: Float[Tensor, "B H L S"], sink_share: Float[Tensor, "B H L"]) -> Float[Tensor, "B H L"]:
+    """Entropy of each query's distribution in nats; a sink's share counts as one more outcome."""
+    return torch.special.entr(weights).sum(-1) + torch.special.entr(sink_share)
+
+
+def received(weights: Float[Tensor, "B H L S"]) -> Float[Tensor, "B H S"]:
+    """What each key gets from all queries."""
+    return weights.sum(-2)
+
+
+def distance(weights: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor, "B H L"]:
+    """Mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing."""
+    length, size = weights.shape[-2:]
+    i = torch.arange(length, device=weights.device)[:, None] + offset
+    j = torch.arange(size, device=weights.device)[None, :]
+    total = weights.sum(-1)
+    return (weights * (i - j).abs()).sum(-1) / torch.where(total == 0, 1.0, total)
+
+
+def pooled(weights: Float[Tensor, "B H L S"], rows: int, cols: int) -> Float[Tensor, "B H rows cols"]:
+    """The true mean weight of each cell of a rows × cols picture; cell p covers [p·n // parts, (p + 1)·n // parts)."""
+    length, size = weights.shape[-2:]
+    picture = weights.new_zeros(*weights.shape[:-2], rows, cols)
+    for p in range(rows):
+        for c in range(cols):
+            across = slice(p * length // rows, (p + 1) * length // rows)
+            down = slice(c * size // cols, (c + 1) * size // cols)
+            picture[..., p, c] = weights[..., across, down].mean((-2, -1))
+    return picture

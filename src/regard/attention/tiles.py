@@ -1,0 +1,188 @@
+"""Scores, a tile at a time: the one routine that everything which reads the attention matrix goes through.
+
+A `Rule` holds what turns queries and keys into scores. `score_tile` computes any region of them in fp32 or better;
+`normaliser` gives each query's (max, sum), from which a weight is exp(score - max) / sum.
+Source of the running (max, sum): Milakov & Gimelshein 2018, "Online normalizer calculation for softmax".
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.masks import Index, Mask, crop_axes, select
+
+# A tile is held small enough to stay near the cores: 2^20 fp32 scores are 4 MiB on a CPU; a GPU wants more at a time.
+TILE_ROWS, TILE_COLS = 512, 1024
+TILE_SCORES = {"cpu": 1 << 20, "other": 1 << 25}
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How scores come from queries and keys.
+
+    bias: (B|1, H|1, L|1, S|1) added to the scaled, capped scores. sinks: (H,) scores that join the denominator only.
+    """
+
+    scale: float
+    softcap: float | None = None
+    bias: Float[Tensor, "B H L S"] | None = None
+    mask: Mask | None = None
+    sinks: Float[Tensor, " H"] | None = None
+
+    def detached(self) -> "Rule":
+        """The same rule outside any graph of gradients."""
+        bias = None if self.bias is None else self.bias.detach()
+        return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
+
+    def crop(self, batch: int, rows: slice, cols: slice) -> "Rule":
+        """The rule of one text of a batch, its queries and keys numbered anew from 0."""
+        bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
+        mask = None if self.mask is None else self.mask.crop(batch, rows, cols)
+        mask = None if mask is None else mask.simplified(rows.stop - rows.start, cols.stop - cols.start)
+        return replace(self, bias=bias, mask=mask)
+
+    def to(self, device: torch.device) -> "Rule":
+        """The same rule with its tensors on another device."""
+        bias = None if self.bias is None else self.bias.to(device)
+        sinks = None if self.sinks is None else self.sinks.to(device)
+        return replace(self, bias=bias, sinks=sinks, mask=None if self.mask is None else self.mask.to(device))
+
+
+def working_dtype(*tensors: Tensor) -> torch.dtype:
+    """The dtype that scores are computed in: float64 for float64, else float32."""
+    return torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+
+
+def score_tile(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: Rule,
+    batch: Index,
+    heads: Index,
+    rows: Index,
+    cols: Index,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "b h r c"]:
+    """Scores of the region batch × heads × rows × cols, -inf where the mask forbids; in dtype, fp32 or better."""
+    dtype = dtype or working_dtype(query)
+    q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)
+    k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)  # (b, g, c, D), h % g == 0
+    scores = grouped_product(q * rule.scale, k.mT)
+    if rule.softcap is not None:
+        scores = rule.softcap * torch.tanh(scores / rule.softcap)
+    if rule.bias is not None:
+        scores = scores + select(rule.bias, batch, heads, rows, cols).to(dtype)
+    allowed = None if rule.mask is None else rule.mask.tile(batch, heads, rows, cols, query.device)
+    return scores if allowed is None else torch.where(allowed, scores, -torch.inf)
+
+
+def heads_of(grouped: Tensor, heads: int, index: Index) -> Tensor:
+    """The key or value heads (B, g, S, ·) behind the query heads that an index names: a view where groups are whole."""
+    groups = grouped.shape[1]
+    share = heads // groups
+    if isinstance(index, slice):
+        start, stop = index.start or 0, heads if index.stop is None else index.stop
+        if stop - start == 1:
+            return grouped[:, start // share : start // share + 1]
+        if start % share == 0 and stop % share == 0:
+            return grouped[:, start // share : stop // share]
+        index = torch.arange(start, stop, device=grouped.device)
+    return grouped[:, index // share]
+
+
+def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[Tensor, "b h r c"]:
+    """a @ b where consecutive heads of a share one head of b, without repeating b."""
+    batch, heads, rows, inner = a.shape
+    groups = b.shape[1]
+    if groups == heads:
+        return a @ b
+    return (a.reshape(batch, groups, heads // groups * rows, inner) @ b).reshape(batch, heads, rows, b.shape[-1])
+
+
+def sink_column(rule: Rule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "1 h 1"] | None:
+    """The sinks of a tile's heads, ready to meet a (b, h, r) tensor."""
+    return None if rule.sinks is None else rule.sinks[heads].to(dtype)[None, :, None]
+
+
+def normaliser(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: Rule,
+    batch: Index,
+    heads: Index,
+    rows: Index,
+    dtype: torch.dtype | None = None,
+) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
+    """Each query's (max, sum of exp(score - max)), sinks included; (-inf, 0) where a query may attend to nothing."""
+    lines = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
+    top = lines.new_full(lines.shape[:-1], -torch.inf)
+    total = torch.zeros_like(top)
+    for cols in key_blocks(query, key, rule, batch, heads, rows):
+        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
+        new = torch.maximum(top, scores.amax(-1))
+        total = total * fade(top, new) + torch.exp(scores - finite(new)[..., None]).sum(-1)
+        top = new
+    sink = sink_column(rule, heads, top.dtype)
+    if sink is not None:
+        new = torch.where(top == -torch.inf, top, torch.maximum(top, sink))
+        with_sink = total * fade(top, new) + torch.exp(sink - finite(new))
+        top, total = new, torch.where(new == -torch.inf, 0.0, with_sink)
+    return top, total
+
+
+def fade(old: Tensor, new: Tensor) -> Tensor:
+    """What a sum of exp(score - old) is multiplied by when the row maximum becomes new; 0 where nothing was summed."""
+    return torch.where(old == -torch.inf, 0.0, torch.exp(old - finite(new)))
+
+
+def finite(top: Tensor) -> Tensor:
+    """A row maximum that may be subtracted: 0 stands in for the -inf of a row that is wholly masked."""
+    return torch.where(top == -torch.inf, 0.0, top)
+
+
+def weigh(scores: Float[Tensor, "b h r c"], top: Tensor, total: Tensor) -> Float[Tensor, "b h r c"]:
+    """Weights from scores and their rows' normaliser; 0 in rows that may attend to nothing."""
+    return torch.exp(scores - finite(top)[..., None]) / torch.where(total == 0, 1.0, total)[..., None]
+
+
+def key_blocks(query: Tensor, key: Tensor, rule: Rule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
+    """The key blocks that these queries may reach, each small enough for a tile."""
+    first, last = 0, key.shape[2]
+    if rule.mask is not None and isinstance(rows, slice):
+        first, last = rule.mask.key_range(rows.start, rows.stop, last)
+    lines = _count(batch, query.shape[0]) * _count(heads, query.shape[1]) * _count(rows, query.shape[2])
+    step = max(TILE_COLS, budget(query) // max(1, lines))
+    for start in range(first, last, step):
+        yield slice(start, min(start + step, last))
+
+
+def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, slice]]:
+    """Blocks (batch, heads, rows) that cover all queries, in order, each small enough for a tile of TILE_COLS keys."""
+    batch, heads, length = query.shape[:3]
+    if 0 in (batch, heads, length):
+        return
+    lines = max(1, budget(query) // max(1, min(TILE_COLS, key.shape[2])))
+    rows = max(1, min(length, TILE_ROWS, lines))
+    share = max(1, heads // max(1, key.shape[1]))  # a block takes whole groups of heads, or one head
+    head_step = min(heads, max(1, lines // rows // share * share))
+    batch_step = min(batch, max(1, lines // (heads * rows))) if head_step == heads else 1
+    for b in range(0, batch, batch_step):
+        for h in range(0, heads, head_step):
+            for r in range(0, length, rows):
+                yield (
+                    slice(b, min(b + batch_step, batch)),
+                    slice(h, min(h + head_step, heads)),
+                    slice(r, min(r + rows, length)),
+                )
+
+
+def budget(tensor: Tensor) -> int:
+    """How many scores a tile may hold on this tensor's device."""
+    return TILE_SCORES["cpu" if tensor.device.type == "cpu" else "other"]
+
+
+def _count(index: Index, size: int) -> int:
+    return len(range(*index.indices(size))) if isinstance(index, slice) else len(index)

@@ -1,0 +1,5 @@
+"""Errors that a person can act on."""
+
+
+class RegardError(ValueError):
+    """Bad input, told in one line: what was given and what is needed. The command prints it and exits with 2."""
