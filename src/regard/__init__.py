@@ -7,11 +7,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.attention import masks
-    from regard.attention.door import Attention, attend
-    from regard.attention.map import AttentionMap
-    from regard.attention.record import record, scope
-    from regard.errors import RegardError
+    from regard.attention import masks as masks
+    from regard.attention.door import Attention as Attention
+    from regard.attention.door import attend as attend
+    from regard.attention.map import AttentionMap as AttentionMap
+    from regard.attention.record import record as record
+    from regard.attention.record import scope as scope
+    from regard.errors import RegardError as RegardError
+    from regard.models.load import load as load
+    from regard.trace import Trace as Trace
+    from regard.trace import open as open  # noqa: A004 (regard.open is its name)
+    from regard.trace import save as save
 
 __version__ = "0.1.0"
 
@@ -19,13 +25,17 @@ _WHERE = {
     "Attention": "regard.attention.door",
     "AttentionMap": "regard.attention.map",
     "RegardError": "regard.errors",
+    "Trace": "regard.trace",
     "attend": "regard.attention.door",
+    "load": "regard.models.load",
     "masks": "regard.attention",
+    "open": "regard.trace",
     "record": "regard.attention.record",
+    "save": "regard.trace",
     "scope": "regard.attention.record",
 }
 
-__all__ = ["Attention", "AttentionMap", "RegardError", "__version__", "attend", "masks", "record", "scope"]
+__all__ = [*sorted(_WHERE), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

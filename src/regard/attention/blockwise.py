@@ -48,7 +48,17 @@ class _Attend(torch.autograd.Function):
     """Tensors that take a gradient are arguments of their own; everything else of the rule rides along."""
 
     @staticmethod
-    def forward(ctx: Any, query, key, value, bias, sinks, rule, dropout, seed):
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Any,
+        sinks: Any,
+        rule: Rule,
+        dropout: float,
+        seed: Any,
+    ) -> tuple[Tensor, Tensor]:
         output, logsumexp = _forward(query, key, value, replace(rule, bias=bias, sinks=sinks), dropout, seed)
         ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
         ctx.rule, ctx.dropout, ctx.seed = rule, dropout, seed
@@ -57,7 +67,7 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_output, _):
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)

@@ -1,6 +1,7 @@
 """The one door: every attention computation of the project goes through `attend`."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +69,27 @@ def attend(
         sinks: one learned score per head that takes attention and gives no value.
         dropout: probability with which a weight is dropped from the output; `.weights` are before dropout.
 
+    Inside torch.compile it works as it does outside: the graph breaks at the door, whose kernels have nothing to gain
+    from being traced, and goes on behind it. `fullgraph=True` therefore raises, naming this as the reason.
+
     Raises:
         TypeError, ValueError: naming the argument, what was given and what is needed.
     """
+    if torch.compiler.is_compiling():
+        return _uncompiled()(
+            query,
+            key,
+            value,
+            mask=mask,
+            bias=bias,
+            causal=causal,
+            window=window,
+            offset=offset,
+            scale=scale,
+            softcap=softcap,
+            sinks=sinks,
+            dropout=dropout,
+        )
     ndim = query.ndim if isinstance(query, Tensor) else 0
     query, key, value = _four_axes(query, key, value)
     rule, origin = _rule(
@@ -85,7 +104,7 @@ def attend(
         softcap=softcap,
         sinks=sinks,
     )
-    if not 0.0 <= dropout <= 1.0:
+    if not 0.0 <= _finite("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
     output, logsumexp, kernel = kernels.attend(query, key, value, rule, dropout)
     weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim)
@@ -98,6 +117,16 @@ def attend(
         output = output.reshape(output.shape[4 - ndim :])
         logsumexp = logsumexp.reshape(logsumexp.shape[4 - ndim :])
     return Attention(output, logsumexp.detach(), weights, kernel)
+
+
+def _uncompiled() -> Callable[..., Attention]:
+    """`attend`, kept out of torch.compile's sight. Made at need: the import of torch's compiler takes seconds."""
+    if not _made:
+        _made.append(torch.compiler.disable(attend, reason="regard's door runs its kernels as they are"))
+    return _made[0]
+
+
+_made: list[Callable[..., Attention]] = []
 
 
 def _four_axes(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -153,6 +182,10 @@ def _rule(
     """The rule of the scores, and the position of query 0 among the keys where the call tells it."""
     batch, heads, length, width = query.shape
     shape = (batch, heads, length, size)
+    if not isinstance(causal, bool):
+        raise TypeError(f"causal: given {type(causal).__name__}, needs True or False")
+    if isinstance(offset, bool) or not isinstance(offset, int | None):
+        raise TypeError(f"offset: given {type(offset).__name__}, needs an integer or None")
     banded = causal or window is not None
     origin = offset if offset is not None else size - length if banded or size == length else None
     whole: Mask | None = None
@@ -176,6 +209,8 @@ def _rule(
         bias = bias[(None,) * (4 - bias.ndim)]
     if sinks is not None:
         sinks = _broadcastable("sinks", sinks, (heads,), query)
+        if not sinks.is_floating_point():
+            raise TypeError(f"sinks: given {sinks.dtype}, needs floating-point scores")
         sinks = sinks.expand(heads)
     return Rule(scale, softcap, bias, whole, sinks), origin
 

@@ -3,15 +3,33 @@
 Every kernel gives (output, logsumexp) with logsumexp -inf and output 0 where a query may attend to nothing.
 """
 
+from dataclasses import replace
+from typing import Any, NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from regard.attention import blockwise
+from regard.attention.cpu import forward as cpu
 from regard.attention.masks import Mask
 from regard.attention.tiles import Rule
 
 SDPA_MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kernel that wants a tensor (16 MiB)
+
+# The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
+# and only loading them (half a second, some seconds once after an installation) speaks against it.
+CPU_QUERIES, CPU_KEYS, CPU_SCORES, CPU_SCORES_IN_ALL = 64, 256, 1 << 19, 1 << 20
+
+
+class Computed(NamedTuple):
+    """What a kernel leaves. normaliser: each query's (max, sum), where the kernel has them apart."""
+
+    output: Float[Tensor, "B H L E"]
+    logsumexp: Float[Tensor, "B H L"]
+    kernel: str
+    normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None
 
 
 def attend(
@@ -22,9 +40,60 @@ def attend(
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"], str]:
     """Output, logsumexp and the kernel's name. The kernel is the fastest that is right for these arguments."""
-    if sdpa_cpu_fits(query, key, value, rule, dropout):
-        return *sdpa_cpu(query, key, value, rule), "sdpa-cpu"
-    return *blockwise.attend(query, key, value, rule, dropout), "blockwise"
+    return compute(query, key, value, rule, dropout)[:3]
+
+
+def compute(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    rule: Rule,
+    dropout: float = 0.0,
+) -> Computed:
+    """The same, with all that the kernel found on its way."""
+    training = wants_gradient(query, key, value, rule)
+    sdpa = sdpa_cpu_fits(query, key, value, rule, dropout)
+    length, size = query.shape[2], key.shape[2]
+    if cpu.fits(query, key, value, rule, dropout):
+        large = length >= CPU_QUERIES and size >= CPU_KEYS and length * size >= CPU_SCORES
+        if not sdpa and query.shape[0] * query.shape[1] * length * size >= CPU_SCORES_IN_ALL:
+            large = True
+        if large and not training:
+            done = cpu.forward(query, key, value, rule)
+            return Computed(done.output, done.logsumexp, "blockwise-cpu", (done.top, done.total))
+        if large and not sdpa:  # where PyTorch's kernel fits, its backward outweighs what the forward would gain
+            rest = replace(rule, bias=None, sinks=None)
+            return Computed(*_CpuAttend.apply(query, key, value, rule.bias, rule.sinks, rest), "blockwise-cpu")
+    if sdpa:
+        return Computed(*sdpa_cpu(query, key, value, rule), "sdpa-cpu")
+    return Computed(*blockwise.attend(query, key, value, rule, dropout), "blockwise")
+
+
+def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: Rule) -> bool:
+    """Whether autograd will ask for this call's backward."""
+    tensors = (query, key, value, rule.bias, rule.sinks)
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+class _CpuAttend(torch.autograd.Function):
+    """The CPU forward with the backward of `blockwise`, which needs no more than output and logsumexp."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: Rule
+    ) -> tuple[Tensor, Tensor]:
+        output, logsumexp = cpu.attend(query, key, value, replace(rule, bias=bias, sinks=sinks))
+        ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
+        ctx.rule = rule
+        ctx.mark_non_differentiable(logsumexp)
+        return output, logsumexp
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+        query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
+        rule = replace(ctx.rule, bias=bias, sinks=sinks)
+        return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
 def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float) -> bool:
@@ -71,3 +140,15 @@ def sdpa_cpu(query: Tensor, key: Tensor, value: Tensor, rule: Rule) -> tuple[Ten
 def _is_causal(mask: Mask, length: int, size: int) -> bool:
     """Whether a mask is what the fused kernels call causal: key j <= query i, nothing else."""
     return mask.only_band and mask.low is None and mask.high == 0 and length <= size
+
+
+def kernels() -> dict[str, str]:
+    """The kernels by name: "available" with what each is for, or why it is not available here."""
+    from regard.attention.cpu import products
+
+    product = "oneDNN" if products.product() is products.onednn else "the BLAS of torch"
+    return {
+        "blockwise-cpu": f"available: CPU, up to float32, from about 700 x 700 scores a head (products by {product})",
+        "sdpa-cpu": "available: CPU, shorter texts, and float32 or float64 where gradients are wanted",
+        "blockwise": "available: every device, dtype and mask",
+    }

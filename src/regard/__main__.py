@@ -1,0 +1,5 @@
+"""`python -m regard` is the command."""
+
+from regard.cli.main import main
+
+main()

@@ -1,0 +1,50 @@
+"""A few queries' (max, sum) over many keys: what a region of the matrix needs before its first weight can be read."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.cpu import scores, softmax, threads
+from regard.attention.cpu.products import blas
+from regard.attention.tiles import Rule
+
+SMALLEST = 1 << 18  # scores below which torch's own operations are faster than handing out tasks
+SHARE = 8  # tasks for each worker: the caller waits for the slowest
+
+
+def rows(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: Rule,
+    batch: int,
+    head: int,
+    start: int,
+    stop: int,
+) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
+    """What `tiles.normaliser` gives for queries [start, stop) of one head, in float32. Their keys are shared out.
+
+    The product is the one that `tiles.score_tile` uses, not the faster one: a normaliser is of the very scores that
+    weights are read from.
+    """
+    group = head // (query.shape[1] // key.shape[1])
+    one = scores.Head(query[batch, head].detach(), key[batch, group].detach(), rule.detached(), batch, head, blas)
+    first, last = one.reach(start, stop)
+    step = scores.COLS * max(1, (last - first) // (scores.COLS * SHARE * torch.get_num_threads()))
+
+    def part(begin: int) -> tuple[np.ndarray, np.ndarray]:
+        top = np.full(stop - start, np.finfo(np.float32).min, np.float32)
+        total = np.zeros(stop - start, np.float32)
+        for tile in one.tiles(start, stop, (begin, min(begin + step, last))):
+            softmax.gauge(tile.scores.numpy(), tile.low, tile.high, top, total)
+        return top, total
+
+    parts = threads.run([lambda begin=begin: part(begin) for begin in range(first, last, step)])  # type: ignore[misc]
+    top, total = part(last) if not parts else parts[0]
+    with np.errstate(all="ignore"):  # infinite scores make NaN here as they do everywhere
+        for more, extra in parts[1:]:
+            new = np.maximum(top, more)
+            total = total * np.exp(top - new) + extra * np.exp(more - new)
+            top = new
+    softmax.settle(top, total, np.float32(-np.inf if rule.sinks is None else rule.sinks[head].item()))
+    return torch.from_numpy(top), torch.from_numpy(total)

@@ -1,0 +1,55 @@
+"""The product that both passes spend most of their time in: oneDNN's or MKL's, whichever is faster on this machine."""
+
+import functools
+import time
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.cpu import threads
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+# Rounds of one measurement, and how much faster MKL has to be: a choice that noise can turn would not repeat bitwise.
+ROUNDS, MARGIN = 12, 1.2
+
+
+def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
+    """x @ yᵀ by oneDNN. A y whose rows do not follow each other in memory, in either order, is very slow: copy it."""
+    return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
+
+
+def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
+    """x @ yᵀ by whatever BLAS torch was built with."""
+    return torch.mm(x, y.t())
+
+
+@functools.cache
+def product() -> Product:
+    """The product to use here, found by measuring once. Called from a task it runs on that task's thread."""
+    return threads.run([_measure])[0]
+
+
+def onednn_works() -> bool:
+    """Whether this build of torch has oneDNN's product and it gives the right answer."""
+    x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
+    try:
+        return torch.backends.mkldnn.is_available() and torch.equal(onednn(x, y), blas(x, y))
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return False
+
+
+def _measure() -> Product:
+    if not onednn_works():
+        return blas
+    x, y = torch.ones(512, 64), torch.ones(1024, 64)
+    times: dict[Product, list[float]] = {onednn: [], blas: []}
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment meets both
+        for candidate, taken in times.items():
+            start = time.perf_counter()
+            candidate(x, y)
+            taken.append(time.perf_counter() - start)
+    # the best of each: the first rounds build oneDNN's code and fault in memory, whatever else runs here only adds
+    return blas if min(times[blas]) * MARGIN < min(times[onednn]) else onednn

@@ -1,0 +1,76 @@
+"""Worker threads that each run torch's operations alone, beside a torch whose own thread count stays as it was."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+_here = threading.local()  # .working is set in worker threads
+
+
+def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """The tasks' results in their order, computed by as many workers as the caller's torch has threads.
+
+    Workers take part in inference mode where the caller is in it (they do not inherit it), never in autograd or
+    autocast. Raises what a task raised, once no task is running any more.
+    """
+    inference = torch.is_inference_mode_enabled()
+    if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
+        return [_guarded(task, inference) for task in tasks]
+    pool = _pool(torch.get_num_threads())
+    futures: list[Future[T]] = [pool.submit(_guarded, task, inference) for task in tasks]
+    wait(futures)
+    return [future.result() for future in futures]
+
+
+def _guarded(task: Callable[[], T], inference: bool) -> T:
+    with torch.inference_mode() if inference else torch.no_grad():
+        return task()
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    """The pool of so many workers, started on first use."""
+    with _lock:
+        if count not in _pools:
+            _pools[count] = _start(count)
+        return _pools[count]
+
+
+def _start(count: int) -> ThreadPoolExecutor:
+    """Start all workers at once and leave torch's thread count as it is.
+
+    `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
+    that have not used torch yet. So every worker first takes its number (get), then sets its own to 1; afterwards the
+    number for everybody else is put back.
+    """
+    started = threading.Barrier(count)  # no worker can take two of the first tasks, so all of them start
+    pool = ThreadPoolExecutor(count, thread_name_prefix="regard", initializer=_initialise)
+    try:
+        wait([pool.submit(started.wait) for _ in range(count)])
+    finally:
+        torch.set_num_threads(count)
+    return pool
+
+
+def _initialise() -> None:
+    torch.get_num_threads()
+    torch.set_num_threads(1)
+    _here.working = True
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's threads, and may have inherited a lock that nobody will release."""
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_forget)

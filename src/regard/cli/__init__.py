@@ -1,0 +1,1 @@
+"""The command: one small file per verb, nothing but arguments and calls."""

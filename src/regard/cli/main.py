@@ -1,0 +1,60 @@
+"""The command's entry: `regard VERB ...`. Bad input gets one line on stderr and exit code 2."""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from regard import __version__
+from regard.cli.see import see
+from regard.errors import RegardError
+
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
+
+app = typer.Typer(
+    name="regard",
+    help="See what every token of a text pays attention to: exactly, on real models.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(see)
+
+
+@app.callback(invoke_without_command=True)
+def regard(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    """See what every token of a text pays attention to: exactly, on real models."""
+    if version:
+        typer.echo(f"regard {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(arguments, standalone_mode=False)
+    except RegardError as error:
+        _fail(str(error))
+    except USAGE_ERROR as error:
+        _fail(error.format_message())
+    except typer.Abort:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader went away (| head): nothing more to say, to nobody
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    line = " ".join(message.split())
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
+    print(f"regard: error: {shown}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,157 @@
+"""How a Hugging Face model reaches the door: an attention function and a mask function, registered under one name.
+
+Score rules are taken from the call's arguments. While a trace is made, a few query rows of every call are computed
+once more with the model family's own eager function; the largest difference goes into the trace's status.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
+
+from regard.attention import masks
+from regard.attention.door import Attention, attend
+from regard.attention.masks import Mask
+from regard.attention.record import scope
+
+NAME = "regard"
+ROWS = 4  # query rows of each call that are compared with the model's own attention
+
+
+@dataclass
+class Watch:
+    """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
+
+    lengths: (B,) real tokens of each text of the batch; compared are rows of real tokens only.
+    """
+
+    paths: Mapping[int, str]
+    lengths: Int[Tensor, " B"]
+    difference: float | None = None
+    compared: int = 0
+    calls: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+_watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)
+
+
+@contextmanager
+def through_the_door(model: Any, watch: Watch) -> Iterator[None]:
+    """Run a model with its attention going through the door, watched; its own setting and mode come back after."""
+    before, training = model.config._attn_implementation, model.training
+    token = _watch.set(watch)
+    try:
+        model.set_attn_implementation(NAME)
+        model.eval()
+        yield
+    finally:
+        _watch.reset(token)
+        model.set_attn_implementation(before)
+        model.train(training)
+
+
+def attention(
+    module: nn.Module,
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    attention_mask: Any,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **rest: Any,
+) -> tuple[Float[Tensor, "B L H E"], None]:
+    """The attention function that transformers calls: one call of the door, named after the module."""
+    rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
+    if isinstance(attention_mask, Mask):
+        rule["mask"] = attention_mask
+    elif attention_mask is None:
+        causal = rest.get("is_causal")
+        causal = getattr(module, "is_causal", True) if causal is None else causal
+        rule["causal"] = bool(causal) and query.shape[2] > 1
+    elif attention_mask.dtype == torch.bool:
+        rule["mask"] = attention_mask[..., : key.shape[2]]
+    else:
+        rule["bias"] = attention_mask[..., : key.shape[2]]
+    if rest.get("position_bias") is not None:
+        rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
+    watch = _watch.get()
+    with scope(watch.paths.get(id(module), "") if watch else ""):
+        result = attend(query, key, value, dropout=dropout, **rule)
+    if watch is not None:
+        watch.calls += 1
+        _compare(watch, module, (query, key, value), scaling, rest, result)
+    return result.output.transpose(1, 2).contiguous(), None
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | Tensor = 0,
+    kv_offset: int | Tensor = 0,
+    mask_function: Any = causal_mask_function,
+    attention_mask: Bool[Tensor, "B S"] | None = None,
+    **rest: Any,
+) -> Mask | Tensor:
+    """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
+    if mask_function not in (bidirectional_mask_function, causal_mask_function):
+        rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        offsets = int(q_offset), int(kv_offset)
+        written = sdpa_mask(batch_size, q_length, kv_length, *offsets, mask_function, attention_mask, **rest)
+        return written if written is not None else Mask()
+    whole = Mask()
+    if mask_function is causal_mask_function:
+        whole = whole & masks.causal(int(q_offset) - int(kv_offset))
+    if attention_mask is not None:
+        start = int(kv_offset)
+        keys = attention_mask[:, start : start + kv_length].bool()
+        if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
+            keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
+        whole = whole & masks.padding(keys)
+    return whole
+
+
+def _compare(
+    watch: Watch,
+    module: nn.Module,
+    tensors: tuple[Tensor, Tensor, Tensor],
+    scaling: float | None,
+    rest: Mapping[str, Any],
+    result: Attention,
+) -> None:
+    """Compute a few rows with the family's own eager function and remember the largest difference of weights."""
+    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    if eager is None:
+        return
+    query, key, value = tensors
+    length = query.shape[2]
+    rows = torch.linspace(0, length - 1, min(ROWS, length), device=query.device).round().long().unique()
+    rule = result.weights.rule
+    additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
+    if rule.bias is not None:
+        additive = additive + masks.select(rule.bias, slice(None), slice(None), rows, slice(None)).to(query.dtype)
+    if rule.mask is not None:
+        allowed = rule.mask.tile(slice(None), slice(None), rows, slice(0, key.shape[2]), query.device)
+        if allowed is not None:
+            additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
+    keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
+    _, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
+    ours = result.weights[:, :, rows]
+    real = (rows[None, :] < watch.lengths[:, None]) & (result.valid[:, 0, rows])  # (B, r)
+    apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[real]
+    if len(apart):
+        watch.difference = max(watch.difference or 0.0, float(apart.max()))
+        watch.compared += len(apart)
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, mask)

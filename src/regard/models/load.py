@@ -1,0 +1,136 @@
+"""`regard.load`: the default model, a folder, a hub name, or a model object."""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from torch import nn
+
+from regard.errors import RegardError
+from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
+from regard.models.pretrained import Pretrained
+
+# A language head is kept where the checkpoint has one: its logits are part of the trace.
+LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
+# Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
+UNUSED = ("pooler.",)
+
+
+def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Pretrained:
+    """Open a model so that texts can be traced through it.
+
+    Args:
+        source: None for the embedded default (all-MiniLM-L6-v2, of the extra `minilm`); a folder; a name on the model
+            hub; or a transformers model object, which is left as it is between traces.
+        tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
+        device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
+
+    Weights are read in float32 and from safetensors only; code in a model's folder is never run.
+
+    Raises:
+        RegardError: there is no such model, or its files are not whole; the message says which and what is needed.
+    """
+    if isinstance(source, nn.Module):
+        if tokenizer is None:
+            raise RegardError("load: a model object needs its tokenizer: load(model, tokenizer=...)")
+        name = getattr(source.config, "_name_or_path", "") or type(source).__name__
+        return Pretrained(source, tokenizer, name=str(name))
+    if source is None:
+        folder: Path | str = default_folder()
+        name = DEFAULT_NAME
+    elif isinstance(source, (str, os.PathLike)):
+        folder, name = _locate(source), str(source)
+    else:
+        raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    with _quiet():
+        model = _read_model(folder, name)
+        tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name)
+    _check_finite(model, name)
+    return Pretrained(model.to(where).eval(), tokenizer, name=name)
+
+
+def _locate(source: str | os.PathLike[str]) -> Path | str:
+    """A checked folder, or a hub name."""
+    path, text = Path(source), os.fspath(source)
+    if path.is_dir():
+        check_folder(path)
+        return path
+    if path.exists():
+        raise RegardError(f"model {text!r} is a file: needed is a model folder or a hub name")
+    if isinstance(source, os.PathLike) or text.startswith((".", "~", os.sep)) or text.count("/") > 1 or not text:
+        raise RegardError(f"model {text!r}: there is no such folder")
+    return text
+
+
+def _read_model(folder: Path | str, name: str) -> Any:
+    options = {"trust_remote_code": False}
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, **options)
+        model_class = _model_class(config)
+        model, info = model_class.from_pretrained(
+            folder, config=config, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
+        )
+    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error, folder)}") from error
+    missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
+    if missing:
+        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+    return model
+
+
+def _model_class(config: Any) -> Any:
+    """The class a checkpoint was saved from where that has a language head, else the bare model."""
+    for architecture in config.architectures or ():
+        if architecture.endswith(LANGUAGE_HEADS) and hasattr(transformers, architecture):
+            return getattr(transformers, architecture)
+    return transformers.AutoModel
+
+
+def _read_tokenizer(folder: Path | str, name: str) -> Any:
+    try:
+        return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
+        raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {_reason(error, folder)}") from error
+
+
+def _check_finite(model: nn.Module, name: str) -> None:
+    """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense."""
+    for key, tensor in model.named_parameters():
+        if not bool(torch.isfinite(tensor).all()):
+            what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
+            raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
+
+
+def _reason(error: Exception, folder: Path | str) -> str:
+    """One line of why, for a person: the first line of the library's own message, or what a hub failure means."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, SafetensorError):
+        return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
+    if isinstance(folder, str) and isinstance(error, OSError):
+        return "there is no such folder here, and no model of that name could be had from the hub"
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's progress bars and advice off the terminal while it loads; errors still arrive as errors."""
+    logger = logging.getLogger("transformers")
+    level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()
+    logger.setLevel(logging.CRITICAL)
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+        if bars:
+            transformers.utils.logging.enable_progress_bar()

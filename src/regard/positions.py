@@ -1,0 +1,232 @@
+"""Where a token stands, told to attention in four ways: added to the input, turned into query and key, or as a bias.
+
+Plain functions first, each of positions alone; then modules with one common face, `embed`, `rotate` and `bias`, of
+which each kind does one and leaves the others as they are. An attention layer calls all three (`positions=`).
+
+Shapes: positions are (L,) for all texts alike or (B, L). Angles are computed in float64, for at position 100,000 those
+of float32 are off by 0.004.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+LAYOUTS = ("half", "interleaved")
+
+
+def sinusoidal(length: int, width: int, base: float = 10000.0) -> Float[Tensor, "{length} {width}"]:
+    """Positional encodings of positions 0 to length - 1 (Vaswani et al. 2017, "Attention Is All You Need").
+
+    PE[pos, 2i] = sin(pos / base^(2i / width)), PE[pos, 2i + 1] = cos of the same; of an odd width the last column is
+    dropped. The encoding at pos + k is a linear function of that at pos: each pair is turned by the angle of k.
+    """
+    return sinusoidal_at(torch.arange(length), width, base).float()
+
+
+def sinusoidal_at(
+    positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
+) -> Float[Tensor, "*positions {width}"]:
+    """Sinusoidal encodings of any positions, in float64."""
+    _at_least("width", width, 1)
+    even = width + width % 2
+    exponents = _range(0, even, 2, positions.device) / width
+    angles = _exact(positions)[..., None] / base**exponents  # (…, even / 2)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
+
+
+def rotary_angles(
+    positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
+) -> Float[Tensor, "*positions half"]:
+    """The angle by which each pair of a vector's components is turned: position / base^(2i / width), in float64.
+
+    Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
+
+    Raises:
+        ValueError: width is odd, for components turn in pairs.
+    """
+    _at_least("width", width, 2)
+    if width % 2:
+        raise ValueError(f"width: given {width}, needs to be even, for rotary positions turn pairs of components")
+    return _exact(positions)[..., None] * base ** -(_range(0, width, 2, positions.device) / width)
+
+
+def rotate(
+    x: Float[Tensor, "*rest L D"], angles: Float[Tensor, "*texts L half"], layout: str = "half"
+) -> Float[Tensor, "*rest L D"]:
+    """Turn each pair of components of x by its angle, in float32 or better; x's dtype is kept.
+
+    Args:
+        x: queries or keys, (…, L, D).
+        angles: of `rotary_angles`, broadcastable against x but for the last axis; components beyond twice its width
+            stay as they are.
+        layout: which components make pair i: "half" is i and i + width / 2 (GPT-NeoX, Llama), "interleaved" is 2i and
+            2i + 1 (RoFormer, GPT-J).
+
+    Raises:
+        ValueError: the layout is neither, or the angles turn more components than x has.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout: given {layout!r}, needs to be {' or '.join(map(repr, LAYOUTS))}")
+    width = 2 * angles.shape[-1]
+    if width > x.shape[-1]:
+        raise ValueError(f"angles: given {angles.shape[-1]} for pairs of components, x has only {x.shape[-1]} of them")
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    turned, rest = x[..., :width].to(dtype), x[..., width:]
+    if layout == "half":
+        a, b = turned.chunk(2, -1)
+        turned = torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+    else:
+        a, b = turned[..., 0::2], turned[..., 1::2]
+        turned = torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2)
+    return torch.cat([turned.to(x.dtype), rest], -1) if rest.shape[-1] else turned.to(x.dtype)
+
+
+def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
+    """How steeply each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
+
+    A power of two: the geometric sequence from 2^(-8 / heads) with that ratio. Any other number: the slopes of the
+    power of two below, then every second one of the power above, as in the authors' code.
+    """
+    _at_least("heads", heads, 1)
+    below = 1 << (heads.bit_length() - 1)
+    slopes = [2 ** (-8 * n / below) for n in range(1, below + 1)]
+    slopes += [2 ** (-4 * n / below) for n in range(1, 2 * (heads - below), 2)]
+    return torch.tensor(slopes)
+
+
+def alibi_bias(
+    slopes: Float[Tensor, " H"], queries: Int[Tensor, "*texts L"], keys: Int[Tensor, "*texts S"]
+) -> Float[Tensor, "*texts H L S"]:
+    """-slope · |i - j| for every head, query and key: exact at any distance, and as large as all the scores."""
+    gaps = (queries[..., :, None] - keys[..., None, :]).abs()
+    return -slopes[:, None, None] * gaps[..., None, :, :]
+
+
+def alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
+    """slope · (j - last key): the same weights as `alibi_bias` under a causal mask, from S numbers a head.
+
+    For keys at or before the query the two differ by slope · (last key - i), one number a row, which a softmax takes
+    away again. What remains is rounding: biases reach slope · S, where float32 keeps steps of slope · S · 1.2e-7.
+    """
+    last = keys.amax(-1, keepdim=True) if keys.shape[-1] else keys
+    return slopes[:, None, None] * (keys - last)[..., None, None, :]
+
+
+class Positions(nn.Module):
+    """What every kind answers to; by itself it tells attention nothing of positions."""
+
+    causal_only = False  # True where the bias is right under a causal mask alone
+
+    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
+        """The input of a layer with positions added."""
+        return x
+
+    def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
+        """Queries or keys with positions turned in."""
+        return x
+
+    def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."] | None:
+        """What positions add to the scores, broadcastable to (B, H, L, S), or None."""
+        return None
+
+
+class Sinusoidal(Positions):
+    """Fixed sines and cosines added to the input, for any number of positions. `layer(x)` is x with them added."""
+
+    def __init__(self, width: int, base: float = 10000.0) -> None:
+        super().__init__()
+        _at_least("width", width, 1)
+        self.width, self.base = width, base
+
+    def extra_repr(self) -> str:
+        """What print(module) shows."""
+        return f"{self.width}, base={self.base}"
+
+    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
+        """x + PE[positions]."""
+        return x + sinusoidal_at(positions, self.width, self.base).to(x.dtype)
+
+    def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
+        """x + PE, its first token at position 0."""
+        return self.embed(x, torch.arange(x.shape[-2], device=x.device))
+
+
+class Learned(Positions):
+    """A learned vector for each of a fixed number of positions, added to the input. `layer(x)` is x with them added."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        _at_least("size", size, 1)
+        _at_least("width", width, 1)
+        self.table = nn.Embedding(size, width)
+
+    def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
+        """x + table[positions]. Raises ValueError where the table has no such position."""
+        size = self.table.num_embeddings
+        if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < size:
+            raise ValueError(
+                f"positions: given {int(positions.min())} to {int(positions.max())}, needs to be within the {size} "
+                "positions that were learned"
+            )
+        return x + self.table(positions)
+
+    def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
+        """x + the table's rows, its first token at position 0."""
+        return self.embed(x, torch.arange(x.shape[-2], device=x.device))
+
+
+class Rotary(Positions):
+    """Queries and keys turned by their position, so that scores depend on offsets alone; values stay as they are."""
+
+    def __init__(self, width: int, base: float = 10000.0, layout: str = "half") -> None:
+        """width: how many components of a query or key are turned, at most D. layout: as in `rotate`."""
+        super().__init__()
+        rotate(torch.zeros(1, width), rotary_angles(torch.arange(1), width, base), layout)  # refuses what does not fit
+        self.width, self.base, self.layout = width, base, layout
+
+    def extra_repr(self) -> str:
+        """What print(module) shows."""
+        return f"{self.width}, base={self.base}, layout={self.layout!r}"
+
+    def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
+        """x turned by the angles of its positions, the same for every head."""
+        return rotate(x, rotary_angles(positions, self.width, self.base)[..., None, :, :], self.layout)
+
+
+class Alibi(Positions):
+    """Scores that fall with distance, each head at its own slope."""
+
+    def __init__(self, heads: int, *, compact: bool = False) -> None:
+        """compact: S numbers a head instead of L × S, with some rounding; for causal attention only."""
+        super().__init__()
+        _at_least("heads", heads, 1)
+        self.heads, self.causal_only = heads, compact
+
+    def extra_repr(self) -> str:
+        """What print(module) shows."""
+        return f"{self.heads}, compact={self.causal_only}"
+
+    def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."]:
+        """The bias of every query and key, (H, L, S) or (B, H, L, S); compact (H, 1, S) or (B, H, 1, S)."""
+        slopes = alibi_slopes(self.heads).to(keys.device)  # no buffer: a model cast to bfloat16 would round them
+        return alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
+
+
+def _exact(positions: Tensor) -> Tensor:
+    return positions.to(_angle_dtype(positions.device))
+
+
+def _range(start: int, stop: int, step: int, device: torch.device) -> Tensor:
+    return torch.arange(start, stop, step, dtype=_angle_dtype(device), device=device)
+
+
+def _angle_dtype(device: torch.device) -> torch.dtype:
+    return torch.float32 if device.type == "mps" else torch.float64  # which has no float64
+
+
+def _at_least(name: str, number: int, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{name}: given {type(number).__name__}, needs an integer")
+    if number < least:
+        raise ValueError(f"{name}: given {number}, needs to be {least} or more")

@@ -1,0 +1,215 @@
+"""From text to tokens, whatever the tokenizer, and from a word to the tokens that spell it."""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import RegardError
+
+# Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
+_JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token. start and end count characters of the text (equal for special tokens that stand for none).
+
+    word is the tokenizer's own number of the word it cut this token from, None for special tokens.
+    """
+
+    id: int
+    text: str
+    start: int
+    end: int
+    word: int | None
+    special: bool
+
+
+@dataclass(frozen=True)
+class Word:
+    """One occurrence of a word: its characters [start, end) and the tokens (their numbers) that spell it."""
+
+    text: str
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer does not know."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    segments: tuple[int, ...] | None
+    unknown: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+    @property
+    def ids(self) -> list[int]:
+        """The token ids, special tokens included."""
+        return [token.id for token in self.tokens]
+
+
+def check_text(text: Any, name: str = "text") -> str:
+    """The text itself, where it is one.
+
+    Raises:
+        RegardError: it is no string, is empty or blank, or holds characters that are no valid Unicode.
+    """
+    if not isinstance(text, str):
+        raise RegardError(f"{name}: given {type(text).__name__}, needs to be a string")
+    if not text.strip():
+        raise RegardError(f"{name} is {'blank' if text else 'empty'}: it needs at least one word")
+    for place, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            raise RegardError(
+                f"{name} is not valid Unicode: character {place} is the lone surrogate U+{ord(character):04X}"
+            )
+    return text
+
+
+def encode(tokenizer: Any, text: str) -> Encoded:
+    """Tokens of a text with their characters, special tokens added as the model expects; never cut.
+
+    Raises:
+        RegardError: the tokenizer gives no character positions, or nothing but special tokens is left of the text.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        name = type(tokenizer).__name__
+        raise RegardError(f"tokenizer {name} gives no character positions: a fast (tokenizers-based) one is needed")
+    found = tokenizer(text, return_offsets_mapping=True, truncation=False, padding=False, verbose=False)
+    ids, words = found["input_ids"], found.word_ids()
+    special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    tokens = tuple(
+        Token(number, _readable(tokenizer, number), start, end, word, number in special_ids or word is None)
+        for number, (start, end), word in zip(ids, found["offset_mapping"], words, strict=True)
+    )
+    if all(token.special for token in tokens):
+        raise RegardError(f"text {_short(text)}: no token is left of it, the tokenizer drops all of its characters")
+    unknown = tuple(text[t.start : t.end] for t in tokens if t.id == tokenizer.unk_token_id)
+    segments = tuple(found["token_type_ids"]) if "token_type_ids" in found else None
+    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)))
+
+
+def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
+    """Every occurrence of a word in a text, in order.
+
+    A query in lower case finds any case; one with capitals finds its own spelling, or any case where that occurs
+    nowhere. Composed and decomposed accents are the same. A word ends where letters and digits end; scripts that are
+    written without blanks (Chinese, Japanese, Thai) have no such ends, there any run of characters counts.
+
+    Raises:
+        RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
+    """
+    wanted = unicodedata.normalize("NFC", word.strip())
+    if not wanted:
+        raise RegardError("word is empty: give a word of the text")
+    exact = wanted != wanted.casefold()
+    spans = _spans(text, wanted, fold=not exact) or (_spans(text, wanted, fold=True) if exact else [])
+    if not spans:
+        near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
+        hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {_some(words_of(text))}"
+        raise RegardError(f"word {word!r} is not in the text {_short(text)}: {hint}")
+    found = []
+    for start, end in spans:
+        inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
+        if not inside:
+            raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
+        found.append(Word(text[start:end], start, end, inside))
+    return found
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as a person would list them, once each, in order of appearance."""
+    return list(dict.fromkeys(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)))
+
+
+def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
+    """Where a word stands in a text, as character spans, compared after composing accents and folding case."""
+    clusters = _clusters(text)
+    normal, owner = "", []
+    for number, (start, end) in enumerate(clusters):
+        piece = unicodedata.normalize("NFC", text[start:end])
+        piece = piece.casefold() if fold else piece
+        normal += piece
+        owner += [number] * len(piece)
+    needle = wanted.casefold() if fold else wanted
+    spans, at = [], normal.find(needle)
+    while at >= 0:
+        first, last = owner[at], owner[at + len(needle) - 1]
+        whole = (at == 0 or owner[at - 1] != first) and (
+            at + len(needle) == len(normal) or owner[at + len(needle)] != last
+        )
+        start, end = clusters[first][0], clusters[last][1]
+        if whole and _ends(text, start) and _ends(text, end):
+            spans.append((start, end))
+            at = normal.find(needle, at + len(needle))
+        else:
+            at = normal.find(needle, at + 1)
+    return spans
+
+
+def _clusters(text: str) -> list[tuple[int, int]]:
+    """Spans of base characters with what continues them."""
+    edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
+    return list(zip(edges, [*edges[1:], len(text)], strict=True))
+
+
+def _continues(character: str) -> bool:
+    return character in _JOINERS or unicodedata.combining(character) > 0
+
+
+def _ends(text: str, place: int) -> bool:
+    """Whether a word may begin or end between the characters place - 1 and place."""
+    if place in (0, len(text)):
+        return True
+    before, after = text[place - 1], text[place]
+    if _continues(after) or before == "\u200d":
+        return False
+    inside = _in_word(before) and _in_word(after)
+    return not inside or _without_blanks(before) or _without_blanks(after)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+
+
+def _without_blanks(character: str) -> bool:
+    """Whether a character belongs to a script that puts no blanks between words."""
+    name = unicodedata.name(character, "")
+    return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
+
+
+def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
+    """Runs of characters, blanks aside, that no token stands for."""
+    covered = bytearray(len(text))
+    for token in tokens:
+        covered[token.start : token.end] = b"\1" * (token.end - token.start)
+    runs, run = [], ""
+    for character, kept in zip(text, covered, strict=True):
+        if not kept and not character.isspace():
+            run += character
+        elif run:
+            runs.append(run)
+            run = ""
+    return [*runs, run] if run else runs
+
+
+def _readable(tokenizer: Any, number: int) -> str:
+    """A token as a person reads it: decoded, or the vocabulary's own spelling where it is a part of a character."""
+    decoded = tokenizer.decode([number], clean_up_tokenization_spaces=False)
+    piece = tokenizer.convert_ids_to_tokens(number)
+    return decoded if decoded.strip() and "\ufffd" not in decoded else str(piece)
+
+
+def _some(words: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(map(repr, words[:most]))
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown or "none"
+
+
+def _short(text: str, most: int = 48) -> str:
+    return repr(text if len(text) <= most else text[: most - 1] + "…")

@@ -1,0 +1,233 @@
+"""A sight in a terminal of 80 columns or more, or in a pipe, where it is plain text."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from regard.explain.sight import Attended, Occurrence, Pair, Sight
+from regard.tokens import Token
+from regard.trace import Status
+
+# Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
+COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
+MOST_PAIRS = 16  # pairs of occurrences that are all shown; of more, those with the first
+VALUES = 4  # how many values of a vector are shown
+
+
+def show(sight: Sight, console: Console) -> None:
+    """Print a sight."""
+    for part in render(sight, console.width):
+        console.print(part)
+
+
+def render(sight: Sight, width: int = 80) -> list[RenderableType]:
+    """The parts of a sight, in the order of the way that the data takes."""
+    parts: list[RenderableType] = [_tokens(sight)]
+    if sight.word is None:
+        parts += [_overview(sight, n, width) for n in range(len(sight.texts))]
+    else:
+        parts += [_learned(sight), _layers(sight), _states(sight)]
+        parts += [_attends(sight, occurrence) for occurrence in sight.occurrences]
+        if sight.references:
+            parts.append(_references(sight))
+    parts.append(_status(sight.statuses))
+    return parts
+
+
+def visible(text: str) -> str:
+    """A text with what cannot be printed written out, so that a terminal obeys nothing in it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _section(title: str, *parts: RenderableType) -> Group:
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
+
+
+def _table(*columns: str | tuple[str, str]) -> Table:
+    """A table; a column is a heading, or a heading and its alignment."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for column in columns:
+        heading, justify = column if isinstance(column, tuple) else (column, "left")
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def _number(value: float | None, form: str = ".3f") -> str:
+    return "–" if value is None or value != value else format(value, form)
+
+
+def _tokens(sight: Sight) -> Group:
+    lines: list[RenderableType] = []
+    marked = {(o.text, n) for o in sight.occurrences for n in o.tokens}
+    for number, tokens in enumerate(sight.tokens):
+        line = Text.assemble((f"{number + 1}  ", "bold"))
+        for place, token in enumerate(tokens):
+            line.append(*_token(token, place, (number, place) in marked))
+            line.append(" ")
+        lines.append(line)
+    counts = ", ".join(str(len(tokens)) for tokens in sight.tokens)
+    return _section(f"Tokens ({counts}, special ones included)", *lines)
+
+
+def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
+    if token.special:
+        return visible(token.text), "dim"
+    style = f"black on {COLOURS[place % len(COLOURS)]}"
+    return visible(token.text), f"bold underline {style}" if marked else style
+
+
+def _learned(sight: Sight) -> Group:
+    table = _table("text", "tokens", ("first values", "right"))
+    for occurrence in sight.occurrences:
+        tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
+        spelled = " ".join(f"{visible(t.text)} ({n})" for t, n in zip(tokens, occurrence.tokens, strict=True))
+        values = "the model has none" if occurrence.learned is None else _values(occurrence.learned, 6)
+        table.add_row(occurrence.label, spelled, values)
+    equal = [pair.learned_equal for pair in sight.pairs]
+    lines: list[RenderableType] = [table]
+    if equal and None not in equal:
+        told = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
+        lines.append(Text(f"The learned embeddings are {told}.", style="green" if all(equal) else "yellow"))
+    width = len(sight.occurrences[0].learned or ())
+    return _section(f"{_quoted(sight)}: learned embedding, {width} values", *lines)
+
+
+def _layers(sight: Sight) -> Group:
+    """Cosine between the texts, layer by layer."""
+    pairs: Sequence[Pair] = sight.pairs
+    if not pairs:
+        return _section(f"{_quoted(sight)}: one occurrence, so there is nothing to compare it with")
+    note = ""
+    if len(pairs) > MOST_PAIRS:
+        first = sight.occurrences[0].label
+        pairs = [pair for pair in pairs if pair.a == first]
+        note = f"{len(sight.pairs)} pairs in all; shown are those with occurrence {first}, --json has the others"
+    rows = [["learned", *(_number(pair.learned) for pair in pairs)]]
+    for n in range(len(pairs[0].states)):
+        rows.append([_state_name(n), *(_number(pair.states[n]) for pair in pairs)])
+    tables: list[RenderableType] = []
+    for start in range(0, len(pairs), 8):
+        table = _table("", *((f"{pair.a} · {pair.b}", "right") for pair in pairs[start : start + 8]))
+        for row in rows:
+            table.add_row(row[0], *row[1 + start : 9 + start])
+        tables.append(table)
+    tables += [Text(note, style="dim")] if note else []
+    return _section(f"{_quoted(sight)}: cosine between the texts", *tables)
+
+
+def _states(sight: Sight) -> Group:
+    """The word's vector at every layer: its first values in each text."""
+    table = _table("", "text", (f"first {VALUES} values", "right"), ("length", "right"))
+    count = len(sight.occurrences[0].states)
+    for n in range(count):
+        for occurrence in sight.occurrences:
+            state = occurrence.states[n]
+            name = _state_name(n) if occurrence is sight.occurrences[0] else ""
+            length = sum(x * x for x in state) ** 0.5
+            table.add_row(name, occurrence.label, _values(state, VALUES), f"{length:.2f}")
+    return _section(f"{_quoted(sight)}: contextual embedding", table)
+
+
+def _attends(sight: Sight, occurrence: Occurrence) -> Group:
+    parts: list[RenderableType] = [_attention_table(occurrence.attends, "layer")]
+    for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
+        shown = list(heads)
+        parts.append(Text(f"layer {layer}", style="italic"))
+        parts.append(_attention_table(shown, "head"))
+    return _section(f"{_quoted(sight)} in text {occurrence.label} attends to (mean of heads, by layer)", *parts)
+
+
+def _attention_table(rows: Sequence[Attended], by: str) -> Table:
+    table = _table((by, "right"), ("special", "right"), "other tokens, largest first")
+    for row in rows:
+        line = Text()
+        for share in row.top:
+            line.append(visible(share.text), style="bold")
+            line.append(f" {share.weight:.3f}  ")
+        table.add_row(str(row.layer if by == "layer" else row.head), _number(row.special), line)
+    return table
+
+
+def _references(sight: Sight) -> Group:
+    labels = [o.label for o in sight.occurrences]
+    table = _table("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
+    for word, group in groupby(sight.references, key=lambda r: r.word):
+        for reference in sorted(group, key=lambda r: labels.index(r.occurrence)):
+            name = visible(word) if reference.occurrence == labels[0] else ""
+            table.add_row(name, reference.occurrence, _number(reference.learned), _number(reference.contextual))
+    note = "cosine; a reference word's contextual embedding is its own, as a text of its own"
+    return _section(f"{_quoted(sight)} beside reference words", table, Text(note, style="dim"))
+
+
+def _overview(sight: Sight, number: int, width: int) -> Group:
+    """For each token, where most of its attention goes in each layer; as many layers a table as fit."""
+    table_rows, tokens = sight.overview[number], sight.tokens[number]
+    layers = len(table_rows[0])
+    longest = max(len(visible(token.text)) for token in tokens)
+    cell = min(longest, 12) + 5
+    first = min(longest, 16) + 6
+    fit = max(1, (width - first - 2) // (cell + 2))
+    parts: list[RenderableType] = []
+    for start in range(0, layers, fit):
+        shown = range(start, min(start + fit, layers))
+        table = _table("token", *(f"layer {n}" for n in shown))
+        for place, (token, row) in enumerate(zip(tokens, table_rows, strict=True)):
+            cells = [_most(row[n]) for n in shown]
+            table.add_row(Text(f"{place:>3} {visible(token.text)}", style="dim" if token.special else ""), *cells)
+        parts.append(table)
+    head = table_rows[0][0].head
+    whose = "mean of heads" if head is None else f"head {head}"
+    note = "the largest weight on a token that is not special; * where special tokens take more than half"
+    return _section(f"Text {number + 1}: where each token looks most ({whose})", *parts, Text(note, style="dim"))
+
+
+def _most(row: Attended) -> Text:
+    if not row.top:
+        return Text("–", style="dim")
+    name = visible(row.top[0].text)
+    name = name if len(name) <= 12 else name[:11] + "…"
+    mark = "*" if row.special > 0.5 else ""
+    return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
+
+
+def _status(statuses: Sequence[Status]) -> Group:
+    first = statuses[0]
+    apart = [s.difference for s in statuses if s.difference is not None]
+    rows = sum(s.rows_compared for s in statuses[:1])
+    lines = [
+        f"model       {first.model} ({first.dtype}, {first.device})",
+        f"kernel      {', '.join(first.kernels)}",
+        "exactness   "
+        + (
+            f"differs from the model's own attention by at most {max(apart):.1e} ({rows} rows)"
+            if apart
+            else "the model offers no attention code to compare with"
+        ),
+    ]
+    sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
+    if sums:
+        lines.append(f"embeddings  their parts add up to the model's input within {max(sums):.1e}")
+    for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
+        found = [f"{visible(part)!r} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
+        what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
+        lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
+    lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
+    lines.append(f"time        {sum(s.seconds for s in statuses) * 1000:.0f} ms for {len(statuses)} text(s)")
+    return _section("Status", *(Text(line) for line in lines))
+
+
+def _quoted(sight: Sight) -> str:
+    return f"“{visible(sight.word or '')}”"
+
+
+def _values(vector: Sequence[float], count: int) -> str:
+    return " ".join(f"{value:7.4f}" for value in vector[:count]) + (" …" if len(vector) > count else "")
+
+
+def _state_name(n: int) -> str:
+    return "enters layer 0" if n == 0 else f"after layer {n - 1}"

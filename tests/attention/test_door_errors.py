@@ -1,0 +1,90 @@
+"""What does not fit is refused with the argument's name, what was given and what is needed."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jaxtyping
+import pytest
+import torch
+from attention_cases import random
+
+import regard
+
+RIGHT = {"query": (2, 4, 5, 8), "key": (2, 2, 7, 8), "value": (2, 2, 7, 3)}
+
+
+@pytest.fixture(autouse=True)
+def _no_checks_of_annotations() -> Iterator[None]:
+    """Calls as a user makes them: the run-time checks that tests otherwise have would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def call(**changes: Any) -> regard.Attention:
+    return regard.attend(**{name: random(0, *shape) for name, shape in RIGHT.items()} | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "needed"),
+    [
+        ({"dropout": -0.1}, ValueError, "dropout: given -0.1, needs to be a probability"),
+        ({"dropout": 1.5}, ValueError, "dropout: given 1.5"),
+        ({"dropout": float("nan")}, ValueError, "dropout: given nan"),
+        ({"dropout": "half"}, TypeError, "dropout: given str, needs a number"),
+        ({"scale": float("inf")}, ValueError, "scale: given inf, needs a finite number"),
+        ({"scale": float("nan")}, ValueError, "scale: given nan, needs a finite number"),
+        ({"scale": "big"}, TypeError, "scale: given str, needs a number"),
+        ({"softcap": 0}, ValueError, "softcap: given 0, needs to be above 0"),
+        ({"softcap": -2.0}, ValueError, "softcap: given -2.0, needs to be above 0"),
+        ({"softcap": float("nan")}, ValueError, "softcap: given nan"),
+        ({"softcap": True}, TypeError, "softcap: given bool, needs a number"),
+        ({"window": 3}, TypeError, "window: given 3, needs (left, right)"),
+        ({"window": (1.0, 2)}, TypeError, "window: given (1.0, 2), needs (left, right)"),
+        ({"window": (1, 2, 3)}, TypeError, "window: given (1, 2, 3), needs (left, right)"),
+        ({"window": (-1, 0)}, ValueError, "window: left is -1, it needs to be 0 or more"),
+        ({"offset": 1.5}, TypeError, "offset: given float, needs an integer"),
+        ({"causal": "yes"}, TypeError, "causal: given str, needs True or False"),
+        ({"mask": [True]}, TypeError, "mask: given list, needs to be a torch tensor"),
+        ({"mask": torch.zeros(5, 7)}, TypeError, "mask: needs a boolean tensor"),
+        ({"mask": torch.ones(7, 5).bool()}, ValueError, "mask: given shape (7, 5), needs one that broadcasts"),
+        ({"mask": torch.ones(1, 1, 1, 5, 7).bool()}, ValueError, "mask: given shape (1, 1, 1, 5, 7)"),
+        ({"mask": regard.masks.padding(torch.ones(2, 5).bool())}, ValueError, "mask: given shape (2, 5)"),
+        ({"mask": regard.masks.padding(torch.ones(2, 1).bool())}, ValueError, "mask: its padding speaks of 1 keys"),
+        ({"mask": regard.masks.dense(torch.ones(3, 1, 1, 7).bool())}, ValueError, "mask: given shape (3, 1, 1, 7)"),
+        ({"bias": torch.ones(5, 7).bool()}, TypeError, "bias: given torch.bool, needs floating-point"),
+        ({"bias": torch.ones(3, 7)}, ValueError, "bias: given shape (3, 7), needs one that broadcasts"),
+        ({"bias": 1.0}, TypeError, "bias: given float, needs to be a torch tensor"),
+        ({"sinks": torch.ones(3)}, ValueError, "sinks: given shape (3,), needs one that broadcasts to (4,)"),
+        ({"sinks": torch.ones(4).long()}, TypeError, "sinks: given torch.int64, needs floating-point"),
+        ({"sinks": torch.tensor([1.0, float("nan"), 0.0, 0.0])[:, None]}, ValueError, "sinks: given shape (4, 1)"),
+        ({"key": random(0, 2, 2, 7, 6)}, ValueError, "key: given width 6, needs 8"),
+        ({"key": random(0, 3, 2, 7, 8), "value": random(0, 3, 2, 7, 3)}, ValueError, "key: given a batch of 3"),
+        ({"value": random(0, 2, 1, 7, 3)}, ValueError, "value: given 1 heads and 7 positions, needs 2 and 7"),
+        ({"value": random(0, 2, 2, 6, 3)}, ValueError, "value: given 2 heads and 6 positions, needs 2 and 7"),
+        ({"query": random(0, 2, 3, 5, 8)}, ValueError, "key: given 2 heads, needs a number that divides the query's 3"),
+        ({"query": random(0, 2, 4, 5, 0), "key": random(0, 2, 2, 7, 0)}, ValueError, "query: given width 0"),
+        ({"query": random(0, 5, 8)}, ValueError, "key: given shape (2, 2, 7, 8), needs 2, 3 or 4 axes"),
+        ({"query": random(0, 8)}, ValueError, "query: given shape (8,), needs 2, 3 or 4 axes"),
+        ({"key": random(0, 2, 2, 7, 8).float()}, TypeError, "key: given torch.float32, needs to be torch.float64"),
+        ({"key": torch.ones(2, 2, 7, 8).long()}, TypeError, "key: given torch.int64, needs to be float64"),
+    ],
+)  # fmt: skip
+def test_refused(changes: dict[str, Any], error: type[Exception], needed: str) -> None:
+    with pytest.raises(error, match=re.escape(needed)):
+        call(**changes)
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+def test_no_tensor(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: given list, needs to be a torch tensor"):
+        call(**{name: [[1.0]]})
+
+
+@pytest.mark.parametrize("name", ["key", "value", "mask", "bias", "sinks"])
+def test_another_device(name: str) -> None:
+    shapes = RIGHT | {"mask": (5, 7), "bias": (5, 7), "sinks": (4,)}
+    elsewhere = torch.empty(shapes[name], device="meta", dtype=torch.bool if name == "mask" else torch.float64)
+    with pytest.raises(ValueError, match=f"{name}: given on meta, needs to be on cpu"):
+        call(**{name: elsewhere})

@@ -1,0 +1,103 @@
+"""Mask specifications: what each allows, alone and joined, whole and tile by tile."""
+
+import pytest
+import torch
+from attention_cases import random
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.attention import masks
+from regard.attention.masks import Mask
+
+CPU = torch.device("cpu")
+SIZES = st.sampled_from((1, 2, 5, 7, 11))
+SIDE = st.none() | st.integers(0, 6)
+
+
+def whole(mask: Mask, length: int, size: int, batch: int = 1, heads: int = 1) -> torch.Tensor:
+    return mask.materialise(batch, heads, length, size, CPU)
+
+
+def test_causal() -> None:
+    assert whole(masks.causal(), 3, 4)[0, 0].int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
+    assert whole(masks.causal(1), 2, 4)[0, 0].int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0]]
+
+
+def test_window_holds_both_its_ends() -> None:
+    assert whole(masks.window(1, 0), 3, 3)[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+    assert whole(masks.window(0, 1, offset=1), 2, 4)[0, 0].int().tolist() == [[0, 1, 1, 0], [0, 0, 1, 1]]
+    assert whole(masks.window(None, None), 2, 3).all()
+
+
+def test_padding_and_dense_broadcast() -> None:
+    keys = torch.tensor([[True, False], [True, True]])
+    assert whole(masks.padding(keys), 3, 2, batch=2).tolist() == [[[[True, False]] * 3], [[[True, True]] * 3]]
+    column = torch.tensor([[True], [False]])
+    assert whole(masks.dense(column), 2, 3)[0, 0].int().tolist() == [[1, 1, 1], [0, 0, 0]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 999), SIZES, SIZES, SIDE, SIDE, st.integers(-4, 4))
+def test_both_and_tiles(seed: int, length: int, size: int, left: int | None, right: int | None, offset: int) -> None:
+    parts = [
+        masks.window(left, right, offset),
+        masks.causal(offset + 1),
+        masks.padding(random(seed, 2, size) > -0.5),
+        masks.dense(random(seed + 1, 3, 1, size) > -0.5),
+        masks.function(lambda i, j: (i * 3 + j) % 4 != 0),
+        masks.padding(random(seed + 2, 1, size) > -0.5),
+    ]
+    joined = Mask()
+    right_answer = torch.ones(2, 3, length, size, dtype=torch.bool)
+    for mask in parts:
+        joined = joined & mask
+        right_answer = right_answer & whole(mask, length, size, 2, 3)
+        assert torch.equal(whole(joined, length, size, 2, 3).expand(2, 3, -1, -1), right_answer)
+    rows, cols = slice(length // 2, length), torch.arange(size).flip(0)[: size // 2 + 1]
+    part = joined.tile(slice(1, 2), torch.tensor([2, 0]), rows, cols, CPU)
+    expected = right_answer[1:2, [2, 0]][:, :, rows][..., cols]
+    assert torch.equal(part.expand_as(expected), expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SIZES, SIZES, SIDE, SIDE, st.integers(-9, 9))
+def test_what_never_binds_is_left_out(length: int, size: int, left: int | None, right: int | None, offset: int) -> None:
+    mask = masks.window(left, right, offset)
+    before, simple = whole(mask, length, size), mask.simplified(length, size)
+    if simple is None:
+        assert before.all()
+    else:
+        assert torch.equal(whole(simple, length, size), before)
+        assert not before.all() or simple is None
+    for start in range(length):
+        first, last = mask.key_range(start, length, size)
+        assert not before[0, 0, start:, :first].any()
+        assert not before[0, 0, start:, last:].any()
+        seen = before[0, 0, start:].any(0).nonzero()
+        assert (first, last) == ((int(seen[0]), int(seen[-1]) + 1) if len(seen) else (first, first)) or not len(seen)
+
+
+def test_a_mask_that_says_nothing() -> None:
+    assert Mask().only_band
+    assert Mask().simplified(3, 4) is None
+    assert Mask().tile(slice(0, 1), slice(0, 1), slice(0, 3), slice(0, 4), CPU) is None
+    assert whole(Mask(), 3, 4).shape == (1, 1, 3, 4)
+    assert whole(Mask(), 3, 4).all()
+
+
+def test_functions_are_never_shown_more_than_they_are_asked_for() -> None:
+    shapes = []
+
+    def predicate(i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
+        shapes.append((tuple(i.shape), tuple(j.shape)))
+        return j <= i
+
+    masks.function(predicate).tile(slice(0, 1), slice(0, 1), slice(100_000, 100_003), slice(5, 7), CPU)
+    assert shapes == [((3, 1), (1, 2))]
+
+
+def test_what_makes_no_mask() -> None:
+    with pytest.raises(ValueError, match="window: right is -2, it needs to be 0 or more, or None"):
+        masks.window(1, -2)
+    with pytest.raises(TypeError, match="mask function: needs to return a boolean tensor, returned torch.int64"):
+        whole(masks.function(lambda i, j: i - j), 2, 2)

@@ -1,0 +1,99 @@
+"""Maps as files: what is loaded gives the same weights, and what is no map is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from attention_cases import Case, cases, random
+from hypothesis import given, settings
+from safetensors.torch import save_file
+
+import regard
+from regard.attention import storage
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_what_was_packed_is_the_same_map(case: Case) -> None:
+    seen = regard.attend(case.query, case.key, case.value, **case.options).weights
+    tensors, description = storage.pack(seen)
+    again = storage.unpack(tensors, json.loads(json.dumps(description)))
+    assert (again.shape, again.dtype, again.offset) == (seen.shape, seen.dtype, seen.offset)
+    assert torch.equal(again.scores[...], seen.scores[...])
+    assert torch.equal(again.dense(), seen.dense())
+    assert all(tensor.is_contiguous() for tensor in tensors.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_file_holds_a_map(tmp_path: Path, dtype: torch.dtype) -> None:
+    query = random(0, 2, 5, 3, dtype=dtype)
+    mask = regard.masks.padding(torch.tensor([[True, True, False, True, True]])) & regard.masks.function(
+        lambda i, j: (i + j) % 3 != 0
+    )
+    seen = regard.attend(query, query, query, mask=mask, causal=True, softcap=3.0, sinks=torch.zeros(2)).weights
+    file = tmp_path / "map.safetensors"
+    seen.save(file)
+    again = regard.AttentionMap.load(file)
+    assert torch.equal(again.dense(), seen.dense())
+    assert torch.equal(again.distance(), seen.distance())
+    assert again.query.dtype == dtype
+    assert again.shape == seen.shape == (2, 5, 5)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_nothing_of_size_n_by_n_is_written(tmp_path: Path) -> None:
+    query = random(0, 1, 1, 4096, 2, dtype=torch.float32)
+    bias = torch.zeros(1).expand(1, 1, 4096, 4096)
+    regard.attend(query, query, query, causal=True, bias=bias[:, :, :1]).weights.save(tmp_path / "map")
+    assert (tmp_path / "map").stat().st_size < 200_000
+
+
+def test_a_function_over_too_much_is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "FUNCTION_LIMIT", 24)
+    query = random(0, 5, 2)
+    mask = regard.masks.function(lambda i, j: (i + j) % 2 == 0)
+    seen = regard.attend(query, query, query, mask=mask).weights
+    with pytest.raises(ValueError, match=r"mask: given a function of positions over 5 × 5 scores"):
+        seen.save(tmp_path / "map")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_was_there_stays_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = random(0, 5, 2)
+    seen = regard.attend(query, query, query).weights
+    seen.save(tmp_path / "map")
+    before = (tmp_path / "map").read_bytes()
+
+    def full_disk(tensors: object, part: Path, metadata: object) -> None:
+        part.write_bytes(b"half of it")
+        raise MemoryError
+
+    monkeypatch.setattr(storage, "save_file", full_disk)
+    with pytest.raises(MemoryError):
+        seen.to(torch.float32).save(tmp_path / "map")
+    assert (tmp_path / "map").read_bytes() == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "map"]
+
+
+def test_what_is_no_map(tmp_path: Path) -> None:
+    file = tmp_path / "map"
+    with pytest.raises(regard.RegardError, match="there is no such file"):
+        regard.AttentionMap.load(file)
+    file.write_bytes(b"nothing of the kind")
+    with pytest.raises(regard.RegardError, match="no attention map"):
+        regard.AttentionMap.load(file)
+    save_file({"query": torch.zeros(2)}, file)
+    with pytest.raises(regard.RegardError, match="a safetensors file, but no attention map"):
+        regard.AttentionMap.load(file)
+    query = random(0, 5, 2)
+    tensors, description = storage.pack(regard.attend(query, query, query).weights)
+    save_file(tensors, file, {"regard.attention_map": json.dumps(description | {"version": 99})})
+    with pytest.raises(regard.RegardError, match="given version 99, needs version 1"):
+        regard.AttentionMap.load(file)
+    del tensors["key"]
+    save_file(tensors, file, {"regard.attention_map": json.dumps(description)})
+    with pytest.raises(regard.RegardError, match="needs a tensor named 'key', given query"):
+        regard.AttentionMap.load(file)

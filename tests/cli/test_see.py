@@ -1,0 +1,158 @@
+"""The command as a person runs it: a process of its own, its streams and its exit code."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import regard
+from tests.support import MONEY, RIVER, make_tiny
+
+
+def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
+    """One clear line on stderr, exit code 2, nothing on stdout."""
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.startswith("regard: error: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    for part in says:
+        assert part in result.stderr
+
+
+def test_the_main_job(regard_command, tmp_path: Path) -> None:
+    result = regard_command(
+        "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
+        "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert "equal to the last bit" in result.stdout
+    assert "after layer 5    0.847" in result.stdout
+    assert "river 0.252  fishing 0.116" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors"]
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert round(data["pairs"][0]["states"][6], 3) == 0.847
+    river, money = regard.open(tmp_path / "a.safetensors")
+    assert (river.text, money.text) == (RIVER, MONEY)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_overview(regard_command) -> None:
+    result = regard_command("see", "a man on a river bank")
+    assert result.returncode == 0
+    assert "where each token looks most" in result.stdout
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    script = f'"{sys.executable}" -m regard see "a river bank" | head -1'
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode in (0, 1)  # 1 where the pipe broke: there is nobody to tell
+    assert result.stderr == ""
+
+
+def test_an_ascii_terminal(regard_command) -> None:
+    result = regard_command("see", "a café bank 银", "--word", "café", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert result.returncode == 0, result.stderr
+    assert "\\u94f6" in result.stdout
+
+
+def test_help_and_version_do_not_wait_for_torch(regard_command) -> None:
+    for arguments in (["--help"], ["see", "--help"], ["--version"], []):
+        code = f"import sys, regard.cli.main as m\ntry: m.main({arguments!r})\nexcept SystemExit as e: c = e.code\n"
+        code += "heavy = {'torch', 'transformers', 'numpy', 'numba', 'matplotlib'} & set(sys.modules)\n"
+        code += "print('HEAVY', sorted(heavy), c)"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "HEAVY []" in result.stdout
+        assert "Usage: " in result.stdout or "regard 0." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["see"], "no text given"),
+        (["see", ""], "text is empty"),
+        (["see", "a bank", "  "], "text 2 is blank"),
+        (["see", "a bank", "--word", "bunk"], "the nearest are 'bank'"),
+        (["see", "a bank", "--word", " "], "--word is empty"),
+        (["see", "bank " * 511, "--word", "bank"], "513 tokens, special ones included: all-MiniLM-L6-v2 takes 512"),
+        (["see", "a bank", "--layer", "6"], "layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"),
+        (["see", "a bank", "--head", "12"], "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
+        (["see", "a bank", "--layer", "x"], "Input should be a valid integer"),
+        (["see", "a bank", "--top", "0"], "Input should be greater than or equal to 1"),
+        (["see", "a bank", "--with", "money"], "--with needs --word"),
+        (["see", "a bank", "--word", "bank", "--with", "a,,b"], "one is empty"),
+        (["see", "a bank", "--model", "./nowhere"], "there is no such folder"),
+        (["see", "a bank", "--model", "no-such-model"], "no model of that name"),
+        (["see", "a bank", "--figure", "a.gif"], "ending needs to be .png or .svg"),
+        (["see", "a bank", "--figure", "none/a.png"], "there is no folder 'none'"),
+        (["see", "a bank", "--json", "a.txt"], "ending needs to be .json"),
+        (["see", "a bank", "--save", "a.pt"], "ending needs to be .safetensors"),
+        (["see", "a bank", "--figure", "/proc/a.png"], "cannot write '/proc/a.png'"),
+        (["see", "a bank", "--wrod", "bank"], "No such option: --wrod"),
+        (["look", "a bank"], "No such command 'look'"),
+    ],
+)
+def test_bad_input(regard_command, tmp_path: Path, arguments: list[str], says: str) -> None:
+    targets = [] if {"--figure", "--json", "--save"} & set(arguments) else ["--json", "all.json"]
+    result = regard_command(*arguments, *(targets if arguments[0] == "see" and len(arguments) > 1 else []))
+    refused(result, says)
+    assert os.listdir(tmp_path) == []
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    command = [os.fsencode(sys.executable), b"-m", b"regard", b"see", b"a b\xff bank"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.decode() == (
+        "regard: error: text is not valid Unicode: character 3 is the lone surrogate U+DCFF\n"
+    )
+
+
+def test_bad_files_are_found_before_a_model_is_loaded(regard_command) -> None:
+    refused(regard_command("see", "a bank", "--model", "./nowhere", "--figure", "a.gif"), "ending needs to be")
+
+
+def test_bad_models(regard_command, minilm, tmp_path: Path) -> None:
+    good = tmp_path / "good"
+    make_tiny(good, minilm)
+    assert regard_command("see", "a bank", "--model", str(good)).returncode == 0
+
+    def broken(name: str) -> Path:
+        return Path(shutil.copytree(good, tmp_path / name))
+
+    cut = broken("cut")
+    (cut / "model.safetensors").write_bytes((good / "model.safetensors").read_bytes()[:-1000])
+    refused(regard_command("see", "a bank", "--model", str(cut)), "truncated or no safetensors file")
+
+    nan = broken("nan")
+    tensors = safetensors.torch.load_file(good / "model.safetensors")
+    tensors["encoder.layer.0.output.dense.weight"][0, 0] = torch.nan
+    safetensors.torch.save_file(tensors, nan / "model.safetensors", {"format": "pt"})
+    refused(
+        regard_command("see", "a bank", "--model", str(nan)), "NaN, in tensor 'encoder.layer.0.output.dense.weight'"
+    )
+
+    pickled = broken("pickled")
+    torch.save(tensors, pickled / "pytorch_model.bin")
+    (pickled / "model.safetensors").unlink()
+    refused(regard_command("see", "a bank", "--model", str(pickled)), "pickled only (pytorch_model.bin)")
+
+    own = broken("own")
+    config = json.loads((own / "config.json").read_text())
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Own"}}
+    (own / "config.json").write_text(json.dumps(config))
+    (own / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    refused(regard_command("see", "a bank", "--model", str(own)), "its own code is never run")
+    assert not (tmp_path / "ran").exists()
+
+    refused(regard_command("see", "a bank", "--model", str(tmp_path)), "it has no config.json")

@@ -1,0 +1,47 @@
+"""Real models for the tests, loaded once a session."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import MONEY, RIVER
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Any:
+    """The embedded default model."""
+    import regard
+
+    return regard.load(device="cpu")
+
+
+@pytest.fixture(scope="session")
+def bank(minilm: Any) -> Any:
+    """Traces of the two bank sentences, made in one batch."""
+    return minilm.trace([RIVER, MONEY])
+
+
+@pytest.fixture
+def regard_command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command as a person would, in a folder of its own."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "regard", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
+
+    return run

