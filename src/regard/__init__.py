@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.attention import masks as masks
+    from regard.attention.cache import KeyValueCache as KeyValueCache
     from regard.attention.door import Attention as Attention
     from regard.attention.door import attend as attend
     from regard.attention.map import AttentionMap as AttentionMap
+    from regard.attention.modules import CrossAttention as CrossAttention
+    from regard.attention.modules import SelfAttention as SelfAttention
+    from regard.attention.multihead import MultiHeadAttention as MultiHeadAttention
+    from regard.attention.multihead import masks_from_torch as masks_from_torch
     from regard.attention.record import record as record
     from regard.attention.record import scope as scope
     from regard.errors import RegardError as RegardError
@@ -24,16 +29,24 @@ __version__ = "0.1.0"
 _WHERE = {
     "Attention": "regard.attention.door",
     "AttentionMap": "regard.attention.map",
+    "CrossAttention": "regard.attention.modules",
+    "KeyValueCache": "regard.attention.cache",
+    "MultiHeadAttention": "regard.attention.multihead",
     "RegardError": "regard.errors",
+    "SelfAttention": "regard.attention.modules",
     "Trace": "regard.trace",
     "attend": "regard.attention.door",
     "load": "regard.models.load",
     "masks": "regard.attention",
+    "masks_from_torch": "regard.attention.multihead",
     "open": "regard.trace",
+    "positions": "regard",
     "record": "regard.attention.record",
     "save": "regard.trace",
     "scope": "regard.attention.record",
 }
+
+_MODULES = ("masks", "positions")
 
 __all__ = [*sorted(_WHERE), "__version__"]
 
@@ -41,8 +54,10 @@ __all__ = [*sorted(_WHERE), "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_WHERE[name]), name, None)
-    value = importlib.import_module(f"{_WHERE[name]}.{name}") if value is None else value
+    if name in _MODULES:
+        value: Any = importlib.import_module(f"{_WHERE[name]}.{name}")
+    else:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
     globals()[name] = value
     return value
 

@@ -1,6 +1,6 @@
-"""Makes `attention_cases` importable: test files are imported by path, so that their folder is on no search path."""
+"""The same examples are drawn every time; `--hypothesis-profile=default` draws others."""
 
-import sys
-from pathlib import Path
+from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent))
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.load_profile("steady")

@@ -2,20 +2,20 @@
 
 import pytest
 import torch
-from attention_cases import Case, cases, check, naive, random, working
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
 from regard.attention import blockwise, reference, tiles
 from regard.attention.tiles import Rule
+from tests.attention.cases import Case, cases, check, naive, random, working
 
 
 def rule_of(case: Case) -> Rule:
     return regard.attend(case.query, case.key, case.value, **case.options).weights.rule
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cases(), st.integers(1, 20), st.integers(1, 20), st.integers(6, 90))
 def test_any_block_size(case: Case, rows: int, cols: int, scores: int) -> None:
     kept = tiles.TILE_ROWS, tiles.TILE_COLS, tiles.TILE_SCORES

@@ -7,9 +7,10 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
-from attention_cases import random
 
 import regard
+from regard.attention import masks
+from tests.attention.cases import random
 
 RIGHT = {"query": (2, 4, 5, 8), "key": (2, 2, 7, 8), "value": (2, 2, 7, 3)}
 
@@ -47,7 +48,7 @@ def call(**changes: Any) -> regard.Attention:
         ({"offset": 1.5}, TypeError, "offset: given float, needs an integer"),
         ({"causal": "yes"}, TypeError, "causal: given str, needs True or False"),
         ({"mask": [True]}, TypeError, "mask: given list, needs to be a torch tensor"),
-        ({"mask": torch.zeros(5, 7)}, TypeError, "mask: needs a boolean tensor"),
+        ({"mask": torch.zeros(5, 7)}, TypeError, "mask: given torch.float32 of shape (5, 7), needs a bool"),
         ({"mask": torch.ones(7, 5).bool()}, ValueError, "mask: given shape (7, 5), needs one that broadcasts"),
         ({"mask": torch.ones(1, 1, 1, 5, 7).bool()}, ValueError, "mask: given shape (1, 1, 1, 5, 7)"),
         ({"mask": regard.masks.padding(torch.ones(2, 5).bool())}, ValueError, "mask: given shape (2, 5)"),
@@ -74,6 +75,22 @@ def call(**changes: Any) -> regard.Attention:
 def test_refused(changes: dict[str, Any], error: type[Exception], needed: str) -> None:
     with pytest.raises(error, match=re.escape(needed)):
         call(**changes)
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "needed"),
+    [
+        (masks.padding, [True], "padding: given list, needs a boolean (B, S) tensor"),
+        (masks.padding, torch.ones(5), "padding: given torch.float32 of shape (5,), needs"),
+        (masks.padding, torch.ones(5).bool(), "padding: given torch.bool of shape (5,), needs"),
+        (masks.dense, [True], "mask: given list, needs a boolean tensor of at most 4 axes"),
+        (masks.dense, torch.ones(1, 1, 1, 1, 1).bool(), "mask: given torch.bool of shape (1, 1, 1, 1, 1), needs"),
+        (masks.function, True, "mask function: given bool, needs a function of query and key positions"),
+    ],
+)
+def test_no_mask(make: Any, given: Any, needed: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(needed)):
+        make(given)
 
 
 @pytest.mark.parametrize("name", ["query", "key", "value"])

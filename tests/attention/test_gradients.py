@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from attention_cases import random
 from torch.autograd import gradcheck
 
 import regard
 from regard.attention import reference, tiles
+from tests.attention.cases import random
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -72,13 +72,14 @@ def test_dense_weights(option: str, with_sinks: bool) -> None:
     assert gradcheck(weights, (query, key, bias, sinks), fast_mode=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"causal": True}, {"softcap": 30.0}])
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"softcap": 30.0, "sinks": torch.zeros(2)}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_as_torch_does_it_where_rows_are_many(dtype: torch.dtype, options: dict[str, Any]) -> None:
-    shape = (1, 2, 523, 16)
-    tensors = [random(n, *shape, dtype=dtype).requires_grad_() for n in range(3)]
+@pytest.mark.parametrize("width", [16, 5])
+def test_as_torch_does_it_where_rows_are_many(dtype: torch.dtype, options: dict[str, Any], width: int) -> None:
+    shapes = (1, 2, 1031, 16), (1, 2, 523, 16), (1, 2, 523, width)
+    tensors = [random(n, *shape, dtype=dtype).requires_grad_() for n, shape in enumerate(shapes)]
     exact = [t.detach().double().requires_grad_() for t in tensors]
-    upstream = random(9, *shape, dtype=dtype)
+    upstream = random(9, 1, 2, 1031, width, dtype=dtype)
     regard.attend(*tensors, **options).output.backward(upstream)
     reference.attend(*exact, **options).output.backward(upstream.double())
     for given, right in zip(tensors, exact, strict=True):

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from attention_cases import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.attention import masks
 from regard.attention.masks import Mask
+from tests.attention.cases import random
 
 CPU = torch.device("cpu")
 SIZES = st.sampled_from((1, 2, 5, 7, 11))
@@ -36,7 +36,7 @@ def test_padding_and_dense_broadcast() -> None:
     assert whole(masks.dense(column), 2, 3)[0, 0].int().tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 999), SIZES, SIZES, SIDE, SIDE, st.integers(-4, 4))
 def test_both_and_tiles(seed: int, length: int, size: int, left: int | None, right: int | None, offset: int) -> None:
     parts = [
@@ -59,7 +59,7 @@ def test_both_and_tiles(seed: int, length: int, size: int, left: int | None, rig
     assert torch.equal(part.expand_as(expected), expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SIZES, SIZES, SIDE, SIDE, st.integers(-9, 9))
 def test_what_never_binds_is_left_out(length: int, size: int, left: int | None, right: int | None, offset: int) -> None:
     mask = masks.window(left, right, offset)

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from attention_cases import random
 from torch import nn
 
 import regard
 from regard.attention.modules import CrossAttention, SelfAttention
+from tests.attention.cases import random
 
 # Published worked examples: "Self-Attention from First Principles" and "Understanding and Coding the Self-Attention
 # Mechanism of Large Language Models From Scratch". Figures as printed, to 3 and to 4 decimals.

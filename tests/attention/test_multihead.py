@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from attention_cases import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -13,6 +12,7 @@ import regard
 from regard import positions
 from regard.attention.cache import KeyValueCache
 from regard.attention.multihead import MultiHeadAttention, masks_from_torch
+from tests.attention.cases import random
 
 
 def by_formula(
@@ -87,7 +87,7 @@ TORCH = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(TORCH, st.booleans(), st.sampled_from((None, "2d", "3d", "float")), st.sampled_from((None, "bool", "float")))
 def test_as_torch_does_it(options: dict[str, Any], batched: bool, attn: str | None, padding: str | None) -> None:
     torch.manual_seed(0)

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 import torch
-from attention_cases import random
 
 import regard
 from regard.attention.record import layer_of, recorders
+from tests.attention.cases import random
 
 
 def call(**options: object) -> regard.Attention:

@@ -5,23 +5,24 @@ from pathlib import Path
 
 import pytest
 import torch
-from attention_cases import Case, cases, random
 from hypothesis import given, settings
 from safetensors.torch import save_file
 
 import regard
 from regard.attention import storage
+from tests.attention.cases import Case, cases, random, worst
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_what_was_packed_is_the_same_map(case: Case) -> None:
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     tensors, description = storage.pack(seen)
     again = storage.unpack(tensors, json.loads(json.dumps(description)))
     assert (again.shape, again.dtype, again.offset) == (seen.shape, seen.dtype, seen.offset)
-    assert torch.equal(again.scores[...], seen.scores[...])
-    assert torch.equal(again.dense(), seen.dense())
+    rounding = 1e-6 + 8 * torch.finfo(seen.dtype).eps * case.largest  # another layout may be summed in another order
+    assert worst(again.scores[...], seen.scores[...]) <= rounding
+    assert worst(again.dense(), seen.dense()) <= rounding
     assert all(tensor.is_contiguous() for tensor in tensors.values())
 
 

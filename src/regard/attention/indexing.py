@@ -40,8 +40,8 @@ def parse(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[lis
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
             run = range(start, stop, step)
-            whole = slice(start, start + len(run)) if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
-            needed.append(whole)
+            places = None if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
+            needed.append(slice(start, start + len(run)) if places is None else places)
             finish.append(slice(None))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
             place = _in_range(int(part), axis, size)

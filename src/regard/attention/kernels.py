@@ -53,17 +53,18 @@ def compute(
     """The same, with all that the kernel found on its way."""
     training = wants_gradient(query, key, value, rule)
     sdpa = sdpa_cpu_fits(query, key, value, rule, dropout)
-    length, size = query.shape[2], key.shape[2]
     if cpu.fits(query, key, value, rule, dropout):
-        large = length >= CPU_QUERIES and size >= CPU_KEYS and length * size >= CPU_SCORES
-        if not sdpa and query.shape[0] * query.shape[1] * length * size >= CPU_SCORES_IN_ALL:
-            large = True
+        length, size, lines = query.shape[2], key.shape[2], query.shape[0] * query.shape[1]
+        work = lines * length >= 4 * CPU_QUERIES * torch.get_num_threads()  # two tasks of 128 queries for each worker
+        large = work and length >= CPU_QUERIES and size >= CPU_KEYS and length * size >= CPU_SCORES
+        large = large or (not sdpa and lines * length * size >= CPU_SCORES_IN_ALL)
         if large and not training:
             done = cpu.forward(query, key, value, rule)
             return Computed(done.output, done.logsumexp, "blockwise-cpu", (done.top, done.total))
         if large and not sdpa:  # where PyTorch's kernel fits, its backward outweighs what the forward would gain
             rest = replace(rule, bias=None, sinks=None)
-            return Computed(*_CpuAttend.apply(query, key, value, rule.bias, rule.sinks, rest), "blockwise-cpu")
+            output, logsumexp = _CpuAttend.apply(query, key, value, rule.bias, rule.sinks, rest)
+            return Computed(output, logsumexp, "blockwise-cpu")
     if sdpa:
         return Computed(*sdpa_cpu(query, key, value, rule), "sdpa-cpu")
     return Computed(*blockwise.attend(query, key, value, rule, dropout), "blockwise")
@@ -99,10 +100,13 @@ class _CpuAttend(torch.autograd.Function):
 def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float) -> bool:
     """Whether PyTorch's fused CPU kernel gives the right answer here.
 
-    It wants D == E, kills the process where L or S is 0, and gives no gradient to its mask.
+    It wants D == E, kills the process where L or S is 0, gives no gradient to its mask, and its logsumexp of bfloat16
+    and float16 is off by 5e-5.
     """
     length, size = query.shape[2], key.shape[2]
-    if query.device.type != "cpu" or dropout > 0 or rule.softcap is not None or rule.sinks is not None:
+    if query.device.type != "cpu" or query.dtype not in (torch.float32, torch.float64) or dropout > 0:
+        return False
+    if rule.softcap is not None or rule.sinks is not None:
         return False
     if query.shape[-1] != value.shape[-1] or 0 in query.shape or 0 in key.shape:
         return False

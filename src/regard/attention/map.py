@@ -17,7 +17,6 @@ from regard.attention.tiles import (
     budget,
     finite,
     join_sink,
-    normaliser,
     score_tile,
     sink_column,
     weigh,
@@ -40,15 +39,18 @@ class AttentionMap:
         *,
         offset: int | None = None,
         ndim: int = 4,
+        normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     ) -> None:
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
+        normaliser: each query's (max, sum) as a kernel found it: a start for statistics, which check it.
         """
         self._attached = query, key, rule
         self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
         self.offset, self.ndim = offset, ndim
         self._full_shape = (*query.shape[:3], key.shape[2])
+        self._kernels = normaliser
         self._top: Tensor | None = None
         self._total: Tensor | None = None
         self._known: Tensor | None = None
@@ -195,7 +197,7 @@ class AttentionMap:
         if wanted.pooled is not None and min(wanted.pooled) < 1:
             rows, cols = wanted.pooled
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return statistics.compute(self.query, self.key, self.rule, wanted)
+        return statistics.compute(self.query, self.key, self.rule, wanted, self._kernels)
 
     def _known_offset(self) -> int:
         if self.offset is None:
@@ -270,11 +272,10 @@ class AttentionMap:
             bands: list[Index] = [slice(r, min(r + 512, rows.stop)) for r in range(rows.start, rows.stop, 512)]
         else:
             bands = list(rows.split(512))
-        one, other = slice(batch, batch + 1), slice(head, head + 1)
         for band in bands:
             if not bool(self._known[batch, head, band].all()):
-                top, total = normaliser(self.query, self.key, self.rule, one, other, band)
-                self._top[batch, head, band], self._total[batch, head, band] = top[0, 0], total[0, 0]
+                top, total = statistics.normalise(self.query, self.key, self.rule, batch, head, band)
+                self._top[batch, head, band], self._total[batch, head, band] = top, total
                 self._known[batch, head, band] = True
 
 

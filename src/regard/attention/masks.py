@@ -7,6 +7,7 @@ tile by tile. True means "may attend" everywhere.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -133,23 +134,25 @@ def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
 
 def padding(keys: Bool[Tensor, "B S"]) -> Mask:
     """Keys that exist: True for a real token, False for padding."""
-    if keys.dtype != torch.bool or keys.ndim != 2:
-        raise TypeError(f"padding: needs a boolean (B, S) tensor, given {keys.dtype} of shape {tuple(keys.shape)}")
+    if not isinstance(keys, Tensor) or keys.dtype != torch.bool or keys.ndim != 2:
+        raise TypeError(f"padding: given {_told(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
     return Mask(keys=keys)
 
 
 def dense(tensor: Bool[Tensor, "..."]) -> Mask:
     """A boolean tensor broadcastable to (B, H, L, S); True means "may attend"."""
-    if tensor.dtype != torch.bool or tensor.ndim > 4:
+    if not isinstance(tensor, Tensor) or tensor.dtype != torch.bool or tensor.ndim > 4:
         raise TypeError(
-            f"mask: needs a boolean tensor of at most 4 axes (True means may attend), given {tensor.dtype} of shape "
-            f"{tuple(tensor.shape)}; an additive mask goes into bias"
+            f"mask: given {_told(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
+            "additive mask goes into bias"
         )
     return Mask(dense=(tensor[(None,) * (4 - tensor.ndim)],))
 
 
 def function(predicate: Predicate) -> Mask:
     """Any function of positions: predicate(i, j) -> bool, for i of shape (r, 1) and j of shape (1, c)."""
+    if not callable(predicate):
+        raise TypeError(f"mask function: given {_told(predicate)}, needs a function of query and key positions")
     return Mask(functions=(predicate,))
 
 
@@ -174,6 +177,11 @@ def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
     tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
     tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor
+
+
+def _told(thing: Any) -> str:
+    """What was given, for a message."""
+    return f"{thing.dtype} of shape {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
 
 
 def _shifted(predicate: Predicate, row: int, col: int) -> Predicate:

@@ -1,11 +1,13 @@
 """Figures of a whole attention matrix in one blockwise pass: memory O(L + S), any mask, dtype and device."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.cpu import forward as cpu
 from regard.attention.masks import Index, positions
 from regard.attention.tiles import Rule, key_blocks, normaliser, query_blocks, score_tile, weigh, working_dtype
 
@@ -35,8 +37,30 @@ class Figures:
     sink_share: Float[Tensor, "*B L"] | None
 
 
-def compute(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, wanted: Wanted) -> Figures:
-    """One pass over the matrix, tile by tile: each row's normaliser first, then what is wanted of its weights."""
+# Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
+CPU_SCORES = 1 << 20
+
+
+def compute(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: Rule,
+    wanted: Wanted,
+    normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
+) -> Figures:
+    """One pass over the matrix, by the fastest routine for these arguments.
+
+    normaliser: each query's (max, sum) as a kernel found it, checked before it is believed.
+    """
+    if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
+        from regard.attention.cpu import statistics as fast  # numba is loaded when it is first needed
+
+        return fast.compute(query, key, rule, wanted, normaliser)
+    return anywhere(query, key, rule, wanted)
+
+
+def anywhere(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, wanted: Wanted) -> Figures:
+    """One pass on any device, tile by tile: each row's normaliser first, then what is wanted of its weights."""
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device
 
@@ -90,6 +114,19 @@ def compute(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule
     if pooled is not None and parts is not None:
         pooled /= cell_sizes(length, parts[0], device)[:, None] * cell_sizes(size, parts[1], device)
     return Figures(values, keys, entropy, received, distance, pooled, shares)
+
+
+def normalise(
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, batch: int, head: int, rows: Index
+) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
+    """What `tiles.normaliser` gives for queries of one head, by the fastest routine for these arguments."""
+    run = rows if isinstance(rows, slice) else slice(0, 0)
+    if (run.stop - run.start) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
+        from regard.attention.cpu import normaliser as fast
+
+        return fast.rows(query, key, rule, batch, head, run.start, run.stop)
+    top, total = normaliser(query, key, rule, slice(batch, batch + 1), slice(head, head + 1), rows)
+    return top[0, 0], total[0, 0]
 
 
 def sink_share(rule: Rule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:

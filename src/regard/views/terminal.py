@@ -204,7 +204,7 @@ def _status(statuses: Sequence[Status]) -> Group:
         f"kernel      {', '.join(first.kernels)}",
         "exactness   "
         + (
-            f"differs from the model's own attention by at most {max(apart):.1e} ({rows} rows)"
+            f"within {max(apart):.1e} of the model's own attention ({rows} rows compared)"
             if apart
             else "the model offers no attention code to compare with"
         ),

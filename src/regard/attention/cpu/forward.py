@@ -58,7 +58,7 @@ def forward(
     def task(b: int, h: int, start: int, stop: int) -> None:
         _rows(query, key, value, rule, b, h, start, stop, multiply, result)
 
-    parts = spans(batch * heads, length, torch.get_num_threads())
+    parts = spans(batch * heads, length, threads.count())
     threads.run(
         [
             lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]

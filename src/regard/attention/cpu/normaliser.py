@@ -30,7 +30,7 @@ def rows(
     group = head // (query.shape[1] // key.shape[1])
     one = scores.Head(query[batch, head].detach(), key[batch, group].detach(), rule.detached(), batch, head, blas)
     first, last = one.reach(start, stop)
-    step = scores.COLS * max(1, (last - first) // (scores.COLS * SHARE * torch.get_num_threads()))
+    step = scores.COLS * max(1, (last - first) // (scores.COLS * SHARE * threads.count()))
 
     def part(begin: int) -> tuple[np.ndarray, np.ndarray]:
         top = np.full(stop - start, np.finfo(np.float32).min, np.float32)

@@ -20,7 +20,7 @@ Spot = tuple[int, int, slice]  # batch, head, rows
 Normaliser = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
-BANDS = 32  # bands of a block at most: each holds a number for every key
+CELLS = 64  # rows of the picture in a block at most: each needs a number for every key while the block lasts
 TOLERANCE = 4e-6  # by how much a row may miss 1: what summing 10^5 weights in float32 loses
 KEPT = 1 << 21  # scores of a block up to which they are kept between finding the normaliser and using it (8 MiB)
 LOWEST = np.finfo(np.float32).min
@@ -51,7 +51,7 @@ def compute(
         shares=torch.zeros(batch, heads, length),
     )
     multiply = product()
-    spans = scores.spans(batch * heads, length, torch.get_num_threads())
+    spans = scores.spans(batch * heads, length, threads.count())
     spots = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(spans)]
 
     def task(b: int, h: int, start: int, stop: int) -> "_Task":
@@ -111,8 +111,9 @@ class _Task:
         self.picture = np.zeros((self._cell(stop - 1) + 1 - self.cell, parts[1]))
         self.edges = np.arange(parts[1] + 1) * self.size // parts[1]
         self.chunks = np.empty(scores.COLS // tally.CHUNK + 1, np.float32)
-        self.rows = min(scores.ROWS, max(1, BANDS // 2 * (length // parts[0])))
-        self.bands = np.zeros((BANDS, self.size), np.float32)
+        cell = length // parts[0]  # queries of the smallest row of the picture
+        self.rows = min(scores.ROWS, CELLS * cell)
+        self.bands = np.zeros((self.rows // BAND + self.rows // cell + 2, self.size), np.float32)
 
     def run(self) -> "_Task":
         """Do all blocks of rows."""

@@ -24,10 +24,20 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     inference = torch.is_inference_mode_enabled()
     if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
         return [_guarded(task, inference) for task in tasks]
-    pool = _pool(torch.get_num_threads())
+    pool = _pool()
     futures: list[Future[T]] = [pool.submit(_guarded, task, inference) for task in tasks]
     wait(futures)
     return [future.result() for future in futures]
+
+
+def count() -> int:
+    """How many threads the caller's torch has.
+
+    Read with the lock held: a thread that is new to torch takes the number of the moment, and that is 1 while a pool
+    starts.
+    """
+    with _lock:
+        return torch.get_num_threads()
 
 
 def _guarded(task: Callable[[], T], inference: bool) -> T:
@@ -35,27 +45,28 @@ def _guarded(task: Callable[[], T], inference: bool) -> T:
         return task()
 
 
-def _pool(count: int) -> ThreadPoolExecutor:
-    """The pool of so many workers, started on first use."""
+def _pool() -> ThreadPoolExecutor:
+    """The pool of as many workers as the caller has threads, started on first use."""
     with _lock:
-        if count not in _pools:
-            _pools[count] = _start(count)
-        return _pools[count]
+        number = torch.get_num_threads()
+        if number not in _pools:
+            _pools[number] = _start(number)
+        return _pools[number]
 
 
-def _start(count: int) -> ThreadPoolExecutor:
+def _start(number: int) -> ThreadPoolExecutor:
     """Start all workers at once and leave torch's thread count as it is.
 
     `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
     that have not used torch yet. So every worker first takes its number (get), then sets its own to 1; afterwards the
     number for everybody else is put back.
     """
-    started = threading.Barrier(count)  # no worker can take two of the first tasks, so all of them start
-    pool = ThreadPoolExecutor(count, thread_name_prefix="regard", initializer=_initialise)
+    started = threading.Barrier(number)  # no worker can take two of the first tasks, so all of them start
+    pool = ThreadPoolExecutor(number, thread_name_prefix="regard", initializer=_initialise)
     try:
-        wait([pool.submit(started.wait) for _ in range(count)])
+        wait([pool.submit(started.wait) for _ in range(number)])
     finally:
-        torch.set_num_threads(count)
+        torch.set_num_threads(number)
     return pool
 
 

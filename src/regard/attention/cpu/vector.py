@@ -25,16 +25,20 @@ def compiled(signature: str | None = None, **options: Any) -> Callable[[Any], An
 
     A type checker's wrapper, which the tests put around every function, is taken off: Numba compiles what is within.
     """
-    settings = {
-        "fastmath": FLAGS,
-        "nogil": True,
-        "error_model": "numpy",
-        "boundscheck": False,
-        "cache": True,
-        **options,
-    }
-    decorate = njit(**settings) if signature is None else njit(signature, **settings)
-    return lambda function: decorate(inspect.unwrap(function))
+    settings = {"fastmath": FLAGS, "nogil": True, "error_model": "numpy", "boundscheck": False, **options}
+    given = () if signature is None else (signature,)
+    compiler: Any = njit
+
+    def decorate(function: Any) -> Any:
+        inner = inspect.unwrap(function)
+        try:
+            return compiler(*given, cache=True, **settings)(inner)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            return compiler(*given, **settings)(inner)  # no folder can be written to: every process compiles for itself
+
+    return decorate
 
 
 def _bits(typing: Any, x: Any) -> Any:

@@ -1,16 +1,18 @@
 """Attention calls of every kind, drawn at random, and what a straightforward computation gives for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import and_
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.attention import masks, reference
+from regard.attention import kernels, masks, reference, statistics
 from regard.attention.reference import Reference
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -61,6 +63,16 @@ class Case:
     def oracle(self) -> Reference:
         """Everything, in float64."""
         return reference.attend(self.query, self.key, self.value, **self.told)
+
+
+@contextmanager
+def cpu_tiles_at_any_size() -> Iterator[None]:
+    """The CPU's own kernels take every call that they can compute, not only those of a size at which they win."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CPU_QUERIES", "CPU_KEYS", "CPU_SCORES", "CPU_SCORES_IN_ALL"):
+            patch.setattr(kernels, name, 0)
+        patch.setattr(statistics, "CPU_SCORES", 0)
+        yield
 
 
 def naive(case: Case, dtype: torch.dtype) -> Reference:

@@ -1,0 +1,166 @@
+"""Errors of output, logsumexp, weights and statistics against float64, beside a straightforward torch computation.
+
+python -m benchmarks.accuracy            prints the table
+python -m benchmarks.accuracy --write    writes docs/accuracy.md
+
+Straightforward is n×n: matmul, torch.softmax and sums, in float32 for half-precision inputs' weights and statistics (as
+here), in the inputs' own dtype for the output. Both get the same inputs; the reference is `attention/reference.py`.
+"""
+
+import argparse
+import math
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import regard
+from regard.attention import reference
+from regard.files import whole
+
+LENGTH, SIZE, WIDTH, HEADS, GROUPS, TOP, PICTURE = 1009, 1013, 64, 4, 2, 8, (31, 37)
+FIGURES = ("output", "logsumexp", "weights", "top", "entropy", "received", "distance", "pooled")
+PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
+
+
+def cases() -> list[tuple[str, torch.dtype, float, dict[str, Any]]]:
+    """(name, dtype, largest score, options) of every line of the table."""
+    generator = torch.Generator().manual_seed(1)
+    bias = torch.randn(HEADS, LENGTH, SIZE, generator=generator)
+    half = torch.rand(1, 1, LENGTH, SIZE, generator=generator) > 0.5
+    options = {
+        "no mask": {},
+        "causal": {"causal": True, "offset": 0},
+        "window 100": {"window": (100, 100), "offset": 0},
+        "half masked, bias": {"mask": half, "bias": bias},
+        "softcap, sinks": {"softcap": 20.0, "sinks": torch.linspace(-2, 2, HEADS)},
+    }
+    named = [(name, torch.float32, 5.0, more) for name, more in options.items()]
+    named += [(f"scores to {size:g}", torch.float32, size, {}) for size in (30, 300, 1e4)]
+    named += [("causal, scores to 1e4", torch.float32, 1e4, {"causal": True, "offset": 0})]
+    return named + [("no mask", dtype, 5.0, {}) for dtype in (torch.float64, torch.bfloat16, torch.float16)]
+
+
+def inputs(dtype: torch.dtype, largest: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value whose largest score is about the one asked for."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = (HEADS, LENGTH), (GROUPS, SIZE), (GROUPS, SIZE)
+    query, key, value = (torch.randn(1, h, n, WIDTH, generator=generator, dtype=torch.float64) for h, n in shapes)
+    query *= largest / 5.0
+    return query.to(dtype), key.to(dtype), value.to(dtype)
+
+
+def straightforward(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
+    """The same figures as anybody would compute them, n×n."""
+    dtype = query.dtype
+    work = dtype if dtype in (torch.float64, torch.float32) else torch.float32
+    share = query.shape[1] // key.shape[1]
+    q, k, v = query.to(work), key.to(work).repeat_interleave(share, 1), value.to(work).repeat_interleave(share, 1)
+    scores = q @ k.mT * WIDTH**-0.5
+    if "softcap" in options:
+        scores = options["softcap"] * torch.tanh(scores / options["softcap"])
+    scores = scores + options.get("bias", 0.0)
+    i, j = torch.arange(LENGTH)[:, None], torch.arange(SIZE)[None, :]
+    allowed = options.get("mask", torch.ones(1, 1, LENGTH, SIZE, dtype=torch.bool))
+    if options.get("causal"):
+        allowed = allowed & (j <= i)
+    if "window" in options:
+        allowed = allowed & ((i - j).abs() <= options["window"][0])
+    scores = scores.masked_fill(~allowed, -math.inf)
+    sinks = options.get("sinks", torch.full((HEADS,), -math.inf))
+    joined = torch.cat([scores, sinks.to(work)[None, :, None, None].expand(1, HEADS, LENGTH, 1)], -1)
+    shares = joined.softmax(-1)
+    weights = shares[..., :-1]
+    output = (weights.to(dtype) @ value.repeat_interleave(share, 1)).to(work) if dtype != work else weights @ v
+    return {
+        "output": output,
+        "logsumexp": joined.logsumexp(-1),
+        "weights": weights,
+        "top": weights.topk(TOP).values,
+        "entropy": -(shares * shares.clamp_min(1e-45).log()).sum(-1),
+        "received": weights.sum(-2),
+        "distance": (weights * (i - j).abs()).sum(-1) / weights.sum(-1),
+        "pooled": reference.pooled(weights, *PICTURE),
+    }
+
+
+def ours(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
+    """The figures through the door."""
+    result = regard.attend(query, key, value, **({"offset": 0} | options))
+    figures = result.weights.statistics(top=TOP, pooled=PICTURE)
+    return {
+        "output": result.output,
+        "logsumexp": result.logsumexp,
+        "weights": result.weights.dense(),
+        "top": figures.values,
+        "entropy": figures.entropy,
+        "received": figures.received,
+        "distance": figures.distance,
+        "pooled": figures.pooled,
+    }
+
+
+def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
+    """The figures from the definition, in float64."""
+    found = reference.attend(query, key, value, **({"offset": 0} | options))
+    return {
+        "output": found.output,
+        "logsumexp": found.logsumexp,
+        "weights": found.weights,
+        "top": found.weights.sort(dim=-1, descending=True).values[..., :TOP],
+        "entropy": reference.entropy(found.weights, found.sink_share),
+        "received": reference.received(found.weights),
+        "distance": reference.distance(found.weights),
+        "pooled": reference.pooled(found.weights, *PICTURE),
+    }
+
+
+def table() -> str:
+    """The errors as a Markdown table: ours / straightforward."""
+    lines = [f"| inputs | dtype | {' | '.join(FIGURES)} |", "|---|---|" + "---|" * len(FIGURES)]
+    worst = 0.0
+    for name, dtype, largest, options in cases():
+        tensors = inputs(dtype, largest)
+        results: list[dict[str, Tensor]] = [make(*tensors, options) for make in _makers()]
+        cells = []
+        for figure in FIGURES:
+            mine, plain, truth = (result[figure].double() for result in results)
+            a, b = float((mine - truth).abs().max()), float((plain - truth).abs().max())
+            worst = max(worst, a / (2 * b + 1e-6))
+            cells.append(f"{a:.0e} / {b:.0e}")
+        lines.append(f"| {name} | {str(dtype).removeprefix('torch.')} | {' | '.join(cells)} |")
+    lines += ["", f"Largest share of the bound (2 × straightforward + 1e-6) that any cell takes: {worst:.2f}."]
+    return "\n".join(lines)
+
+
+def _makers() -> tuple[Callable[..., dict[str, Tensor]], ...]:
+    return ours, straightforward, exact
+
+
+def main() -> None:
+    """Print the table, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
+    arguments = parser.parse_args()
+    page = f"""# How exact it is
+
+Largest absolute error against float64 (`attention/reference.py`), ours / a straightforward torch computation of the
+same figures (n×n, `torch.softmax`) from the same inputs: {LENGTH} queries, {SIZE} keys, {HEADS} heads over {GROUPS}
+key heads, width {WIDTH}, random normal. Weights and statistics of half-precision inputs are computed in float32, the
+output is rounded to the inputs' dtype. Distances are in positions (up to {SIZE}), received sums over {LENGTH} queries.
+
+Made by `python -m benchmarks.accuracy --write` with torch {torch.__version__.split("+")[0]} on {platform.machine()}.
+
+{table()}
+"""
+    if arguments.write:
+        with whole(PAGE) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""The speed and memory of attention on this machine's CPU, as ratios inside one run: python -m benchmarks.attention
+
+Ratios are medians of rounds in which both sides take turns. Memory is measured in fresh processes.
+B 1, H 12, D 64, float32, without a mask and causal, as everywhere on the page docs/performance.md.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch.nn import functional as F
+
+import regard
+from regard.attention import kernels, masks
+from regard.attention.map import AttentionMap
+from regard.attention.tiles import Rule
+
+HEADS, WIDTH, TOP, PARTS = 12, 64, 8, 256
+MIB = 1 << 20
+
+
+def main() -> None:
+    """Print the figures of the parts that were asked for."""
+    parts = {
+        "output": output,
+        "short": short,
+        "statistics": all_statistics,
+        "dense": against_dense,
+        "region": region,
+        "door": door,
+        "memory": memory,
+    }
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; by default all")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: half a minute in all")
+    parser.add_argument("--child", nargs=2, type=int, metavar=("L", "H"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(peak_above_inputs(*given.child)))
+        return
+    unknown = [name for name in given.parts if name not in parts]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is no part; there are {', '.join(parts)}")
+    print(machine())
+    with torch.inference_mode():
+        for name in given.parts or parts:
+            print(f"\n{name}: {(parts[name].__doc__ or '').splitlines()[0]}", flush=True)
+            parts[name](given.quick)
+
+
+def output(quick: bool) -> None:
+    """Output and logsumexp against PyTorch's scaled_dot_product_attention."""
+    for length in (1024, 2048) if quick else (4096, 8192, 16384):
+        for causal in (False, True):
+            query, key, value = inputs(length)
+            ours = lambda: regard.attend(query, key, value, causal=causal)  # noqa: E731, B023
+            theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
+            took = rounds(theirs, ours, 3 if quick else 5)
+            show(f"{length} {kind(causal)}", took, None if quick else 0.6)
+
+
+def short(quick: bool) -> None:
+    """The kernel that is chosen against scaled_dot_product_attention, from 1 token up, without the door."""
+    for length in (1, 64, 512) if quick else (1, 2, 8, 32, 128, 256, 384, 512, 640, 704, 768, 896, 1024, 1536, 2048):
+        for causal in (False, True):
+            query, key, value = inputs(length)
+            rule = Rule(WIDTH**-0.5, mask=masks.causal() if causal else None)
+            ours = lambda: kernels.attend(query, key, value, rule)  # noqa: E731, B023
+            theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
+            took = rounds(theirs, ours, 300 if length < 300 else 40)
+            name = kernels.attend(query, key, value, rule)[2]
+            show(f"{length} {kind(causal)}, {name}", took, 1.05)
+
+
+def all_statistics(quick: bool) -> None:
+    """Output, logsumexp and all statistics against PyTorch's output alone."""
+    for length in (2048,) if quick else (4096, 8192, 16384):
+        for causal in (False, True):
+            query, key, value = inputs(length)
+            ours = lambda: everything(query, key, value, causal)  # noqa: E731, B023
+            theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
+            took = rounds(theirs, ours, 3 if quick else 5)
+            show(f"{length} {kind(causal)}", took, 1.2 if length == 8192 else None)
+
+
+def against_dense(quick: bool) -> None:
+    """The same figures against n×n in plain torch; a ratio of a sixth is the target."""
+    length = 1024 if quick else 4096
+    for causal in (False, True):
+        query, key, value = inputs(length)
+        ours = lambda: everything(query, key, value, causal)  # noqa: E731, B023
+        theirs = lambda: dense(query, key, value, causal)  # noqa: E731, B023
+        took = rounds(theirs, ours, 3)
+        show(f"{length} {kind(causal)}", took, None if quick else 1 / 6)
+
+
+def region(quick: bool) -> None:
+    """A region of 256 × 256 weights far into a long text, before and after its rows' normaliser is known."""
+    length = 16384 if quick else 131072
+    query, key, _ = inputs(length)
+    for causal in (False, True):
+        rule = Rule(WIDTH**-0.5, mask=masks.causal() if causal else None)
+        before, after = [], []
+        for head in range(HEADS):
+            weights = AttentionMap(query, key, rule, offset=0)
+            spot = 0, head, slice(length - 300, length - 44), slice(5000, 5256)
+            before.append(seconds(lambda: weights[spot]))  # noqa: B023
+            after.extend(seconds(lambda: weights[spot]) for _ in range(9))  # noqa: B023
+        for state, times, target in (("before", before, 60.0), ("known", after, 1.0)):
+            took = statistics.median(times) * 1e3
+            print(f"  {length} {kind(causal)}, {state}: {took:.2f} ms, target {target:.0f} ms{verdict(took, target)}")
+
+
+def door(quick: bool) -> None:
+    """What the door costs beside the kernel that it calls, with no recorder open: at most 80 µs."""
+    for length in (1, 16, 64):
+        for options in ({}, {"causal": True}, {"window": (8, 0), "softcap": 30.0}):
+            query, key, value = inputs(length)
+            rule = regard.attend(query, key, value, **options).weights.rule
+            ours = lambda: regard.attend(query, key, value, **options)  # noqa: E731, B023
+            theirs = lambda: kernels.attend(query, key, value, rule)  # noqa: E731, B023
+            took = rounds(theirs, ours, 300 if quick else 2000)
+            cost = (took[1] - took[0]) * 1e6
+            print(f"  {length} {options or 'plain'}: {cost:.0f} µs, target 80 µs{verdict(cost, 80)}")
+
+
+def memory(quick: bool) -> None:
+    """Peak memory above inputs and results of attention with all statistics, each length in a fresh process."""
+    lengths = (4096, 8192, 16384) if quick else (4096, 8192, 16384, 32768, 65536, 131072)
+    for length in lengths:
+        heads = 1 if quick else HEADS
+        command = [sys.executable, "-m", "benchmarks.attention", "--child", str(length), str(heads)]
+        folder = Path(__file__).parents[1]
+        done = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, check=True)
+        above = json.loads(done.stdout)
+        target = f", target 300 MiB{verdict(above, 300)}" if length == 65536 else ""
+        print(
+            f"  {length} × {length} × {heads} heads: {above:.0f} MiB, {above * MIB / length:.0f} bytes a token{target}"
+        )
+
+
+def everything(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
+    """Output and all figures, by the door."""
+    result = regard.attend(query, key, value, causal=causal)
+    return result, result.weights.statistics(TOP, (PARTS, PARTS))
+
+
+def dense(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
+    """Output and the same figures as anyone would write them: n×n."""
+    length = query.shape[2]
+    scores = query @ key.mT * WIDTH**-0.5  # (1, H, L, L)
+    if causal:
+        scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf)
+    weights = scores.softmax(-1)
+    i = torch.arange(length)
+    cell = length // PARTS
+    return (
+        weights @ value,
+        scores.logsumexp(-1),
+        weights.topk(TOP, -1),
+        torch.special.entr(weights).sum(-1),
+        weights.sum(-2),
+        (weights * (i[:, None] - i).abs()).sum(-1),
+        weights.unflatten(-1, (PARTS, cell)).mean(-1).unflatten(-2, (PARTS, cell)).mean(-2),
+    )
+
+
+def peak_above_inputs(length: int, heads: int) -> float:
+    """MiB of resident memory at the peak of one call with all statistics, above inputs and what it returns."""
+    with torch.inference_mode():
+        everything(*inputs(1024, 1), causal=True)  # loads and compiles what it needs
+        query, key, value = inputs(length, heads)
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak so far is forgotten
+        before = resident("VmRSS")
+        result, figures = everything(query, key, value, causal=True)  # type: ignore[misc]
+        kept = [result.output, result.logsumexp, *(t for t in vars(figures).values() if t is not None)]
+        return (resident("VmHWM") - before - sum(t.nbytes for t in kept)) / MIB
+
+
+def resident(field: str) -> int:
+    """Bytes of this process's memory by Linux's count: VmRSS now, VmHWM at its peak."""
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in status if line.startswith(field))
+
+
+def inputs(length: int, heads: int = HEADS) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Query, key and value of normal numbers."""
+    generator = torch.Generator().manual_seed(length)
+    query, key, value = (torch.randn(1, heads, length, WIDTH, generator=generator) for _ in range(3))
+    return query, key, value
+
+
+def rounds(theirs: Callable[[], object], ours: Callable[[], object], count: int) -> tuple[float, float, float]:
+    """Median seconds of both, taking turns, and the median of the rounds' ratios: a busy moment meets both."""
+    theirs(), ours()
+    times = [(seconds(theirs), seconds(ours)) for _ in range(count)]
+    against, mine = zip(*times, strict=True)
+    return statistics.median(against), statistics.median(mine), statistics.median(b / a for a, b in times)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def show(name: str, took: tuple[float, float, float], target: float | None) -> None:
+    """One line: both times, their ratio, the target."""
+    against, mine, ratio = took
+    wanted = "" if target is None else f", target {target:.2f}{verdict(ratio, target)}"
+    print(f"  {name}: {against * 1e3:.2f} ms, ours {mine * 1e3:.2f} ms, ratio {ratio:.2f}{wanted}", flush=True)
+
+
+def verdict(got: float, target: float) -> str:
+    """Whether a target was met."""
+    return "" if got <= target else "  MISSED"
+
+
+def kind(causal: bool) -> str:
+    """The mask in a word."""
+    return "causal" if causal else "full"
+
+
+def machine() -> str:
+    """What this was measured on."""
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return f"{name} ({capability}), {torch.get_num_threads()} threads, torch {torch.__version__}{load}"
+
+
+if __name__ == "__main__":
+    main()
