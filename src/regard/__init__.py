@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from regard.attention.cache import KeyValueCache as KeyValueCache
     from regard.attention.door import Attention as Attention
     from regard.attention.door import attend as attend
+    from regard.attention.kernels import kernels as kernels
     from regard.attention.map import AttentionMap as AttentionMap
     from regard.attention.modules import CrossAttention as CrossAttention
     from regard.attention.modules import SelfAttention as SelfAttention
@@ -36,6 +37,7 @@ _WHERE = {
     "SelfAttention": "regard.attention.modules",
     "Trace": "regard.trace",
     "attend": "regard.attention.door",
+    "kernels": "regard.attention.kernels",
     "load": "regard.models.load",
     "masks": "regard.attention",
     "masks_from_torch": "regard.attention.multihead",

@@ -209,3 +209,13 @@ def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Ten
     seen.sink_share  # the normalisers are known from here on, from products of another shape  # noqa: B018
     assert worst(seen[...].sum(-1), torch.ones(50, 6, 3)) < 1e-5
     assert worst(seen[1, [0, 4], 1:3].sum(-1), torch.ones(2, 2)) < 1e-5
+
+
+def test_autocast_does_not_reach_the_weights() -> None:
+    """Inside autocast, matrix products of float32 tensors would be computed in bfloat16."""
+    query, key = torch.randn(2, 3, 17, 8), torch.randn(2, 3, 19, 8)
+    expected = regard.attend(query, key, key).weights.dense()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        weights = regard.attend(query, key, key, softcap=1e9).weights
+        torch.testing.assert_close(weights.dense(), expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(weights[:, :, 3:5, 2:9], expected[:, :, 3:5, 2:9], atol=1e-6, rtol=0)

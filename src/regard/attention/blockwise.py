@@ -20,6 +20,7 @@ from regard.attention.tiles import (
     grouped_product,
     heads_of,
     key_blocks,
+    matmul,
     query_blocks,
     score_tile,
     sink_column,
@@ -166,7 +167,7 @@ def backward(
 
 def _collect(tile: Float[Tensor, "b h r c"], rows: Float[Tensor, "b h r x"], groups: int) -> Float[Tensor, "b g c x"]:
     """tileᵀ @ rows, summed over the query heads that share a key head."""
-    product = tile.mT @ rows
+    product = matmul(tile.mT, rows)
     return product.unflatten(1, (groups, -1)).sum(2) if groups != product.shape[1] else product
 
 

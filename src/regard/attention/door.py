@@ -106,11 +106,12 @@ def attend(
     )
     if not 0.0 <= _finite("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-    output, logsumexp, kernel = kernels.attend(query, key, value, rule, dropout)
-    weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim)
+    output, logsumexp, kernel, found = kernels.compute(query, key, value, rule, dropout)
+    weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=found)
     records = recorders()
     if records:
-        seen = AttentionMap(query.detach(), key.detach(), rule.detached(), offset=origin, ndim=ndim)
+        apart = query.detach(), key.detach(), rule.detached()
+        seen = AttentionMap(*apart, offset=origin, ndim=ndim, normaliser=found)
         for calls in records:
             calls.add(current_path(), kernel, seen, value=value, output=output, logsumexp=logsumexp)
     if ndim < 4:

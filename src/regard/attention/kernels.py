@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.attention import blockwise
+from regard.attention import blockwise, cuda
 from regard.attention.cpu import forward as cpu
 from regard.attention.masks import Mask
 from regard.attention.tiles import Rule
@@ -51,6 +51,8 @@ def compute(
     dropout: float = 0.0,
 ) -> Computed:
     """The same, with all that the kernel found on its way."""
+    if query.device.type == "cuda" and (name := cuda.choose(query, key, value, rule, dropout)):
+        return Computed(*cuda.attend(name, query, key, value, rule), f"{name}-cuda")
     training = wants_gradient(query, key, value, rule)
     sdpa = sdpa_cpu_fits(query, key, value, rule, dropout)
     if cpu.fits(query, key, value, rule, dropout):
@@ -151,7 +153,18 @@ def kernels() -> dict[str, str]:
     from regard.attention.cpu import products
 
     product = "oneDNN" if products.product() is products.onednn else "the BLAS of torch"
-    return {
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    gpu = {
+        "cudnn-cuda": "bfloat16 and float16, widths to 128, Hopper and later",
+        "flash-cuda": "bfloat16 and float16, widths to 256",
+        "efficient-cuda": "float32, as many key heads as query heads",
+    }
+    refused = cuda.refused()
+    for name, use in gpu.items():
+        why = next((told for told in refused if told.startswith(name.removesuffix("-cuda"))), None)
+        state = f"not available: {why}" if why else f"available: {device}, {use}; checked before its first use"
+        gpu[name] = state if device else "not available: torch finds no CUDA device"
+    return gpu | {
         "blockwise-cpu": f"available: CPU, up to float32, from about 700 x 700 scores a head (products by {product})",
         "sdpa-cpu": "available: CPU, shorter texts, and float32 or float64 where gradients are wanted",
         "blockwise": "available: every device, dtype and mask",

@@ -98,8 +98,17 @@ def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) ->
     batch, heads, rows, inner = a.shape
     groups = b.shape[1]
     if groups == heads:
+        return matmul(a, b)
+    joined = matmul(a.reshape(batch, groups, heads // groups * rows, inner), b)
+    return joined.reshape(batch, heads, rows, b.shape[-1])
+
+
+def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tensor, "*n r c"]:
+    """a @ b in the dtype they have: autocast, which would compute it in half precision, is kept out."""
+    if not torch.is_autocast_enabled(a.device.type):
         return a @ b
-    return (a.reshape(batch, groups, heads // groups * rows, inner) @ b).reshape(batch, heads, rows, b.shape[-1])
+    with torch.autocast(a.device.type, enabled=False):
+        return a @ b
 
 
 def sink_column(rule: Rule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "1 h 1"] | None:

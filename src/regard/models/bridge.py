@@ -15,12 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
+from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from regard.attention import masks
 from regard.attention.door import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.record import scope
+from regard.models.patterns import as_function, specification
 
 NAME = "regard"
 ROWS = 4  # query rows of each call that are compared with the model's own attention
@@ -103,14 +104,14 @@ def mask(
     **rest: Any,
 ) -> Mask | Tensor:
     """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
-    if mask_function not in (bidirectional_mask_function, causal_mask_function):
+    starts = int(q_offset), int(kv_offset)
+    whole = specification(mask_function, *starts)
+    if whole is None and batch_size == 1:
+        whole = as_function(mask_function, *starts)
+    if whole is None:  # a pattern of its own for each text of a batch: transformers' own tensor
         rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-        offsets = int(q_offset), int(kv_offset)
-        written = sdpa_mask(batch_size, q_length, kv_length, *offsets, mask_function, attention_mask, **rest)
-        return written if written is not None else Mask()
-    whole = Mask()
-    if mask_function is causal_mask_function:
-        whole = whole & masks.causal(int(q_offset) - int(kv_offset))
+        written = sdpa_mask(batch_size, q_length, kv_length, *starts, mask_function, attention_mask, **rest)
+        return Mask() if written is None else written
     if attention_mask is not None:
         start = int(kv_offset)
         keys = attention_mask[:, start : start + kv_length].bool()
