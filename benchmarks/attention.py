@@ -13,15 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
+from matplotlib.figure import Figure
 from torch.nn import functional as F
 
 import regard
 from regard.attention import kernels, masks
 from regard.attention.map import AttentionMap
 from regard.attention.tiles import Rule
+from regard.files import whole
 
 HEADS, WIDTH, TOP, PARTS = 12, 64, 8, 256
 MIB = 1 << 20
@@ -41,18 +44,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; by default all")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: half a minute in all")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="where the memory part draws its figures (PNG)")
     parser.add_argument("--child", nargs=2, type=int, metavar=("L", "H"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         print(json.dumps(peak_above_inputs(*given.child)))
         return
+    parts["memory"] = partial(memory, plot=given.plot)
     unknown = [name for name in given.parts if name not in parts]
     if unknown:
         parser.error(f"{unknown[0]!r} is no part; there are {', '.join(parts)}")
     print(machine())
     with torch.inference_mode():
         for name in given.parts or parts:
-            print(f"\n{name}: {(parts[name].__doc__ or '').splitlines()[0]}", flush=True)
+            described = getattr(parts[name], "func", parts[name]).__doc__ or ""
+            print(f"\n{name}: {described.splitlines()[0]}", flush=True)
             parts[name](given.quick)
 
 
@@ -132,19 +138,39 @@ def door(quick: bool) -> None:
             print(f"  {length} {options or 'plain'}: {cost:.0f} µs, target 80 µs{verdict(cost, 80)}")
 
 
-def memory(quick: bool) -> None:
+def memory(quick: bool, plot: Path | None = None) -> None:
     """Peak memory above inputs and results of attention with all statistics, each length in a fresh process."""
     lengths = (4096, 8192, 16384) if quick else (4096, 8192, 16384, 32768, 65536, 131072)
+    found = {}
     for length in lengths:
         heads = 1 if quick else HEADS
         command = [sys.executable, "-m", "benchmarks.attention", "--child", str(length), str(heads)]
         folder = Path(__file__).parents[1]
         done = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, check=True)
-        above = json.loads(done.stdout)
+        above = found[length] = json.loads(done.stdout)
         target = f", target 300 MiB{verdict(above, 300)}" if length == 65536 else ""
         print(
             f"  {length} × {length} × {heads} heads: {above:.0f} MiB, {above * MIB / length:.0f} bytes a token{target}"
         )
+    if plot is not None:
+        draw(found, plot)
+
+
+def draw(found: dict[int, float], file: Path) -> None:
+    """Memory against length, with the line that n×n would take."""
+    figure = Figure(figsize=(6.5, 4), layout="constrained")
+    axes = figure.add_subplot()
+    lengths = list(found)
+    axes.loglog(lengths, list(found.values()), "o-", color="#0072b2", label="output and all statistics")
+    matrix = [HEADS * length**2 * 4 / MIB for length in lengths]
+    axes.loglog(lengths, matrix, "--", color="#d55e00", label="one n×n float32 matrix a head")
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths], minor=False)
+    axes.minorticks_off()
+    axes.set_xlabel("tokens (12 heads of width 64, causal)")
+    axes.set_ylabel("MiB above inputs and results")
+    axes.legend(frameon=False)
+    with whole(file) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
 
 
 def everything(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:

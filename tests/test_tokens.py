@@ -1,7 +1,7 @@
 import pytest
 
 from regard.errors import RegardError
-from regard.tokens import Token, check_text, encode, find_word, words_of
+from regard.tokens import Token, check_text, encode, encoded_ids, find_word, words_of
 
 
 def spelled(model, text: str, word: str) -> list[tuple[str, list[str]]]:
@@ -94,16 +94,22 @@ def test_texts_that_are_none(text: object, says: str) -> None:
 
 
 def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:
-    with pytest.raises(RegardError, match="no token is left of it"):
+    with pytest.raises(RegardError, match="no token of its own is left"):
         encode(minilm.tokenizer, "\u0001\u0002")
 
 
-def test_a_slow_tokenizer_is_refused() -> None:
-    class Slow:
-        is_fast = False
+def test_special_tokens_in_the_text_are_said(minilm) -> None:
+    encoded = encode(minilm.tokenizer, "a [SEP] bank")
+    assert encoded.tokens[2].special
+    assert encoded.notes == ("[SEP] in the text is read as a special token",)
+    with pytest.raises(RegardError, match="made of special tokens alone"):
+        encode(minilm.tokenizer, "[MASK]")
 
-    with pytest.raises(RegardError, match="Slow gives no character positions"):
-        encode(Slow(), "a")
+
+def test_ids_are_words_of_their_own() -> None:
+    encoded = encoded_ids([17, 5, 17])
+    assert encoded.ids == [17, 5, 17]
+    assert [w.tokens for w in find_word(encoded.text, encoded.tokens, "17")] == [(0,), (2,)]
 
 
 def test_words_of_a_text() -> None:

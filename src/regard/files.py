@@ -17,6 +17,8 @@ def check_target(path: Path, kinds: Collection[str], option: str) -> None:
     Raises:
         RegardError: naming the option, the file and what is needed.
     """
+    if path == Path():
+        raise RegardError(f"{option}: given an empty name, needs a file's name")
     if path.suffix.lower() not in kinds:
         needed = " or ".join(sorted(kinds))
         raise RegardError(f"{option}: cannot write {str(path)!r}, the file's ending needs to be {needed}")

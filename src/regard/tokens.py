@@ -4,7 +4,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.errors import RegardError
@@ -47,11 +47,26 @@ class Encoded:
     segments: tuple[int, ...] | None
     unknown: tuple[str, ...]
     dropped: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def ids(self) -> list[int]:
         """The token ids, special tokens included."""
         return [token.id for token in self.tokens]
+
+    def after(self, tokenizer: Any, start: int) -> "Encoded":
+        """The text as a decoder reads it while it learns to write it: a start token first, the last token not yet."""
+        first = Token(start, _readable(tokenizer, start), 0, 0, None, True)
+        return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
+
+
+def encoded_ids(ids: Sequence[int]) -> Encoded:
+    """Token ids without a tokenizer: each is a word that spells its number."""
+    tokens: list[Token] = []
+    for place, number in enumerate(ids):
+        start = tokens[-1].end + 1 if tokens else 0
+        tokens.append(Token(number, str(number), start, start + len(str(number)), place, False))
+    return Encoded(" ".join(map(str, ids)), tuple(tokens), None, (), ())
 
 
 def check_text(text: Any, name: str = "text") -> str:
@@ -72,27 +87,39 @@ def check_text(text: Any, name: str = "text") -> str:
     return text
 
 
-def encode(tokenizer: Any, text: str) -> Encoded:
+def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
     """Tokens of a text with their characters, special tokens added as the model expects; never cut.
 
+    target: whether it is what a decoder writes; some tokenizers have another vocabulary or language for that.
+
     Raises:
-        RegardError: the tokenizer gives no character positions, or nothing but special tokens is left of the text.
+        RegardError: nothing but special tokens is left of the text.
     """
-    if not getattr(tokenizer, "is_fast", False):
-        name = type(tokenizer).__name__
-        raise RegardError(f"tokenizer {name} gives no character positions: a fast (tokenizers-based) one is needed")
-    found = tokenizer(text, return_offsets_mapping=True, truncation=False, padding=False, verbose=False)
-    ids, words = found["input_ids"], found.word_ids()
+    fast = bool(getattr(tokenizer, "is_fast", False))
+    given = {"text_target": text} if target else {"text": text}
+    found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
+    ids = found["input_ids"]
+    notes: tuple[str, ...] = ()
+    if fast:
+        words, offsets = found.word_ids(), found["offset_mapping"]
+    else:
+        words, offsets = _aligned(tokenizer, ids, text)
+        notes = ("the tokenizer gives no character positions: they were found by matching its pieces with the text",)
     special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     tokens = tuple(
         Token(number, _readable(tokenizer, number), start, end, word, number in special_ids or word is None)
-        for number, (start, end), word in zip(ids, found["offset_mapping"], words, strict=True)
+        for number, (start, end), word in zip(ids, offsets, words, strict=True)
     )
     if all(token.special for token in tokens):
-        raise RegardError(f"text {_short(text)}: no token is left of it, the tokenizer drops all of its characters")
+        written = any(token.end > token.start for token in tokens)
+        why = "it is made of special tokens alone" if written else "the tokenizer drops all of its characters"
+        raise RegardError(f"text {_short(text)}: no token of its own is left, {why}")
+    literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
+    if literal:
+        notes += (f"{', '.join(literal)} in the text is read as a special token",)
     unknown = tuple(text[t.start : t.end] for t in tokens if t.id == tokenizer.unk_token_id)
     segments = tuple(found["token_type_ids"]) if "token_type_ids" in found else None
-    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)))
+    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes)
 
 
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
@@ -105,6 +132,8 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     Raises:
         RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
     """
+    if not isinstance(word, str):
+        raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
     wanted = unicodedata.normalize("NFC", word.strip())
     if not wanted:
         raise RegardError("word is empty: give a word of the text")
@@ -182,6 +211,35 @@ def _without_blanks(character: str) -> bool:
     """Whether a character belongs to a script that puts no blanks between words."""
     name = unicodedata.name(character, "")
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
+
+
+def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
+    """Words and characters of tokens whose tokenizer does not tell them: its pieces, looked up in the text in order.
+
+    A piece that is not found (an unknown or normalised character) takes what lies before the next one that is.
+    """
+    specials = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    folded = [c.casefold() if len(c.casefold()) == 1 else c for c in text]
+    low, at, word = "".join(folded), 0, -1
+    words: list[int | None] = []
+    offsets: list[tuple[int, int]] = []
+    for number in ids:
+        if number in specials:
+            words.append(None)
+            offsets.append((at, at))
+            continue
+        piece = str(tokenizer.convert_ids_to_tokens(number))
+        bare = piece.replace("\u2581", " ").replace("</w>", "").removeprefix("##").strip()
+        while at < len(text) and text[at].isspace():
+            at += 1
+        start = low.find(bare.casefold(), at) if bare else at
+        start = start if 0 <= start <= at + 8 else at
+        end = min(len(text), start + len(bare)) if low.startswith(bare.casefold(), start) else start
+        word += start == 0 or text[start - 1 : start].isspace() or word < 0
+        words.append(word)
+        offsets.append((start, end))
+        at = end
+    return words, offsets
 
 
 def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.attention.storage import pack, unpack
+from regard.blocks import Block, Unverified
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tokens import Token, Word, find_word
@@ -53,7 +54,7 @@ class Trace:
     learned, positional, segment: what is added up to make the input, None where the model has no such part.
     input: their sum, as it enters the first norm. states[n] enters layer n, states[n + 1] leaves it. contextual: the
     model's last hidden state. logits: (L, V) where the model has a language head. attention[n]: weights (H, L, S) of
-    layer n. values[n]: value vectors (G, S, E) of layer n.
+    layer n. values[n]: value vectors (G, S, E) of layer n. cross[n]: of a decoder, its weights on the encoder's tokens.
     """
 
     text: str
@@ -68,6 +69,10 @@ class Trace:
     attention: tuple[AttentionMap, ...]
     values: tuple[Float[Tensor, "G S E"] | None, ...]
     status: Status = field(repr=False)
+    cross: tuple[AttentionMap, ...] = ()
+    cross_values: tuple[Float[Tensor, "G S E"] | None, ...] = ()
+    blocks: tuple[Block | Unverified, ...] = ()
+    cross_blocks: tuple[Block | Unverified, ...] = ()
 
     def __repr__(self) -> str:
         return f"Trace({self.text!r}, {len(self.tokens)} tokens, {len(self.attention)} layers, {self.status.model})"
@@ -83,6 +88,19 @@ class Trace:
     def save(self, file: str | Path) -> None:
         """Write the trace to one file (safetensors with JSON inside) that `regard.open` reads without the model."""
         save(self, file)
+
+
+@dataclass
+class PairTrace:
+    """What an encoder-decoder did to a text and its target: a trace of each; decoder.cross[n] looks at the encoder."""
+
+    encoder: Trace
+    decoder: Trace
+
+    @property
+    def status(self) -> Status:
+        """The status of both, which are of one forward pass."""
+        return self.decoder.status
 
 
 def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
@@ -113,14 +131,18 @@ def save(traces: "Trace | Sequence[Trace]", file: str | Path) -> None:
         RegardError: the file cannot be written; nothing is left of it then.
     """
     many = not isinstance(traces, Trace)
+    each = [traces] if isinstance(traces, Trace) else list(traces)
+    if any(not isinstance(trace, Trace) or trace.cross for trace in each):
+        raise RegardError("traces of an encoder-decoder cannot be saved yet: save its .encoder alone")
     tensors: dict[str, Tensor] = {}
-    described = [
-        _describe(t, f"{n}.", tensors) for n, t in enumerate([traces] if isinstance(traces, Trace) else traces)
-    ]
+    described = [_describe(trace, f"{n}.", tensors) for n, trace in enumerate(each)]
     header = {"format": FORMAT, "version": VERSION, "many": many, "traces": described}
     with whole(file) as temporary:
         own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-        safetensors.torch.save_file(own, temporary, {"regard": json.dumps(header)})
+        try:
+            safetensors.torch.save_file(own, temporary, {"regard": json.dumps(header)})
+        except safetensors.SafetensorError as error:
+            raise RegardError(f"cannot write {str(file)!r}: {error}") from error
 
 
 def open(file: str | Path) -> Any:  # noqa: A001 (regard.open is its name)

@@ -35,7 +35,8 @@ def test_no_such_model() -> None:
     refused(Path("nowhere"), "there is no such folder")
     refused("no-such-model-anywhere", "no model of that name could be had from the hub")
     refused(7, "given int, needs a folder, a hub name or a model object")
-    refused(torch.nn.Linear(2, 3), "needs its tokenizer")
+    refused(torch.nn.Linear(2, 3), "given a Linear, needs a model object of transformers")
+    refused(" ", "given an empty name")
 
 
 def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
@@ -74,7 +75,62 @@ def test_missing_and_misshapen_tensors(tiny: Path) -> None:
     refused(tiny, "is not whole: 1 tensors are missing.*layer.1.attention.self.key.weight")
     tensors["encoder.layer.0.attention.self.key.weight"] = torch.zeros(2, 3)
     safetensors.torch.save_file(tensors, weights, {"format": "pt"})
-    refused(tiny, "cannot be loaded")
+    refused(tiny, r"has shape \(2, 3\), its config needs \(24, 24\)")
+
+
+def test_tensors_that_are_not_used_are_noted(tiny: Path) -> None:
+    weights = tiny / "model.safetensors"
+    tensors = safetensors.torch.load_file(weights)
+    safetensors.torch.save_file(tensors | {"something.else": torch.zeros(2)}, weights, {"format": "pt"})
+    status = regard.load(tiny, device="cpu").trace("a bank").status
+    assert status.notes == ("1 tensors of the checkpoint are not used, the first 'something.else'",)
+
+
+def test_a_config_that_is_wrong(tiny: Path) -> None:
+    config = json.loads((tiny / "config.json").read_text())
+    for name, value in (("hidden_size", "24"), ("hidden_act", "nope")):
+        (tiny / "config.json").write_text(json.dumps(config | {name: value}))
+        refused(tiny, "cannot be loaded")
+
+
+def test_ids_beyond_the_embedding(tiny: Path, minilm) -> None:
+    make_tiny(tiny, minilm, vocab_size=100)
+    with pytest.raises(regard.RegardError, match="its tokenizer gives id .* has ids 0 to 99: they do not belong"):
+        regard.load(tiny, device="cpu").trace("a bank")
+
+
+def test_numbers_that_grow_beyond_all_bounds(tiny: Path) -> None:
+    weights = tiny / "model.safetensors"
+    tensors = {name: tensor * 1e30 for name, tensor in safetensors.torch.load_file(weights).items()}
+    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
+    with pytest.raises(regard.RegardError, match="holds NaN or infinity"):
+        regard.load(tiny, device="cpu").trace("a bank")
+
+
+def test_without_a_tokenizer_ids_are_traced(tiny: Path, minilm) -> None:
+    expected = regard.load(tiny, device="cpu").trace("a bank")
+    for file in tiny.iterdir():
+        if file.suffix == ".txt" or "token" in file.name:
+            file.unlink()
+    opened = regard.load(tiny, device="cpu")
+    with pytest.raises(regard.RegardError, match="has no tokenizer: give ids"):
+        opened.trace("a bank")
+    ids = [token.id for token in expected.tokens]
+    trace = opened.trace(ids=ids)
+    assert torch.equal(trace.contextual, expected.contextual)
+    assert trace.word(str(ids[1]))[0].tokens == (1,)
+    assert [len(each.tokens) for each in opened.trace(ids=[ids, ids[:2]])] == [len(ids), 2]
+    for wrong, says in (([[]], "ids are empty"), ([1, 10**6], "is out of range")):
+        with pytest.raises(regard.RegardError, match=says):
+            opened.trace(ids=wrong)
+    with pytest.raises(regard.RegardError, match="needs either text or its ids, given both"):
+        opened.trace("a", ids=ids)
+
+
+def test_devices(tiny: Path) -> None:
+    for name in ("nope", "meta"):
+        with pytest.raises(regard.RegardError, match=f"device '{name}' cannot be used here"):
+            regard.load(tiny, device=name)
 
 
 @pytest.mark.parametrize(("value", "name"), [(torch.nan, "NaN"), (torch.inf, "infinity")])

@@ -156,8 +156,11 @@ def test_other_families(minilm, tmp_path, kind: str) -> None:
         expected = model(**inputs, output_attentions=True, output_hidden_states=True)
     for weights, theirs in zip(trace.attention, expected.attentions, strict=True):
         torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
-    for state, theirs in zip(trace.states, expected.hidden_states, strict=True):
-        torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
+    last = len(trace.states) - 1  # transformers shows a decoder's last state after the final norm
+    for n, (state, theirs) in enumerate(zip(trace.states, expected.hidden_states, strict=True)):
+        if n < last or kind != "llama":
+            torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
     assert trace.status.embedding_difference <= 1e-6
     assert (trace.positional is None) == (kind == "llama")
 

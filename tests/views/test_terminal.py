@@ -66,5 +66,22 @@ def test_text_gives_no_orders_to_the_terminal(minilm) -> None:
 
 def test_unknown_parts_are_named(minilm) -> None:
     out = printed(see([minilm.trace("a bank 銀 \u0001")], "bank"))
-    assert "unknown     '銀' in text 1" in out
-    assert "dropped     '\\\\x01' in text 1" in out
+    assert "unknown     “銀” in text 1 (to the tokenizer)" in out
+    assert "dropped     “\\x01” in text 1 (by the tokenizer)" in out
+
+
+def test_unknown_reference_words_are_named(bank, minilm) -> None:
+    out = printed(see(bank, "bank", references=[minilm.trace("money"), minilm.trace("🏦")]))
+    assert "unknown     “🏦” in --with 🏦" in out
+
+
+def test_equal_vectors_of_an_unknown_word_are_no_news(minilm) -> None:
+    out = printed(see(minilm.trace(["a 銀", "the 銀"]), "銀"))
+    assert "equal to the last bit, but the tokenizer does not know the word" in " ".join(out.split())
+
+
+def test_tokens_that_repeat_have_numbers(minilm) -> None:
+    out = printed(see([minilm.trace("the bank by the bank")], "by"))
+    assert "bank (2) " in out
+    assert "bank (5) " in out
+    assert "by (" not in out

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention import kernels, masks
+from regard.attention import cuts, kernels, masks, rows
 from regard.attention.map import AttentionMap
 from regard.attention.masks import Mask
-from regard.attention.record import current_path, recorders
+from regard.attention.record import current_path, layer_of, recorders
 from regard.attention.tiles import Rule
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -69,6 +69,9 @@ def attend(
         sinks: one learned score per head that takes attention and gives no value.
         dropout: probability with which a weight is dropped from the output; `.weights` are before dropout.
 
+    Cuts that are open (`regard.attention.cuts`) are applied: the weights are those without the edges, and the output of
+    a head that is cut is 0.
+
     Inside torch.compile it works as it does outside: the graph breaks at the door, whose kernels have nothing to gain
     from being traced, and goes on behind it. `fullgraph=True` therefore raises, naming this as the reason.
 
@@ -106,14 +109,25 @@ def attend(
     )
     if not 0.0 <= _finite("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-    output, logsumexp, kernel, found = kernels.compute(query, key, value, rule, dropout)
+    cut = cuts.Here()
+    if opened := cuts.opened():
+        path = current_path()
+        cut = cuts.here(opened, path, layer_of(path), (*query.shape[:3], key.shape[2]))
+    if cut.removed:
+        done = rows.compute(query, key, value, rule, dropout, cut.removed)
+        rule = rows.without(rule, cut.removed)
+    else:
+        done = kernels.compute(query, key, value, rule, dropout)
+    output, logsumexp, kernel, found = done
+    if cut.heads:
+        output = cuts.silence(output, cut.heads)
     weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=found)
     records = recorders()
     if records:
         apart = query.detach(), key.detach(), rule.detached()
         seen = AttentionMap(*apart, offset=origin, ndim=ndim, normaliser=found)
         for calls in records:
-            calls.add(current_path(), kernel, seen, value=value, output=output, logsumexp=logsumexp)
+            calls.add(current_path(), kernel, seen, cut.cuts, value=value, output=output, logsumexp=logsumexp)
     if ndim < 4:
         output = output.reshape(output.shape[4 - ndim :])
         logsumexp = logsumexp.reshape(logsumexp.shape[4 - ndim :])
@@ -250,3 +264,6 @@ def _check_mask(mask: Mask, shape: tuple[int, ...], query: Tensor) -> None:
             raise ValueError(f"mask: its padding speaks of {mask.keys.shape[1]} keys, there are {size}")
     for tensor in mask.dense:
         _broadcastable("mask", tensor, shape, query)
+    for edges in mask.removed:
+        if edges.shape != shape:
+            raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")

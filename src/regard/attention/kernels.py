@@ -115,7 +115,17 @@ def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout
     if rule.bias is not None and (rule.bias.requires_grad or rule.bias.dtype != query.dtype):
         return False
     plain = rule.bias is None and (rule.mask is None or _is_causal(rule.mask, length, size))
-    return plain or length * size <= SDPA_MASK_LIMIT
+    return plain or _written(query, rule) * length * size <= SDPA_MASK_LIMIT
+
+
+def _written(query: Tensor, rule: Rule) -> int:
+    """How many L × S matrices a mask takes that is written out: edges that some texts or heads lost give each its own.
+
+    Masks and biases of the caller's own are not counted: they are as large as he made them.
+    """
+    removed = () if rule.mask is None else rule.mask.removed
+    texts = query.shape[0] if any(edges.batch is not None for edges in removed) else 1
+    return texts * (query.shape[1] if any(edges.heads is not None for edges in removed) else 1)
 
 
 def sdpa_cpu(query: Tensor, key: Tensor, value: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
 """Which keys a query may attend to, without an L × S tensor.
 
-A `Mask` is a conjunction of up to four kinds of statement, each small: a band of positions (causal, sliding window),
-keys that exist (padding), a boolean tensor of any broadcastable shape, and functions of positions. It is evaluated
-tile by tile. True means "may attend" everywhere.
+A `Mask` is a conjunction of up to five kinds of statement, each small: a band of positions (causal, sliding window),
+keys that exist (padding), a boolean tensor of any broadcastable shape, functions of positions, and edges taken out
+(cuts). It is evaluated tile by tile. True means "may attend" everywhere.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from regard.attention.edges import Edges, Index
+
 Positions = Int[Tensor, "..."]
 Predicate = Callable[[Positions, Positions], Tensor]
-Index = slice | Tensor  # a run start:stop, or a vector of positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,7 @@ class Mask:
     keys: (B, S) or (1, S), False for keys that do not exist.
     dense: boolean tensors of four axes, each B|1, H|1, L|1, S|1.
     functions: f(i, j) -> bool for query positions i (r, 1) and key positions j (1, c).
+    removed: sets of edges that are not allowed, of a call of one shape.
     """
 
     low: int | None = None
@@ -33,6 +35,7 @@ class Mask:
     keys: Bool[Tensor, "#B #S"] | None = None
     dense: tuple[Bool[Tensor, "#B #H #L #S"], ...] = ()
     functions: tuple[Predicate, ...] = ()
+    removed: tuple[Edges, ...] = ()
 
     def __and__(self, other: "Mask") -> "Mask":
         """Allowed where both allow."""
@@ -45,12 +48,13 @@ class Mask:
             keys,
             self.dense + other.dense,
             self.functions + other.functions,
+            self.removed + other.removed,
         )
 
     @property
     def only_band(self) -> bool:
         """True where the mask says nothing beyond its band of positions."""
-        return self.keys is None and not self.dense and not self.functions
+        return self.keys is None and not self.dense and not self.functions and not self.removed
 
     def simplified(self, length: int, size: int) -> "Mask | None":
         """The same mask for length queries and size keys with what never binds left out; None where nothing is left."""
@@ -89,6 +93,10 @@ class Mask:
             if answer.dtype != torch.bool:
                 raise TypeError(f"mask function: needs to return a boolean tensor, returned {answer.dtype}")
             also(answer.expand(i.shape[0], j.shape[1])[None, None])
+        for edges in self.removed:
+            gone = edges.tile(batch, heads, rows, cols, device)
+            if gone is not None:
+                also(~gone)
         return allowed
 
     def materialise(
@@ -111,7 +119,8 @@ class Mask:
         functions = tuple(_shifted(f, rows.start, cols.start) for f in self.functions)
         low = None if self.low is None else self.low + shift
         high = None if self.high is None else self.high + shift
-        return Mask(low, high, keys, dense, functions)
+        removed = tuple(e for e in (edges.crop(batch, rows, cols) for edges in self.removed) if e is not None)
+        return Mask(low, high, keys, dense, functions, removed)
 
     def to(self, device: torch.device) -> "Mask":
         """The same mask with its tensors on another device."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.cuts import Cut
 from regard.attention.map import AttentionMap
 
 KEEPABLE = ("value", "output", "logsumexp")
@@ -28,6 +29,7 @@ class Call:
     """One attention call as it was made, detached. Tensors that were not kept are None.
 
     weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
+    cuts: those that held for the call. The weights are without the edges; a head that was cut has weights and output 0.
     """
 
     path: str
@@ -37,6 +39,7 @@ class Call:
     value: Float[Tensor, "..."] | None
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def layer(self) -> int | None:
@@ -56,13 +59,13 @@ class Calls(dict[tuple[str, int], Call]):
         """Whether calls under this path are kept."""
         return self._layers is None or layer_of(path) in self._layers
 
-    def add(self, path: str, kernel: str, weights: AttentionMap, **tensors: Tensor) -> None:
+    def add(self, path: str, kernel: str, weights: AttentionMap, cuts: tuple[Cut, ...] = (), **tensors: Tensor) -> None:
         """Keep one call. A call that is not wanted is counted all the same, so that its number does not move."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
             kept = {name: tensors[name].detach() if name in self._keep else None for name in KEEPABLE}
-            self[path, nth] = Call(path, nth, kernel, weights, **kept)
+            self[path, nth] = Call(path, nth, kernel, weights, **kept, cuts=cuts)
 
 
 @contextmanager

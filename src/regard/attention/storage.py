@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from regard.attention.edges import Edges
 from regard.attention.map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.tiles import Rule
@@ -21,6 +22,7 @@ from regard.errors import RegardError
 from regard.files import whole
 
 VERSION = 1
+WITH_EDGES = 2  # the version of maps that lost edges: a reader of version 1 would show weights that are not theirs
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096
 
 
@@ -49,6 +51,9 @@ def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if rule.mask is not None:
         dense = rule.mask.dense + _written_out(map, rule.mask)
         description["mask"] = {"low": rule.mask.low, "high": rule.mask.high, "dense": len(dense)}
+        if rule.mask.removed:
+            description["version"] = WITH_EDGES
+            description["mask"]["removed"] = [edges.described() for edges in rule.mask.removed]
         tensors |= {f"mask.dense.{n}": _unexpanded(tensor) for n, tensor in enumerate(dense)}
         if rule.mask.keys is not None:
             tensors["mask.keys"] = rule.mask.keys
@@ -59,10 +64,11 @@ def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> Att
     """The map that `pack` took apart.
 
     Raises:
-        ValueError: a later version's description, or a tensor that is missing.
+        ValueError: a later version's description, a tensor that is missing, or edges of a map of another shape.
     """
-    if description.get("version") != VERSION:
-        raise ValueError(f"attention map: given version {description.get('version')!r}, needs version {VERSION}")
+    if description.get("version") not in (VERSION, WITH_EDGES):
+        needs = f"needs version {VERSION} or {WITH_EDGES}"
+        raise ValueError(f"attention map: given version {description.get('version')!r}, {needs}")
     told = description["mask"]
     needed = ["query", "key", *(f"mask.dense.{n}" for n in range(0 if told is None else told["dense"]))]
     missing = [name for name in needed if name not in tensors]
@@ -71,7 +77,14 @@ def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> Att
     mask: Mask | None = None
     if told is not None:
         dense = tuple(tensors[f"mask.dense.{n}"] for n in range(told["dense"]))
-        mask = Mask(told["low"], told["high"], tensors.get("mask.keys"), dense)
+        removed = tuple(Edges.of(each) for each in told.get("removed", ()))
+        shape = (*tensors["query"].shape[:3], tensors["key"].shape[2])
+        for edges in removed:
+            if edges.shape != shape:
+                raise ValueError(
+                    f"attention map: its edges are of a map of shape {edges.shape}, its tensors of {shape}"
+                )
+        mask = Mask(told["low"], told["high"], tensors.get("mask.keys"), dense, removed=removed)
     rule = Rule(description["scale"], description["softcap"], tensors.get("bias"), mask, tensors.get("sinks"))
     return AttentionMap(tensors["query"], tensors["key"], rule, offset=description["offset"], ndim=description["ndim"])
 

@@ -1,6 +1,7 @@
 """The command's entry: `regard VERB ...`. Bad input gets one line on stderr and exit code 2."""
 
 import os
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -39,17 +40,36 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
             stream.reconfigure(errors="backslashreplace")
+    interrupted: list[int] = []
+
+    def interrupt(number: int, _frame: Any) -> None:
+        interrupted.append(number)  # an import that is broken off may turn the interrupt into an error of its own
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         code = app(arguments, standalone_mode=False)
     except RegardError as error:
         _fail(str(error))
     except USAGE_ERROR as error:
         _fail(error.format_message())
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:  # the reader went away (| head): nothing more to say, to nobody
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if interrupted:
+            sys.exit(130)
+        _fail(f"cannot write the output: {error.strerror or error}")
+    except Exception:
+        if interrupted:
+            sys.exit(130)
+        raise
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _fail(f"cannot write the output: {error.strerror or error}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -57,4 +77,8 @@ def _fail(message: str) -> None:
     line = " ".join(message.split())
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
     print(f"regard: error: {shown}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # what could not be written cannot be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(2)

@@ -1,10 +1,20 @@
 """`regard see`: what self-attention does to a word, or to every token of some texts."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
+from regard.cli.options import (
+    FigureFile,
+    FollowedWord,
+    Head,
+    JsonFile,
+    Layer,
+    ModelName,
+    References,
+    SaveFile,
+    Texts,
+    Top,
+)
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -12,30 +22,21 @@ PICTURES = (".png", ".svg")
 
 
 def see(
-    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="One text or several.")] = None,
-    word: Annotated[str | None, typer.Option(help="The word to follow; without it, an overview of all tokens.")] = None,
-    references: Annotated[
-        str | None,
-        typer.Option("--with", metavar="W,W,...", help="Words to compare it with; they need not be in a text."),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="A model folder or hub name; by default all-MiniLM-L6-v2.")] = None,
-    layer: Annotated[int | None, typer.Option(help="Show single heads of this layer, counted from 0.")] = None,
-    head: Annotated[
-        int | None, typer.Option(help="Show this head, counted from 0, of --layer or of every layer.")
-    ] = None,
-    top: Annotated[int, typer.Option(help="How many tokens to name.", min=1)] = 5,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture: .png or .svg.")] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write everything shown, at full precision.")
-    ] = None,
-    save_file: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Write the traces: .safetensors.")
-    ] = None,
+    texts: Texts = None,
+    word: FollowedWord = None,
+    references: References = None,
+    model: ModelName = None,
+    layer: Layer = None,
+    head: Head = None,
+    top: Top = 5,
+    figure: FigureFile = None,
+    json_file: JsonFile = None,
+    save_file: SaveFile = None,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model."""
     texts = texts or []
     words = _references(references, word)
-    _check(texts, word, figure, json_file, save_file)
+    _check(texts, word, top, figure, json_file, save_file)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
@@ -49,8 +50,8 @@ def see(
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
     with errors.status("loading the model and tracing …"):
         opened = load(model)
-        traces = opened.trace(texts)
-        named = opened.trace(words) if words else []
+        traces = opened.trace(texts) if len(texts) > 1 else [opened.trace(texts[0])]
+        named = [_trace_word(opened, each) for each in words]
         seen = explain.see(traces, word, references=named, layer=layer, head=head, top=top)
     if figure is not None:
         from regard.views.figures import draw
@@ -70,6 +71,14 @@ def see(
             console.print(f"wrote {file}", style="dim", markup=False)
 
 
+def _trace_word(model: Any, word: str) -> Any:
+    """A reference word as a text of its own."""
+    try:
+        return model.trace(word)
+    except RegardError as error:
+        raise RegardError(f"--with {word[:40]!r}: {error}") from None
+
+
 def _references(given: str | None, word: str | None) -> list[str]:
     if given is None:
         return []
@@ -82,11 +91,13 @@ def _references(given: str | None, word: str | None) -> list[str]:
 
 
 def _check(
-    texts: list[str], word: str | None, figure: Path | None, json_file: Path | None, save_file: Path | None
+    texts: list[str], word: str | None, top: int, figure: Path | None, json_file: Path | None, save_file: Path | None
 ) -> None:
     """What can be refused before a model is loaded."""
     from regard.tokens import check_text
 
+    if top < 1:
+        raise RegardError(f"--top: given {top}, needs 1 or more")
     if word is not None and not word.strip():
         raise RegardError("--word is empty: give a word of the text")
     if not texts:

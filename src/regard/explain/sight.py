@@ -109,6 +109,7 @@ class Sight:
     overview: list[list[list[Attended]]]
     movement: Movement | None
     statuses: list[Status]
+    reference_statuses: list[Status]
 
 
 def see(
@@ -143,6 +144,7 @@ def see(
         overview=[] if word is not None else [_overview(trace, head, top) for trace in traces],
         movement=movement(words, traces, references) if words else None,
         statuses=[trace.status for trace in traces],
+        reference_statuses=[trace.status for trace in references],
     )
 
 
@@ -160,7 +162,7 @@ def attended(weights: Float[Tensor, " S"], tokens: Sequence[Token], layer: int, 
     best = [
         Share(number, tokens[number].text, weight)
         for weight, number in zip(order.values.tolist(), order.indices.tolist(), strict=True)
-        if not tokens[number].special
+        if not tokens[number].special and weight > 0  # what a causal model may not see is not named
     ]
     return Attended(layer, head, float(special_share(weights, tokens)), best[:top], weights.tolist())
 

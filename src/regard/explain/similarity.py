@@ -1,11 +1,83 @@
-"""How alike two vectors are."""
+"""How alike vectors are: of words and tokens, across texts and across layers."""
+
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from regard.errors import RegardError
+from regard.explain.places import Place, tokens_of
+from regard.trace import Trace
 
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
     """Cosine of the angle between two vectors, computed in float64; NaN where one of them is zero."""
     a, b = a.double(), b.double()
     return float(torch.dot(a, b) / (a.norm() * b.norm()))
+
+
+def dot(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
+    """Dot product of two vectors, computed in float64: unlike the cosine it grows with their lengths."""
+    return float(torch.dot(a.double(), b.double()))
+
+
+def euclidean(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
+    """Distance between the ends of two vectors, computed in float64: 0 for equal ones, so smaller is more alike."""
+    return float((a.double() - b.double()).norm())
+
+
+def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str = "cosine") -> Float[Tensor, "*N n m"]:
+    """Every vector of a with every vector of b, as cosine, dot and euclidean have it.
+
+    Raises:
+        RegardError: there is no measure of that name; those that there are, are named.
+    """
+    if measure not in _TABLES:
+        raise RegardError(f"measure {measure!r} is not known: it may be {', '.join(_TABLES)}")
+    return _TABLES[measure](a.double(), b.double())
+
+
+def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
+    """A word's or token's vector in every state: [0] enters layer 0, [n + 1] leaves layer n."""
+    tokens = tokens_of(trace, place)
+    return torch.stack([state[tokens].mean(0) for state in trace.states])
+
+
+def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
+    """Words or tokens, of one text or several, each with each: one table for every state.
+
+    Raises:
+        RegardError: no such word or token, or the traces are of models of different sizes.
+    """
+    found = [states_of(trace, place) for trace, place in places]
+    shapes = {tuple(each.shape) for each in found}
+    if len(shapes) > 1:
+        listed = ", ".join(f"{n} states of width {m}" for n, m in sorted(shapes))
+        raise RegardError(f"vectors of different models cannot be compared: {listed}")
+    vectors = torch.stack(found, 1)  # (N, p, M)
+    return table(vectors, vectors, measure)
+
+
+def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str = "cosine") -> Float[Tensor, "Na Nb"]:
+    """Two words or tokens, every state of the one with every state of the other; the diagonal is layer by layer."""
+    first, second = states_of(*a), states_of(*b)
+    if first.shape[1] != second.shape[1]:
+        raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")
+    return table(first, second, measure)
+
+
+def _cosines(a: Tensor, b: Tensor) -> Tensor:
+    return _dots(a, b) / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
+
+
+def _dots(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b.transpose(-1, -2)
+
+
+def _distances(a: Tensor, b: Tensor) -> Tensor:
+    # Without |a|² + |b|² - 2ab, which cancels: the distance of a vector to itself has to be 0.
+    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cosine": _cosines, "dot": _dots, "euclidean": _distances}

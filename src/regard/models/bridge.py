@@ -22,6 +22,7 @@ from regard.attention.door import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.record import scope
 from regard.models.patterns import as_function, specification
+from regard.models.projection import announce
 
 NAME = "regard"
 ROWS = 4  # query rows of each call that are compared with the model's own attention
@@ -31,11 +32,14 @@ ROWS = 4  # query rows of each call that are compared with the model's own atten
 class Watch:
     """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
 
-    lengths: (B,) real tokens of each text of the batch; compared are rows of real tokens only.
+    crossing: the modules (by id) that take keys from another sequence than their own. written_out: give masks as
+    tensors, for families that compute with them. difference, output_difference: of weights, and of outputs.
     """
 
     paths: Mapping[int, str]
-    lengths: Int[Tensor, " B"]
+    crossing: set[int] = field(default_factory=set)
+    written_out: bool = False
+    output_difference: float = 0.0
     difference: float | None = None
     compared: int = 0
     calls: int = 0
@@ -90,7 +94,9 @@ def attention(
     if watch is not None:
         watch.calls += 1
         _compare(watch, module, (query, key, value), scaling, rest, result)
-    return result.output.transpose(1, 2).contiguous(), None
+    context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
+    announce(context, module)
+    return context, None
 
 
 def mask(
@@ -105,20 +111,40 @@ def mask(
 ) -> Mask | Tensor:
     """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
     starts = int(q_offset), int(kv_offset)
+    rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     whole = specification(mask_function, *starts)
     if whole is None and batch_size == 1:
         whole = as_function(mask_function, *starts)
-    if whole is None:  # a pattern of its own for each text of a batch: transformers' own tensor
-        rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-        written = sdpa_mask(batch_size, q_length, kv_length, *starts, mask_function, attention_mask, **rest)
-        return Mask() if written is None else written
+
+    def own(queries: int, query_start: int) -> Tensor:
+        written = sdpa_mask(
+            batch_size, queries, kv_length, query_start, starts[1], mask_function, attention_mask, **rest
+        )
+        assert written is not None  # it may not be skipped
+        return written
+
+    watch = _watch.get()
+    if whole is None or (
+        watch is not None and watch.written_out
+    ):  # one pattern for each text: transformers' own tensor
+        return own(q_length, starts[0])
     if attention_mask is not None:
         start = int(kv_offset)
         keys = attention_mask[:, start : start + kv_length].bool()
         if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
             keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
         whole = whole & masks.padding(keys)
+    for row in sampled(q_length).tolist():  # held against transformers' own tensor, so that no pattern is misread
+        expected = own(1, starts[0] + row)
+        ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
+        if not bool((expected == (True if ours is None else ours)).all()):
+            return own(q_length, starts[0])
     return whole
+
+
+def sampled(length: int) -> Int[Tensor, " r"]:
+    """The query rows that are compared: the first, the last and some between."""
+    return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
 
 
 def _compare(
@@ -135,7 +161,7 @@ def _compare(
         return
     query, key, value = tensors
     length = query.shape[2]
-    rows = torch.linspace(0, length - 1, min(ROWS, length), device=query.device).round().long().unique()
+    rows = sampled(length).to(query.device)
     rule = result.weights.rule
     additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
     if rule.bias is not None:
@@ -145,11 +171,14 @@ def _compare(
         if allowed is not None:
             additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
     keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
-    _, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
+    output, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
     ours = result.weights[:, :, rows]
-    real = (rows[None, :] < watch.lengths[:, None]) & (result.valid[:, 0, rows])  # (B, r)
-    apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[real]
+    seen = result.valid[:, :, rows].all(1)  # (B, r): eager gives uniform weights where nothing may be attended to
+    apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[seen]
     if len(apart):
+        ours_out = result.output[:, :, rows].transpose(1, 2)  # (B, r, H, E)
+        out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
+        watch.output_difference = max(watch.output_difference, float(out.max()))
         watch.difference = max(watch.difference or 0.0, float(apart.max()))
         watch.compared += len(apart)
 

@@ -1,84 +1,116 @@
 """What a model adds up before its first layer, found by what the parts are: learned, positional, segment embeddings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 POSITIONAL = ("position", "wpe", "pos_emb")
-SEGMENT = ("token_type", "segment", "type_emb")
+FITS = 1e-5  # largest error, as a part of the largest input, with which a fit of the parts is believed
 
 
 @dataclass
 class Parts:
     """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model does not have.
 
-    input: their sum as the model itself has it, where it enters the first norm.
+    input: their sum as the model itself has it, where it enters the first norm or layer. Parts are scaled
+    as the model does.
     """
 
     learned: Float[Tensor, "B L W"] | None = None
     positional: Float[Tensor, "B L W"] | None = None
     segment: Float[Tensor, "B L W"] | None = None
     input: Float[Tensor, "B L W"] | None = None
+    scales: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def named(self) -> dict[str, Tensor]:
+        """The parts that there are."""
+        found = {name: getattr(self, name) for name in ("learned", "positional", "segment")}
+        return {name: part for name, part in found.items() if part is not None}
 
     def difference(self) -> float | None:
         """Largest absolute difference between the sum of the parts and the input; None where there is no input."""
         if self.input is None or self.learned is None:
             return None
-        total = self.learned
-        for part in (self.positional, self.segment):
-            total = total if part is None else total + part
-        return float((total - self.input).abs().max()) if total.shape == self.input.shape else None
+        return float((sum(self.named.values()) - self.input).abs().max())
+
+    def scale(self) -> None:
+        """Multiply each part by what the model multiplies it by, where a fit of the parts to the input is exact."""
+        apart = self.difference()
+        if apart is None or self.input is None or apart <= FITS * float(self.input.abs().max()):
+            return
+        columns = torch.stack([part.double().flatten() for part in self.named.values()], 1)
+        target = self.input.double().flatten()
+        fit = torch.linalg.lstsq(columns, target).solution
+        if float((columns @ fit - target).abs().max()) <= FITS * float(target.abs().max()):
+            for (name, part), factor in zip(self.named.items(), fit.tolist(), strict=True):
+                setattr(self, name, part * factor)
+                self.scales[name] = factor
 
 
 @contextmanager
-def embedding_parts(model: Any) -> Iterator[Parts]:
-    """Watch a forward pass for the embedding parts. Nothing of the model is changed; its hooks are taken off after.
+def embedding_parts(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[Parts]]:
+    """Watch a forward pass for the embedding parts, one group for each tensor of token ids, in the order they are used.
 
-    The learned embedding is what the model's own input table gives. Beside it count the tables looked up before the
-    first norm at the same width: by their names they are positional or segment embeddings.
+    Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
+    embeddings that run before the first norm at the same width: positional by their name or by counting up along the
+    text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
     """
-    parts = Parts()
-    table = model.get_input_embeddings()
+    groups: list[Parts] = []
+    looked: list[tuple[str, Tensor]] = []  # of the group at hand, what may belong to it before its ids were looked up
     handles = []
 
+    def open_group() -> Parts | None:
+        return groups[-1] if groups and groups[-1].input is None else None
+
     def looked_up(name: str) -> Any:
-        def hook(module: nn.Module, _args: Any, output: Tensor) -> None:
-            if parts.input is not None or not isinstance(output, Tensor):
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
                 return
-            if module is table and parts.learned is None:
-                parts.learned = output.detach()
-            elif module is table:  # GPT-2 looks its segments up in the same table
-                parts.segment = output.detach()
-            elif any(word in name for word in POSITIONAL):
-                parts.positional = output.detach()
-            elif any(word in name for word in SEGMENT):
-                parts.segment = output.detach()
+            index = args[0] if args and isinstance(args[0], Tensor) else None
+            group = open_group()
+            if group is None and index is not None and any(_same(index, each) for each in ids):
+                groups.append(Parts(learned=output.detach()))
+                for kind, early in looked:
+                    _add(groups[-1], kind, early)
+                looked.clear()
+                return
+            positional = any(word in name for word in POSITIONAL) or _counts_up(index)
+            if group is None:
+                looked.append(("positional" if positional else "segment", output.detach()))
+            else:
+                _add(group, "positional" if positional else "segment", output.detach())
 
         return hook
 
-    def before_norm(_module: nn.Module, args: Any) -> None:
-        if parts.input is None and parts.learned is not None and args and args[0].shape == parts.learned.shape:
-            parts.input = args[0].detach()
+    def closing(_module: nn.Module, args: Any, kwargs: Any) -> None:
+        group = open_group()
+        if group is None or group.learned is None:
+            return
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, Tensor) and each.shape == group.learned.shape:
+                group.input = each.detach()
+                return
 
     for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding):
+        kind = type(module).__name__.lower()
+        leaf = next(module.children(), None) is None
+        if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
             handles.append(module.register_forward_hook(looked_up(name.lower())))
-        elif "norm" in type(module).__name__.lower():
-            handles.append(module.register_forward_pre_hook(before_norm))
+        elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
+            handles.append(module.register_forward_pre_hook(closing, with_kwargs=True))
     try:
-        yield parts
+        yield groups
     finally:
         for handle in handles:
             handle.remove()
-    for name in ("positional", "segment"):
-        part = getattr(parts, name)
-        if part is not None and parts.learned is not None:
-            fits = part.shape[-2:] == parts.learned.shape[-2:]
-            setattr(parts, name, part.expand(parts.learned.shape) if fits else None)
+    for group in groups:
+        group.scale()
 
 
 def position_limit(model: Any) -> int | None:
@@ -89,8 +121,28 @@ def position_limit(model: Any) -> int | None:
     tables = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()
+        if type(module) is nn.Embedding or "Positional" in type(module).__name__
         if isinstance(module, nn.Embedding) and any(word in name.lower() for word in POSITIONAL)
     ]
     told = getattr(model.config, "max_position_embeddings", None)
     limits = [n for n in (*tables, told) if isinstance(n, int) and n > 0]
     return min(limits, default=None)
+
+
+def _add(group: Parts, kind: str, output: Tensor) -> None:
+    """Make an output a part of a group where it fits beside the learned embedding."""
+    learned = group.learned
+    if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
+        return
+    setattr(group, kind, output.expand(learned.shape))
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and not a.is_floating_point() and torch.equal(a, b)
+
+
+def _counts_up(index: Tensor | None) -> bool:
+    """Whether indices are positions: one more from token to token."""
+    if index is None or index.is_floating_point() or index.ndim == 0 or index.shape[-1] < 2:
+        return False
+    return bool((index.diff(dim=-1) == 1).all())

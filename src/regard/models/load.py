@@ -1,10 +1,6 @@
 """`regard.load`: the default model, a folder, a hub name, or a model object."""
 
-import logging
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +12,11 @@ from torch import nn
 from regard.errors import RegardError
 from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.models.pretrained import Pretrained
+from regard.models.quiet import quiet
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
-LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
+LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 # Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
 UNUSED = ("pooler.",)
 
@@ -38,8 +36,8 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         RegardError: there is no such model, or its files are not whole; the message says which and what is needed.
     """
     if isinstance(source, nn.Module):
-        if tokenizer is None:
-            raise RegardError("load: a model object needs its tokenizer: load(model, tokenizer=...)")
+        if not isinstance(source, transformers.PreTrainedModel):
+            raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         return Pretrained(source, tokenizer, name=str(name))
     if source is None:
@@ -49,52 +47,83 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         folder, name = _locate(source), str(source)
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    with _quiet():
-        model = _read_model(folder, name)
+    where = _device(device)
+    with quiet():
+        model, notes = _read_model(folder, name)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name)
     _check_finite(model, name)
-    return Pretrained(model.to(where).eval(), tokenizer, name=name)
+    return Pretrained(model.to(where).eval(), tokenizer, name=name, notes=notes)
 
 
 def _locate(source: str | os.PathLike[str]) -> Path | str:
     """A checked folder, or a hub name."""
     path, text = Path(source), os.fspath(source)
+    if not text.strip():
+        raise RegardError("model: given an empty name, needs a folder or a hub name")
     if path.is_dir():
         check_folder(path)
         return path
     if path.exists():
         raise RegardError(f"model {text!r} is a file: needed is a model folder or a hub name")
-    if isinstance(source, os.PathLike) or text.startswith((".", "~", os.sep)) or text.count("/") > 1 or not text:
+    if isinstance(source, os.PathLike) or text.startswith((".", "~", os.sep)) or text.count("/") > 1:
         raise RegardError(f"model {text!r}: there is no such folder")
     return text
 
 
-def _read_model(folder: Path | str, name: str) -> Any:
+def _device(device: str | torch.device | None) -> torch.device:
+    """The device to run on, tried out."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        raise RegardError(f"device {str(device)!r} cannot be used here: {str(error).splitlines()[0]}") from error
+    return chosen
+
+
+def _read_model(folder: Path | str, name: str) -> tuple[Any, tuple[str, ...]]:
+    """The model, and notes on what of its checkpoint was not used."""
     options = {"trust_remote_code": False}
     try:
         config = transformers.AutoConfig.from_pretrained(folder, **options)
         model_class = _model_class(config)
         model, info = model_class.from_pretrained(
-            folder, config=config, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **options
+            folder,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # so that they are told, below, by name
+            **options,
         )
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:  # broken files make transformers raise whatever they run into
         raise RegardError(f"model {name!r} cannot be loaded: {_reason(error, folder)}") from error
+    for key, found, needed in info["mismatched_keys"]:
+        raise RegardError(
+            f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
+        )
     missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
-    return model
+    unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
+    note = f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}" if unused else ""
+    return model, (note,) if note else ()
 
 
 def _model_class(config: Any) -> Any:
-    """The class a checkpoint was saved from where that has a language head, else the bare model."""
+    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model."""
     for architecture in config.architectures or ():
-        if architecture.endswith(LANGUAGE_HEADS) and hasattr(transformers, architecture):
+        bare = "For" not in architecture or architecture.endswith(LANGUAGE_HEADS)
+        if bare and hasattr(transformers, architecture):
             return getattr(transformers, architecture)
     return transformers.AutoModel
 
 
 def _read_tokenizer(folder: Path | str, name: str) -> Any:
+    """The folder's tokenizer; None where it has none (transformers would make up an empty one)."""
+    if isinstance(folder, Path) and not any((folder / file).exists() for file in TOKENIZER_FILES):
+        return None
     try:
         return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
@@ -112,25 +141,10 @@ def _check_finite(model: nn.Module, name: str) -> None:
 def _reason(error: Exception, folder: Path | str) -> str:
     """One line of why, for a person: the first line of the library's own message, or what a hub failure means."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, KeyError):
+        return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
     if isinstance(folder, str) and isinstance(error, OSError):
         return "there is no such folder here, and no model of that name could be had from the hub"
     return lines[0] if lines else type(error).__name__
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library's progress bars and advice off the terminal while it loads; errors still arrive as errors."""
-    logger = logging.getLogger("transformers")
-    level, bars = logger.level, transformers.utils.logging.is_progress_bar_enabled()
-    logger.setLevel(logging.CRITICAL)
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-        if bars:
-            transformers.utils.logging.enable_progress_bar()

@@ -36,7 +36,7 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
             whole = whole & one
         return whole
     if made == "sliding_window_overlay":
-        return masks.window(int(held["sliding_window"]) - 1, None, shift)
+        return Mask(low=shift + 1 - int(held["sliding_window"]))
     if made == "sliding_window_bidirectional_overlay":
         return masks.window(int(held["sliding_window"]), int(held["sliding_window"]), shift)
     return None

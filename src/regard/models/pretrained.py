@@ -3,19 +3,25 @@
 import inspect
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.record import Call, record
+from regard.attention.record import record
 from regard.errors import RegardError
+from regard.models.assemble import Pass, pair_of, trace_of
 from regard.models.bridge import Watch, through_the_door
-from regard.models.embeddings import Parts, embedding_parts, position_limit
-from regard.tokens import Encoded, check_text, encode
-from regard.trace import Status, Trace
+from regard.models.embeddings import embedding_parts, position_limit
+from regard.models.layers import watched_layers
+from regard.models.projection import projections
+from regard.models.quiet import quiet
+from regard.tokens import Encoded, check_text, encode, encoded_ids
+
+Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
 
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
@@ -23,17 +29,19 @@ BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 class Pretrained:
     """A model and its tokenizer; `regard.load` makes it, `trace` is what it is for.
 
-    model and tokenizer are the transformers objects themselves. limit: the most tokens of a text, None for no limit.
+    model and tokenizer are the transformers objects themselves (tokenizer None: texts are given as ids). limit: the
+    most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and a target.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        self.model, self.tokenizer, self.name = model, tokenizer, name
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
+        self.model, self.tokenizer, self.name, self.notes = model, tokenizer, name, notes
         if not model._can_set_attn_implementation():
             raise RegardError(
                 f"model {name!r} ({type(model).__name__}) computes attention in code of its own, outside the attention "
                 "interface of transformers: it cannot be traced"
             )
         self.limit = position_limit(model)
+        self.pairs = bool(getattr(model.config, "is_encoder_decoder", False))
         self._paths = {id(module): path for path, module in model.named_modules()}
         self._alone = threading.Lock()  # a forward pass changes the model's setting for its time
         self._takes = set(inspect.signature(model.forward).parameters)
@@ -41,105 +49,184 @@ class Pretrained:
     def __repr__(self) -> str:
         return f"Pretrained({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
 
-    def trace(self, text: str | Sequence[str]) -> Any:
+    def trace(
+        self,
+        text: str | Sequence[str] | None = None,
+        *,
+        target: str | Sequence[str] | None = None,
+        ids: Ids | None = None,
+        target_ids: Ids | None = None,
+    ) -> Any:
         """Run one text, or several in batches, and keep everything the forward pass did.
 
-        Returns a `Trace` for a string, a list of them, in order, for a sequence of strings.
+        Args:
+            text: one text or several.
+            target: of an encoder-decoder, what its decoder reads: one text, or one for each text.
+            ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
+
+        Returns a `Trace` for one text, a list of them, in order, for several. An encoder-decoder gives a `PairTrace`.
 
         Raises:
-            RegardError: no text, a blank one, invalid Unicode, or more tokens than the model has positions for.
+            RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, or a
+                target that is missing or not wanted.
         """
-        single = isinstance(text, str)
-        texts = [text] if isinstance(text, str) else list(text)
-        if not texts:
-            raise RegardError("trace: given no text, needs at least one")
-        encoded = [self._encode(each, "text" if single else f"text {n}") for n, each in enumerate(texts, 1)]
-        traces: dict[int, Trace] = {}
-        for batch in batches([len(each.tokens) for each in encoded]):
+        single, sources = self._read("text", text, ids)
+        targets: list[Encoded] | None = None
+        if target is not None or target_ids is not None:
+            if not self.pairs:
+                raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
+            one, targets = self._read("target", target, target_ids)
+            if one != single or len(targets) != len(sources):
+                raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
+        elif self.pairs:
+            raise RegardError(f"target: {self.name} is an encoder-decoder, it needs a target beside the text")
+        traces: dict[int, Any] = {}
+        lengths = [len(each.tokens) for each in sources]
+        if targets is not None:
+            lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
+        for batch in batches(lengths):
             started = time.perf_counter()
-            made = self._forward([encoded[n] for n in batch])
+            done = self._forward([sources[n] for n in batch], targets and [targets[n] for n in batch])
+            made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 trace.status.seconds = share
+                trace.status.notes += self.notes
                 traces[number] = trace
-        return traces[0] if single else [traces[n] for n in range(len(texts))]
+        return traces[0] if single else [traces[n] for n in range(len(sources))]
+
+    def _read(self, name: str, given: Any, ids: Any) -> tuple[bool, list[Encoded]]:
+        """Whether one was given, and what was given as tokens."""
+        if (given is None) == (ids is None):
+            raise RegardError(f"trace: needs either {name} or its ids, given {'none' if given is None else 'both'}")
+        if ids is not None:
+            rows = ids.tolist() if isinstance(ids, Tensor) else list(ids)
+            single = bool(rows) and isinstance(rows[0], int)
+            return single, [self._ids(name, row) for row in ([rows] if single else rows)]
+        single = isinstance(given, str)
+        if not single and (isinstance(given, (bytes, dict)) or not isinstance(given, Iterable)):
+            raise RegardError(f"trace: given {type(given).__name__}, needs a string or several of them")
+        texts = [given] if single else list(given)
+        if not texts:
+            raise RegardError("trace: given no text, needs at least one")
+        return single, [self._encode(each, name if single else f"{name} {n}") for n, each in enumerate(texts, 1)]
+
+    def _ids(self, name: str, row: Sequence[int]) -> Encoded:
+        size = self.model.get_input_embeddings().num_embeddings
+        row = [int(number) for number in row]
+        if not row:
+            raise RegardError(f"{name} ids are empty: needs at least one")
+        wrong = [number for number in row if not 0 <= number < size]
+        if wrong:
+            raise RegardError(f"{name} id {wrong[0]} is out of range: {self.name} has ids 0 to {size - 1}")
+        return self._checked(encoded_ids(row), name)
 
     def _encode(self, text: str, name: str) -> Encoded:
-        encoded = encode(self.tokenizer, check_text(text, name))
-        if self.limit is not None and len(encoded.tokens) > self.limit:
-            count = len(encoded.tokens)
+        if self.tokenizer is None:
+            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
+        target = name.startswith("target")
+        encoded = encode(self.tokenizer, check_text(text, name), target=target)
+        if target:  # the decoder reads its target one token late: it begins with the start token
+            start = self.model.config.decoder_start_token_id
+            encoded = encoded.after(self.tokenizer, start)
+        size = self.model.get_input_embeddings().num_embeddings
+        if max(encoded.ids) >= size:
+            raise RegardError(
+                f"{name}: its tokenizer gives id {max(encoded.ids)}, {self.name} has ids 0 to {size - 1}: they do not "
+                "belong together"
+            )
+        return self._checked(encoded, name)
+
+    def _checked(self, encoded: Encoded, name: str) -> Encoded:
+        count = len(encoded.tokens)
+        if self.limit is not None and count > self.limit:
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most"
             )
         return encoded
 
-    def _forward(self, batch: list[Encoded]) -> list[Trace]:
-        inputs, lengths = self._inputs(batch)
-        watch = Watch(self._paths, lengths)
-        with (
-            self._alone,
-            torch.no_grad(),
-            record() as calls,
-            embedding_parts(self.model) as parts,
-            through_the_door(self.model, watch),
-        ):
-            output = self.model(**inputs, output_hidden_states=True)
+    def _forward(self, sources: list[Encoded], targets: list[Encoded] | None) -> Pass:
+        """One watched pass; a second one, with masks written out, where the family computes with its masks."""
+        inputs = self._inputs(sources, targets)
+        if "use_cache" in self._takes:
+            inputs["use_cache"] = False
+        watch = Watch(self._paths)
+        try:
+            done = self._watched(inputs, sources, targets, watch)
+        except (TypeError, AttributeError) as error:
+            if "Mask" not in str(error):
+                raise
+            watch = Watch(self._paths, written_out=True)
+            done = self._watched(inputs, sources, targets, watch)
         if watch.calls == 0:
             kind = type(self.model).__name__
             raise RegardError(f"model {self.name!r} ({kind}) does not use the attention interface of transformers")
-        return [self._trace(n, each, list(calls.values()), parts, output, watch) for n, each in enumerate(batch)]
+        return done
 
-    def _inputs(self, batch: list[Encoded]) -> tuple[dict[str, Tensor], Int[Tensor, " B"]]:
-        """Padded ids (B, L), their mask and segments as far as the model takes them, and the texts' lengths."""
+    def _watched(
+        self, inputs: dict[str, Any], sources: list[Encoded], targets: list[Encoded] | None, watch: Watch
+    ) -> Pass:
+        ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
+        with (
+            self._alone,
+            quiet(),
+            torch.no_grad(),
+            self._last_states() as last,
+            record() as calls,
+            embedding_parts(self.model, ids) as parts,
+            watched_layers(self.model, watch) as stacks,
+            through_the_door(self.model, watch),
+            projections() as blocks,
+        ):
+            output = self.model(**inputs)
+        logits = getattr(output, "logits", None)
+        logits = logits if isinstance(logits, Tensor) and logits.ndim == 3 else None
+        made, placed = list(calls.values()), dict(zip(calls, blocks, strict=True))
+        return Pass(self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed)
+
+    @contextmanager
+    def _last_states(self) -> Iterator[dict[str, Tensor]]:
+        """The base model's last hidden state, and its encoder's, of the pass inside the block."""
+        last: dict[str, Tensor] = {}
+
+        def keep_last(_module: Any, _args: Any, output: Any) -> None:
+            for name in ("last_hidden_state", "encoder_last_hidden_state"):
+                if isinstance(getattr(output, name, None), Tensor):
+                    last[name] = getattr(output, name)
+
+        def keep_head_input(_module: Any, args: Any) -> None:
+            last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
+
+        handles = [self.model.base_model.register_forward_hook(keep_last)]
+        head = self.model.get_output_embeddings()
+        if head is not None:
+            handles.append(head.register_forward_pre_hook(keep_head_input))
+        try:
+            yield last
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _inputs(self, sources: list[Encoded], targets: list[Encoded] | None) -> dict[str, Any]:
+        """Padded ids (B, L), their mask and segments as far as the model takes them."""
         device = self.model.device
-        longest = max(len(each.tokens) for each in batch)
-        filler = self.tokenizer.pad_token_id or 0
-        lengths = torch.tensor([len(each.tokens) for each in batch], device=device)
+        filler = getattr(self.tokenizer, "pad_token_id", None) or 0
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:
+            longest = max(map(len, rows))
             return torch.tensor([row + [fill] * (longest - len(row)) for row in rows], device=device)
 
-        inputs = {"input_ids": padded([each.ids for each in batch], filler)}
-        if "attention_mask" in self._takes and len(set(lengths.tolist())) > 1:
-            inputs["attention_mask"] = padded([[1] * len(each.tokens) for each in batch], 0)
-        if "token_type_ids" in self._takes and all(each.segments is not None for each in batch):
-            inputs["token_type_ids"] = padded([list(each.segments or ()) for each in batch], 0)
-        return inputs, lengths
-
-    def _trace(self, n: int, encoded: Encoded, calls: list[Call], parts: Parts, output: Any, watch: Watch) -> Trace:
-        """One text's part of a batch, its padding taken away."""
-        run = slice(0, len(encoded.tokens))
-
-        def own(batched: Tensor | None) -> Tensor | None:
-            return None if batched is None else batched[n, run].clone()
-
-        states = tuple(s[n, run].clone() for s in output.hidden_states)
-        last = output.get("last_hidden_state")
-        status = Status(
-            model=self.name,
-            kernels=tuple(sorted({call.kernel for call in calls})),
-            device=str(self.model.device),
-            dtype=str(self.model.dtype).removeprefix("torch."),
-            difference=watch.difference,
-            rows_compared=watch.compared,
-            embedding_difference=parts.difference(),
-            unknown=encoded.unknown,
-            dropped=encoded.dropped,
-        )
-        return Trace(
-            text=encoded.text,
-            tokens=encoded.tokens,
-            learned=own(parts.learned),
-            positional=own(parts.positional),
-            segment=own(parts.segment),
-            input=own(parts.input),
-            states=states,
-            contextual=states[-1] if last is None or torch.equal(last[n, run], states[-1]) else last[n, run].clone(),
-            logits=own(output.get("logits")),
-            attention=tuple(call.weights.crop(n, run, run) for call in calls),
-            values=tuple(None if call.value is None else call.value[n, :, run] for call in calls),
-            status=status,
-        )
+        inputs = {}
+        for prefix, texts in (("", sources), ("decoder_", targets)):
+            if texts is None:
+                continue
+            rows = [each.ids for each in texts]
+            inputs[f"{prefix}input_ids"] = padded(rows, filler)
+            if f"{prefix}attention_mask" in self._takes and len(set(map(len, rows))) > 1:
+                inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
+        if "token_type_ids" in self._takes and all(each.segments is not None for each in sources):
+            inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
+        return inputs
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -1,6 +1,7 @@
 """A sight in a terminal of 80 columns or more, or in a pipe, where it is plain text."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from regard.explain.sight import Attended, Occurrence, Pair, Sight
 from regard.tokens import Token
-from regard.trace import Status
 
 # Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
 COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
@@ -20,9 +20,14 @@ VALUES = 4  # how many values of a vector are shown
 
 
 def show(sight: Sight, console: Console) -> None:
-    """Print a sight."""
-    for part in render(sight, console.width):
-        console.print(part)
+    """Print a sight; outside a terminal without the blanks that fill lines up."""
+    with console.capture() as captured:
+        for part in render(sight, console.width):
+            console.print(part)
+    text = captured.get()
+    if not console.is_terminal:
+        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    console.file.write(text)
 
 
 def render(sight: Sight, width: int = 80) -> list[RenderableType]:
@@ -32,16 +37,22 @@ def render(sight: Sight, width: int = 80) -> list[RenderableType]:
         parts += [_overview(sight, n, width) for n in range(len(sight.texts))]
     else:
         parts += [_learned(sight), _layers(sight), _states(sight)]
-        parts += [_attends(sight, occurrence) for occurrence in sight.occurrences]
+        parts += [_attends(sight, occurrence, width) for occurrence in sight.occurrences]
         if sight.references:
             parts.append(_references(sight))
-    parts.append(_status(sight.statuses))
+    parts.append(_status(sight))
     return parts
 
 
 def visible(text: str) -> str:
     """A text with what cannot be printed written out, so that a terminal obeys nothing in it."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def short(text: str, most: int = 24) -> str:
+    """A text that can be printed, cut where it is long, with a mark that says so."""
+    text = visible(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _section(title: str, *parts: RenderableType) -> Group:
@@ -85,14 +96,17 @@ def _learned(sight: Sight) -> Group:
     table = _table("text", "tokens", ("first values", "right"))
     for occurrence in sight.occurrences:
         tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
-        spelled = " ".join(f"{visible(t.text)} ({n})" for t, n in zip(tokens, occurrence.tokens, strict=True))
-        values = "the model has none" if occurrence.learned is None else _values(occurrence.learned, 6)
+        spelled = " ".join(f"{short(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
+        values = "the model has none" if occurrence.learned is None else _values(occurrence.learned, VALUES)
         table.add_row(occurrence.label, spelled, values)
     equal = [pair.learned_equal for pair in sight.pairs]
     lines: list[RenderableType] = [table]
     if equal and None not in equal:
         told = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
-        lines.append(Text(f"The learned embeddings are {told}.", style="green" if all(equal) else "yellow"))
+        unknown = any(o.word in sight.statuses[o.text].unknown for o in sight.occurrences)
+        told += ", but the tokenizer does not know the word" if unknown else ""
+        good = all(equal) and not unknown
+        lines.append(Text(f"The learned embeddings are {told}.", style="green" if good else "yellow"))
     width = len(sight.occurrences[0].learned or ())
     return _section(f"{_quoted(sight)}: learned embedding, {width} values", *lines)
 
@@ -117,7 +131,7 @@ def _layers(sight: Sight) -> Group:
             table.add_row(row[0], *row[1 + start : 9 + start])
         tables.append(table)
     tables += [Text(note, style="dim")] if note else []
-    return _section(f"{_quoted(sight)}: cosine between the texts", *tables)
+    return _section(f"{_quoted(sight)}: cosine between its occurrences, by text", *tables)
 
 
 def _states(sight: Sight) -> Group:
@@ -133,22 +147,34 @@ def _states(sight: Sight) -> Group:
     return _section(f"{_quoted(sight)}: contextual embedding", table)
 
 
-def _attends(sight: Sight, occurrence: Occurrence) -> Group:
-    parts: list[RenderableType] = [_attention_table(occurrence.attends, "layer")]
+def _attends(sight: Sight, occurrence: Occurrence, width: int) -> Group:
+    counts = Counter(token.text for token in sight.tokens[occurrence.text])
+    repeated = {text for text, count in counts.items() if count > 1}
+    parts: list[RenderableType] = [
+        Text("mean of heads, by layer", style="italic"),
+        _attention_table(occurrence.attends, "layer", repeated, width),
+    ]
     for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
-        shown = list(heads)
-        parts.append(Text(f"layer {layer}", style="italic"))
-        parts.append(_attention_table(shown, "head"))
-    return _section(f"{_quoted(sight)} in text {occurrence.label} attends to (mean of heads, by layer)", *parts)
+        parts.append(Text(f"single heads of layer {layer}", style="italic"))
+        parts.append(_attention_table(list(heads), "head", repeated, width))
+    return _section(f"{_quoted(sight)} in text {occurrence.label} attends to", *parts)
 
 
-def _attention_table(rows: Sequence[Attended], by: str) -> Table:
+def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str], width: int) -> Table:
+    """Where attention goes; a token that the text holds more than once is followed by its number."""
     table = _table((by, "right"), ("special", "right"), "other tokens, largest first")
+    room = max(30, width - 2 - len(by) - len("special") - 6)
     for row in rows:
-        line = Text()
+        line, used = Text(), 0
         for share in row.top:
-            line.append(visible(share.text), style="bold")
-            line.append(f" {share.weight:.3f}  ")
+            name = short(share.text) + (f" ({share.token})" if share.text in repeated else "")
+            size = len(name) + 6
+            if used and used + 2 + size > room:  # a name and its number stay on one line
+                line.append("\n")
+                used = 0
+            line.append(("  " if used else "") + name, style="bold")
+            line.append(f" {share.weight:.3f}")
+            used += size + (2 if used else 0)
         table.add_row(str(row.layer if by == "layer" else row.head), _number(row.special), line)
     return table
 
@@ -158,7 +184,7 @@ def _references(sight: Sight) -> Group:
     table = _table("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
     for word, group in groupby(sight.references, key=lambda r: r.word):
         for reference in sorted(group, key=lambda r: labels.index(r.occurrence)):
-            name = visible(word) if reference.occurrence == labels[0] else ""
+            name = short(word) if reference.occurrence == labels[0] else ""
             table.add_row(name, reference.occurrence, _number(reference.learned), _number(reference.contextual))
     note = "cosine; a reference word's contextual embedding is its own, as a text of its own"
     return _section(f"{_quoted(sight)} beside reference words", table, Text(note, style="dim"))
@@ -195,10 +221,11 @@ def _most(row: Attended) -> Text:
     return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
 
 
-def _status(statuses: Sequence[Status]) -> Group:
+def _status(sight: Sight) -> Group:
+    statuses = sight.statuses
     first = statuses[0]
     apart = [s.difference for s in statuses if s.difference is not None]
-    rows = sum(s.rows_compared for s in statuses[:1])
+    rows = max(s.rows_compared for s in statuses)
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
         f"kernel      {', '.join(first.kernels)}",
@@ -213,7 +240,10 @@ def _status(statuses: Sequence[Status]) -> Group:
     if sums:
         lines.append(f"embeddings  their parts add up to the model's input within {max(sums):.1e}")
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
-        found = [f"{visible(part)!r} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
+        where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
+        words = dict.fromkeys(reference.word for reference in sight.references)
+        where += [(f"--with {short(w)}", s) for w, s in zip(words, sight.reference_statuses, strict=True)]
+        found = [f"“{short(part)}” in {place}" for place, status in where for part in getattr(status, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
         lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
@@ -222,7 +252,7 @@ def _status(statuses: Sequence[Status]) -> Group:
 
 
 def _quoted(sight: Sight) -> str:
-    return f"“{visible(sight.word or '')}”"
+    return f"“{short(sight.word or '', 40)}”"
 
 
 def _values(vector: Sequence[float], count: int) -> str:

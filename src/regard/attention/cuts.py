@@ -1,0 +1,212 @@
+"""What if a head, or an edge from one token to another, were not there? Cuts, opened for a block, applied at the door.
+
+with cutting([HeadCut(layers={3}, heads={5}), EdgeCut(queries=(11,), keys=(10,))]) as opened:
+    model(**inputs)
+opened.unmet          # cuts that met no call: a layer or path that does not exist
+
+A head that is cut still attends, its output is zero. An edge that is cut has the score -inf, so that the softmax shares
+its weight out among what is left, sinks included; a query that loses every key sees nothing (output and weights 0).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from operator import index
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.edges import AXES, Edges
+
+Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
+Place = int | str | Call
+Shape = tuple[int, int, int, int]  # (B, H, L, S)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadCut:
+    """The output of heads is zero.
+
+    layers: which calls: a layer's number, a call's path or the scope around it ("decoder"), or (path, n) for the n-th
+    call of a path since the block was opened (layers that share their weights have one path). heads, and batch for the
+    texts of a batch: numbers from 0. None is all of them.
+    """
+
+    layers: Collection[Place] | None = None
+    heads: Collection[int] | None = None
+    batch: Collection[int] | None = None
+
+    def __post_init__(self) -> None:
+        _settle(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeCut:
+    """The scores from every one of the queries to every one of the keys are -inf.
+
+    queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadCut`.
+    """
+
+    layers: Collection[Place] | None = None
+    heads: Collection[int] | None = None
+    queries: Collection[int] | None = None
+    keys: Collection[int] | None = None
+    batch: Collection[int] | None = None
+
+    def __post_init__(self) -> None:
+        _settle(self)
+
+
+Cut = HeadCut | EdgeCut
+
+PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
+
+
+class Cutting:
+    """The cuts of one block, and which of them met a call yet."""
+
+    def __init__(self, cuts: Sequence[Cut]) -> None:
+        self.cuts = tuple(cuts)
+        self._seen: dict[str, int] = {}
+        self._met: set[int] = set()
+
+    @property
+    def unmet(self) -> tuple[Cut, ...]:
+        """The cuts that held for no call so far."""
+        return tuple(cut for n, cut in enumerate(self.cuts) if n not in self._met)
+
+    def meet(self, path: str, layer: int | None) -> list[Cut]:
+        """Count a call that is made now; returns the cuts that hold for it."""
+        nth = self._seen.get(path, 0)
+        self._seen[path] = nth + 1
+        here = [n for n, cut in enumerate(self.cuts) if _holds(cut, path, layer, nth)]
+        self._met.update(here)
+        return [self.cuts[n] for n in here]
+
+
+class Here(NamedTuple):
+    """The cuts that hold for one call, every number of them checked against its shape."""
+
+    cuts: tuple[Cut, ...] = ()
+    heads: tuple[HeadCut, ...] = ()
+    removed: tuple[Edges, ...] = ()
+
+
+_open: ContextVar[tuple[Cutting, ...]] = ContextVar("regard_cuts", default=())
+
+
+@contextmanager
+def cutting(cuts: Sequence[Cut]) -> Iterator[Cutting]:
+    """Apply cuts to every attention call made inside the block, in this thread or task. Blocks nest: their cuts add up.
+
+    Raises:
+        TypeError: something else than a cut. A call with fewer texts, heads or positions than a cut that holds for it
+            names raises ValueError.
+    """
+    for cut in cuts:
+        if not isinstance(cut, Cut):
+            raise TypeError(f"cutting: given {type(cut).__name__}, needs HeadCut and EdgeCut objects")
+    token = _open.set((*_open.get(), Cutting(cuts)))
+    try:
+        yield _open.get()[-1]
+    finally:
+        _open.reset(token)
+
+
+def opened() -> tuple[Cutting, ...]:
+    """The open blocks, outermost first; empty where nothing is cut."""
+    return _open.get()
+
+
+def here(blocks: tuple[Cutting, ...], path: str, layer: int | None, shape: Shape) -> Here:
+    """What is cut in the call that is made now, of this path, layer and (B, H, L, S).
+
+    Raises:
+        ValueError: a cut that holds for the call names a text, head or position that the call does not have.
+    """
+    met = tuple(cut for block in blocks for cut in block.meet(path, layer))
+    for cut in met:
+        _check(cut, path, shape)
+    edges = [cut for cut in met if isinstance(cut, EdgeCut)]
+    removed = tuple(Edges(shape, *(getattr(cut, axis) for axis in AXES)) for cut in edges)
+    return Here(met, tuple(cut for cut in met if isinstance(cut, HeadCut)), removed)
+
+
+def silence(output: Float[Tensor, "B H L E"], cuts: tuple[HeadCut, ...]) -> Float[Tensor, "B H L E"]:
+    """The output with the heads that are cut at zero: in place, but where a graph of gradients may hold on to it."""
+    gone = [
+        (text, head)
+        for cut in cuts
+        for text in (range(output.shape[0]) if cut.batch is None else cut.batch)
+        for head in (range(output.shape[1]) if cut.heads is None else cut.heads)
+    ]
+    if output.requires_grad:
+        left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
+        for spot in gone:
+            left[spot] = False
+        return output.masked_fill(~left.to(output.device), 0.0)
+    lines = max(1, PIECE // max(1, output.shape[3]))
+    for spot in gone:
+        for piece in output[spot].split(lines):
+            piece.zero_()
+    return output
+
+
+def _holds(cut: Cut, path: str, layer: int | None, nth: int) -> bool:
+    if cut.layers is None:
+        return True
+    for place in cut.layers:
+        if isinstance(place, int):
+            held = place == layer
+        elif isinstance(place, str):
+            held = path == place or path.startswith(f"{place}.")
+        else:
+            held = place == (path, nth)
+        if held:
+            return True
+    return False
+
+
+def _settle(cut: Cut) -> None:
+    """Bring a cut's numbers into rising order, refusing what no call could have."""
+    for field in fields(cut):
+        name, given = field.name, getattr(cut, field.name)
+        if given is None:
+            continue
+        if isinstance(given, str) or not isinstance(given, Collection):
+            raise TypeError(f"{name}: given {given!r}, needs a collection such as {{3, 5}}, or None for all")
+        if len(given) == 0:
+            raise ValueError(f"{name}: given none, needs at least one, or None for all")
+        layers = name == "layers"
+        kept = (_place(each) for each in given) if layers else sorted({_number(name, each) for each in given})
+        object.__setattr__(cut, name, tuple(kept))
+
+
+def _place(place: Any) -> Place:
+    if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], str):
+        return place[0], _number("layers", place[1])
+    return place if isinstance(place, str) else _number("layers", place)
+
+
+def _number(name: str, given: Any) -> int:
+    try:
+        number = index(given)
+    except TypeError:
+        number = None
+    if number is None or isinstance(given, bool):
+        raise TypeError(f"{name}: given {given!r}, needs integers{' or paths' if name == 'layers' else ''}")
+    if number < 0:
+        raise ValueError(f"{name}: given {number}, needs numbers from 0 on")
+    return number
+
+
+def _check(cut: Cut, path: str, shape: Shape) -> None:
+    for axis, size in zip(AXES, shape, strict=True):
+        numbers = getattr(cut, axis, None)
+        if numbers and numbers[-1] >= size:
+            where = f"the call {path!r}" if path else "this call"
+            there = f"0 to {size - 1}" if size else "none, it is empty"
+            raise ValueError(f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}")

@@ -1,0 +1,93 @@
+"""Edges taken out of an attention matrix: sets of texts, heads, queries and keys, never a tensor of L × S."""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+Index = slice | Tensor  # a run start:stop, or a vector of positions
+
+AXES = ("batch", "heads", "queries", "keys")
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Every edge from one of the queries to one of the keys, in these heads of these texts.
+
+    The numbers of each axis rise; None means all of it. They stay on the host, so that a tile that none of them touches
+    is known as such without waiting for a device. shape: (B, H, L, S) of the call whose edges these are.
+    """
+
+    shape: tuple[int, int, int, int]
+    batch: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    queries: tuple[int, ...] | None = None
+    keys: tuple[int, ...] | None = None
+
+    def numbers(self, axis: str) -> tuple[int, ...]:
+        """The numbers of one of `AXES`, written out."""
+        given: tuple[int, ...] | None = getattr(self, axis)
+        return tuple(range(self.shape[AXES.index(axis)])) if given is None else given
+
+    def tile(
+        self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
+    ) -> Bool[Tensor, "#b #h #r #c"] | None:
+        """True at the edges that are taken out of a region, every axis at its size or 1; None where there are none."""
+        hits = []
+        for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
+            numbers: tuple[int, ...] | None = getattr(self, name)
+            if numbers is None:
+                continue
+            hit = _among(numbers, index, self.shape[axis], device)
+            if hit is None:
+                return None
+            hits.append(hit.reshape(*(-1 if other == axis else 1 for other in range(4))))
+        whole = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
+        for hit in hits:
+            whole = whole & hit
+        return whole
+
+    def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":
+        """The edges of one text, its queries and keys numbered anew from 0; None where none of them is left."""
+        queries, keys = _moved(self.queries, rows), _moved(self.keys, cols)
+        if queries == () or keys == () or (self.batch is not None and batch not in self.batch):
+            return None
+        shape = (1, self.shape[1], rows.stop - rows.start, cols.stop - cols.start)
+        return Edges(shape, None, self.heads, queries, keys)
+
+    def described(self) -> dict[str, Any]:
+        """The edges as JSON can hold them; `Edges.of` reads it."""
+        told: dict[str, Any] = {"shape": list(self.shape)}
+        for name in AXES:
+            numbers = getattr(self, name)
+            told[name] = None if numbers is None else list(numbers)
+        return told
+
+    @staticmethod
+    def of(described: dict[str, Any]) -> "Edges":
+        """The edges that `described` wrote down."""
+        axes = {name: None if described[name] is None else tuple(described[name]) for name in AXES}
+        batch, heads, length, size = described["shape"]
+        return Edges((batch, heads, length, size), **axes)
+
+
+def _among(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
+    """Which places of an index are among the numbers; None where no place of a run is."""
+    if isinstance(index, Tensor):
+        return torch.isin(index, torch.tensor(numbers, device=device))
+    start, stop, _ = index.indices(size)
+    within = numbers[bisect_left(numbers, start) : bisect_left(numbers, stop)]
+    if not within:
+        return None
+    hit = torch.zeros(stop - start, dtype=torch.bool)
+    hit[torch.tensor(within) - start] = True
+    return hit.to(device)
+
+
+def _moved(numbers: tuple[int, ...] | None, run: slice) -> tuple[int, ...] | None:
+    if numbers is None:
+        return None
+    return tuple(n - run.start for n in numbers[bisect_left(numbers, run.start) : bisect_left(numbers, run.stop)])

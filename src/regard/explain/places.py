@@ -1,0 +1,28 @@
+"""Which tokens of a text are meant: a word, one of its occurrences, or a token by its number."""
+
+from regard.errors import RegardError
+from regard.tokens import Word
+from regard.trace import Trace
+
+Place = str | Word | int
+
+
+def tokens_of(trace: Trace, place: Place) -> list[int]:
+    """The numbers of the tokens meant.
+
+    Raises:
+        RegardError: the word is not in the text or occurs several times, or there is no token of that number.
+    """
+    if isinstance(place, Word):
+        return list(place.tokens)
+    if isinstance(place, str):
+        found = trace.word(place)
+        if len(found) > 1:
+            starts = ", ".join(str(each.start) for each in found)
+            raise RegardError(
+                f"word {place!r} occurs {len(found)} times (at characters {starts}): give one of trace.word({place!r})"
+            )
+        return list(found[0].tokens)
+    if not 0 <= place < len(trace.tokens):
+        raise RegardError(f"token {place} is out of range: the text has tokens 0 to {len(trace.tokens) - 1}")
+    return [place]
