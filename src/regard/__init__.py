@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from regard.attention.record import scope as scope
     from regard.errors import RegardError as RegardError
     from regard.models.load import load as load
+    from regard.models.without import edge as edge
+    from regard.models.without import head as head
     from regard.trace import Trace as Trace
     from regard.trace import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace import save as save
@@ -37,6 +39,8 @@ _WHERE = {
     "SelfAttention": "regard.attention.modules",
     "Trace": "regard.trace",
     "attend": "regard.attention.door",
+    "edge": "regard.models.without",
+    "head": "regard.models.without",
     "kernels": "regard.attention.kernels",
     "load": "regard.models.load",
     "masks": "regard.attention",

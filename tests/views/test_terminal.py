@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 
 from regard.explain.sight import see
-from regard.views.terminal import show, visible
+from regard.views.parts import visible
+from regard.views.terminal import show
 
 
 def printed(sight, width: int = 80, **options) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from regard import __version__
 from regard.cli.see import see
+from regard.cli.why import why
 from regard.errors import RegardError
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
@@ -21,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(see)
+app.command()(why)
 
 
 @app.callback(invoke_without_command=True)

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.attention.cuts import Cut, cutting
 from regard.attention.record import record
 from regard.errors import RegardError
 from regard.models.assemble import Pass, pair_of, trace_of
@@ -19,6 +20,7 @@ from regard.models.embeddings import embedding_parts, position_limit
 from regard.models.layers import watched_layers
 from regard.models.projection import projections
 from regard.models.quiet import quiet
+from regard.models.without import cuts_of
 from regard.tokens import Encoded, check_text, encode, encoded_ids
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
@@ -56,6 +58,7 @@ class Pretrained:
         target: str | Sequence[str] | None = None,
         ids: Ids | None = None,
         target_ids: Ids | None = None,
+        without: Sequence[Any] = (),
     ) -> Any:
         """Run one text, or several in batches, and keep everything the forward pass did.
 
@@ -63,6 +66,7 @@ class Pretrained:
             text: one text or several.
             target: of an encoder-decoder, what its decoder reads: one text, or one for each text.
             ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
+            without: what is cut, of `regard.head(layer, head)` and `regard.edge(query, key)`; in every text.
 
         Returns a `Trace` for one text, a list of them, in order, for several. An encoder-decoder gives a `PairTrace`.
 
@@ -86,12 +90,12 @@ class Pretrained:
             lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
         for batch in batches(lengths):
             started = time.perf_counter()
-            done = self._forward([sources[n] for n in batch], targets and [targets[n] for n in batch])
+            done = self._forward([sources[n] for n in batch], targets and [targets[n] for n in batch], without)
             made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 trace.status.seconds = share
-                trace.status.notes += self.notes
+                trace.status.notes += self.notes + tuple(f"cut: {each}" for each in without)
                 traces[number] = trace
         return traces[0] if single else [traces[n] for n in range(len(sources))]
 
@@ -145,26 +149,32 @@ class Pretrained:
             )
         return encoded
 
-    def _forward(self, sources: list[Encoded], targets: list[Encoded] | None) -> Pass:
+    def _forward(self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any]) -> Pass:
         """One watched pass; a second one, with masks written out, where the family computes with its masks."""
+        cuts = self._cuts(sources, without)
         inputs = self._inputs(sources, targets)
         if "use_cache" in self._takes:
             inputs["use_cache"] = False
         watch = Watch(self._paths)
         try:
-            done = self._watched(inputs, sources, targets, watch)
+            done = self._watched(inputs, sources, targets, watch, cuts)
         except (TypeError, AttributeError) as error:
             if "Mask" not in str(error):
                 raise
             watch = Watch(self._paths, written_out=True)
-            done = self._watched(inputs, sources, targets, watch)
+            done = self._watched(inputs, sources, targets, watch, cuts)
         if watch.calls == 0:
             kind = type(self.model).__name__
             raise RegardError(f"model {self.name!r} ({kind}) does not use the attention interface of transformers")
         return done
 
     def _watched(
-        self, inputs: dict[str, Any], sources: list[Encoded], targets: list[Encoded] | None, watch: Watch
+        self,
+        inputs: dict[str, Any],
+        sources: list[Encoded],
+        targets: list[Encoded] | None,
+        watch: Watch,
+        cuts: list[Cut],
     ) -> Pass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         with (
@@ -177,12 +187,24 @@ class Pretrained:
             watched_layers(self.model, watch) as stacks,
             through_the_door(self.model, watch),
             projections() as blocks,
+            cutting(cuts),
         ):
             output = self.model(**inputs)
         logits = getattr(output, "logits", None)
         logits = logits if isinstance(logits, Tensor) and logits.ndim == 3 else None
         made, placed = list(calls.values()), dict(zip(calls, blocks, strict=True))
         return Pass(self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed)
+
+    def _cuts(self, sources: list[Encoded], without: Sequence[Any]) -> list[Cut]:
+        """The door's cuts for a batch."""
+        if without and self.pairs:
+            raise RegardError(f"without: {self.name} is an encoder-decoder, whose attention cannot be cut yet")
+        config = self.model.config
+        layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+        if without and (layers is None or heads is None):
+            raise RegardError(f"without: the config of {self.name} names no number of layers and heads")
+        sizes = (layers or 0, heads or 0)
+        return [cut for n, text in enumerate(sources) for cut in cuts_of(without, text, n, sizes, self.name)]
 
     @contextmanager
     def _last_states(self) -> Iterator[dict[str, Tensor]]:

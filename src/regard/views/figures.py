@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.explain.sight import Occurrence, Sight
 from regard.files import whole
 from regard.trace import Trace, gives
-from regard.views.terminal import short, visible
+from regard.views.parts import short, visible
 
 # One colour a head: light and dark of six hues, told apart by colour-blind eyes as far as twelve can be; lines of the
 # next twelve are dashed, then dotted.

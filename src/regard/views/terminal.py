@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from regard.explain.sight import Attended, Occurrence, Pair, Sight
 from regard.tokens import Token
+from regard.views.parts import columns, put, quoted, section, short, shown, status, visible
 
 # Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
 COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
@@ -20,14 +19,8 @@ VALUES = 4  # how many values of a vector are shown
 
 
 def show(sight: Sight, console: Console) -> None:
-    """Print a sight; outside a terminal without the blanks that fill lines up."""
-    with console.capture() as captured:
-        for part in render(sight, console.width):
-            console.print(part)
-    text = captured.get()
-    if not console.is_terminal:
-        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-    console.file.write(text)
+    """Print a sight."""
+    put(render(sight, console.width), console)
 
 
 def render(sight: Sight, width: int = 80) -> list[RenderableType]:
@@ -40,36 +33,9 @@ def render(sight: Sight, width: int = 80) -> list[RenderableType]:
         parts += [_attends(sight, occurrence, width) for occurrence in sight.occurrences]
         if sight.references:
             parts.append(_references(sight))
-    parts.append(_status(sight))
+    words = list(dict.fromkeys(reference.word for reference in sight.references))
+    parts.append(status(sight.statuses, dict(zip(words, sight.reference_statuses, strict=True))))
     return parts
-
-
-def visible(text: str) -> str:
-    """A text with what cannot be printed written out, so that a terminal obeys nothing in it."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def short(text: str, most: int = 24) -> str:
-    """A text that can be printed, cut where it is long, with a mark that says so."""
-    text = visible(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _section(title: str, *parts: RenderableType) -> Group:
-    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
-
-
-def _table(*columns: str | tuple[str, str]) -> Table:
-    """A table; a column is a heading, or a heading and its alignment."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    for column in columns:
-        heading, justify = column if isinstance(column, tuple) else (column, "left")
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    return table
-
-
-def _number(value: float | None, form: str = ".3f") -> str:
-    return "–" if value is None or value != value else format(value, form)
 
 
 def _tokens(sight: Sight) -> Group:
@@ -82,7 +48,7 @@ def _tokens(sight: Sight) -> Group:
             line.append(" ")
         lines.append(line)
     counts = ", ".join(str(len(tokens)) for tokens in sight.tokens)
-    return _section(f"Tokens ({counts}, special ones included)", *lines)
+    return section(f"Tokens ({counts}, special ones included)", *lines)
 
 
 def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
@@ -93,7 +59,7 @@ def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
 
 
 def _learned(sight: Sight) -> Group:
-    table = _table("text", "tokens", ("first values", "right"))
+    table = columns("text", "tokens", ("first values", "right"))
     for occurrence in sight.occurrences:
         tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
         spelled = " ".join(f"{short(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
@@ -108,35 +74,35 @@ def _learned(sight: Sight) -> Group:
         good = all(equal) and not unknown
         lines.append(Text(f"The learned embeddings are {told}.", style="green" if good else "yellow"))
     width = len(sight.occurrences[0].learned or ())
-    return _section(f"{_quoted(sight)}: learned embedding, {width} values", *lines)
+    return section(f"{quoted(sight.word)}: learned embedding, {width} values", *lines)
 
 
 def _layers(sight: Sight) -> Group:
     """Cosine between the texts, layer by layer."""
     pairs: Sequence[Pair] = sight.pairs
     if not pairs:
-        return _section(f"{_quoted(sight)}: one occurrence, so there is nothing to compare it with")
+        return section(f"{quoted(sight.word)}: one occurrence, so there is nothing to compare it with")
     note = ""
     if len(pairs) > MOST_PAIRS:
         first = sight.occurrences[0].label
         pairs = [pair for pair in pairs if pair.a == first]
         note = f"{len(sight.pairs)} pairs in all; shown are those with occurrence {first}, --json has the others"
-    rows = [["learned", *(_number(pair.learned) for pair in pairs)]]
+    rows = [["learned", *(shown(pair.learned) for pair in pairs)]]
     for n in range(len(pairs[0].states)):
-        rows.append([_state_name(n), *(_number(pair.states[n]) for pair in pairs)])
+        rows.append([_state_name(n), *(shown(pair.states[n]) for pair in pairs)])
     tables: list[RenderableType] = []
     for start in range(0, len(pairs), 8):
-        table = _table("", *((f"{pair.a} · {pair.b}", "right") for pair in pairs[start : start + 8]))
+        table = columns("", *((f"{pair.a} · {pair.b}", "right") for pair in pairs[start : start + 8]))
         for row in rows:
             table.add_row(row[0], *row[1 + start : 9 + start])
         tables.append(table)
     tables += [Text(note, style="dim")] if note else []
-    return _section(f"{_quoted(sight)}: cosine between its occurrences, by text", *tables)
+    return section(f"{quoted(sight.word)}: cosine between its occurrences, by text", *tables)
 
 
 def _states(sight: Sight) -> Group:
     """The word's vector at every layer: its first values in each text."""
-    table = _table("", "text", (f"first {VALUES} values", "right"), ("length", "right"))
+    table = columns("", "text", (f"first {VALUES} values", "right"), ("length", "right"))
     count = len(sight.occurrences[0].states)
     for n in range(count):
         for occurrence in sight.occurrences:
@@ -144,7 +110,7 @@ def _states(sight: Sight) -> Group:
             name = _state_name(n) if occurrence is sight.occurrences[0] else ""
             length = sum(x * x for x in state) ** 0.5
             table.add_row(name, occurrence.label, _values(state, VALUES), f"{length:.2f}")
-    return _section(f"{_quoted(sight)}: contextual embedding", table)
+    return section(f"{quoted(sight.word)}: contextual embedding", table)
 
 
 def _attends(sight: Sight, occurrence: Occurrence, width: int) -> Group:
@@ -157,12 +123,12 @@ def _attends(sight: Sight, occurrence: Occurrence, width: int) -> Group:
     for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
         parts.append(Text(f"single heads of layer {layer}", style="italic"))
         parts.append(_attention_table(list(heads), "head", repeated, width))
-    return _section(f"{_quoted(sight)} in text {occurrence.label} attends to", *parts)
+    return section(f"{quoted(sight.word)} in text {occurrence.label} attends to", *parts)
 
 
 def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str], width: int) -> Table:
     """Where attention goes; a token that the text holds more than once is followed by its number."""
-    table = _table((by, "right"), ("special", "right"), "other tokens, largest first")
+    table = columns((by, "right"), ("special", "right"), "other tokens, largest first")
     room = max(30, width - 2 - len(by) - len("special") - 6)
     for row in rows:
         line, used = Text(), 0
@@ -175,19 +141,19 @@ def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str
             line.append(("  " if used else "") + name, style="bold")
             line.append(f" {share.weight:.3f}")
             used += size + (2 if used else 0)
-        table.add_row(str(row.layer if by == "layer" else row.head), _number(row.special), line)
+        table.add_row(str(row.layer if by == "layer" else row.head), shown(row.special), line)
     return table
 
 
 def _references(sight: Sight) -> Group:
     labels = [o.label for o in sight.occurrences]
-    table = _table("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
+    table = columns("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
     for word, group in groupby(sight.references, key=lambda r: r.word):
         for reference in sorted(group, key=lambda r: labels.index(r.occurrence)):
             name = short(word) if reference.occurrence == labels[0] else ""
-            table.add_row(name, reference.occurrence, _number(reference.learned), _number(reference.contextual))
+            table.add_row(name, reference.occurrence, shown(reference.learned), shown(reference.contextual))
     note = "cosine; a reference word's contextual embedding is its own, as a text of its own"
-    return _section(f"{_quoted(sight)} beside reference words", table, Text(note, style="dim"))
+    return section(f"{quoted(sight.word)} beside reference words", table, Text(note, style="dim"))
 
 
 def _overview(sight: Sight, number: int, width: int) -> Group:
@@ -201,7 +167,7 @@ def _overview(sight: Sight, number: int, width: int) -> Group:
     parts: list[RenderableType] = []
     for start in range(0, layers, fit):
         shown = range(start, min(start + fit, layers))
-        table = _table("token", *(f"layer {n}" for n in shown))
+        table = columns("token", *(f"layer {n}" for n in shown))
         for place, (token, row) in enumerate(zip(tokens, table_rows, strict=True)):
             cells = [_most(row[n]) for n in shown]
             table.add_row(Text(f"{place:>3} {visible(token.text)}", style="dim" if token.special else ""), *cells)
@@ -209,7 +175,7 @@ def _overview(sight: Sight, number: int, width: int) -> Group:
     head = table_rows[0][0].head
     whose = "mean of heads" if head is None else f"head {head}"
     note = "the largest weight on a token that is not special; * where special tokens take more than half"
-    return _section(f"Text {number + 1}: where each token looks most ({whose})", *parts, Text(note, style="dim"))
+    return section(f"Text {number + 1}: where each token looks most ({whose})", *parts, Text(note, style="dim"))
 
 
 def _most(row: Attended) -> Text:
@@ -219,40 +185,6 @@ def _most(row: Attended) -> Text:
     name = name if len(name) <= 12 else name[:11] + "…"
     mark = "*" if row.special > 0.5 else ""
     return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
-
-
-def _status(sight: Sight) -> Group:
-    statuses = sight.statuses
-    first = statuses[0]
-    apart = [s.difference for s in statuses if s.difference is not None]
-    rows = max(s.rows_compared for s in statuses)
-    lines = [
-        f"model       {first.model} ({first.dtype}, {first.device})",
-        f"kernel      {', '.join(first.kernels)}",
-        "exactness   "
-        + (
-            f"within {max(apart):.1e} of the model's own attention ({rows} rows compared)"
-            if apart
-            else "the model offers no attention code to compare with"
-        ),
-    ]
-    sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
-    if sums:
-        lines.append(f"embeddings  their parts add up to the model's input within {max(sums):.1e}")
-    for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
-        where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
-        words = dict.fromkeys(reference.word for reference in sight.references)
-        where += [(f"--with {short(w)}", s) for w, s in zip(words, sight.reference_statuses, strict=True)]
-        found = [f"“{short(part)}” in {place}" for place, status in where for part in getattr(status, field)]
-        what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
-        lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
-    lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
-    lines.append(f"time        {sum(s.seconds for s in statuses) * 1000:.0f} ms for {len(statuses)} text(s)")
-    return _section("Status", *(Text(line) for line in lines))
-
-
-def _quoted(sight: Sight) -> str:
-    return f"“{short(sight.word or '', 40)}”"
 
 
 def _values(vector: Sequence[float], count: int) -> str:

@@ -1,0 +1,86 @@
+"""What every view in a terminal is put together from: sections, tables, numbers, names, the status."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from regard.trace import Status
+
+
+def put(parts: Iterable[RenderableType], console: Console) -> None:
+    """Print parts one after another; outside a terminal without the blanks that fill lines up."""
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    text = captured.get()
+    if not console.is_terminal:
+        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    console.file.write(text)
+
+
+def visible(text: str) -> str:
+    """A text with what cannot be printed written out, so that a terminal obeys nothing in it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def short(text: str, most: int = 24) -> str:
+    """A text that can be printed, cut where it is long, with a mark that says so."""
+    text = visible(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def quoted(word: str | None) -> str:
+    """A word in a title."""
+    return f"“{short(word or '', 40)}”"
+
+
+def section(title: str, *parts: RenderableType) -> Group:
+    """A title and its parts, set in."""
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
+
+
+def columns(*columns: str | tuple[str, str]) -> Table:
+    """A table; a column is a heading, or a heading and its alignment."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for column in columns:
+        heading, justify = column if isinstance(column, tuple) else (column, "left")
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def shown(value: float | None, form: str = ".3f") -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None or value != value else format(value, form)
+
+
+def status(statuses: Sequence[Status], references: Mapping[str, Status] | None = None) -> Group:
+    """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too."""
+    first = statuses[0]
+    apart = [s.difference for s in statuses if s.difference is not None]
+    rows = max(s.rows_compared for s in statuses)
+    lines = [
+        f"model       {first.model} ({first.dtype}, {first.device})",
+        f"kernel      {', '.join(first.kernels)}",
+        "exactness   "
+        + (
+            f"within {max(apart):.1e} of the model's own attention ({rows} rows compared)"
+            if apart
+            else "the model offers no attention code to compare with"
+        ),
+    ]
+    sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
+    if sums:
+        lines.append(f"embeddings  their parts add up to the model's input within {max(sums):.1e}")
+    for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
+        where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
+        where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
+        found = [f"“{short(part)}” in {place}" for place, each in where for part in getattr(each, field)]
+        what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
+        lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
+    lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
+    lines.append(f"time        {sum(s.seconds for s in statuses) * 1000:.0f} ms for {len(statuses)} text(s)")
+    return section("Status", *(Text(line) for line in lines))
