@@ -74,6 +74,8 @@ def pair_of(done: Pass, n: int) -> PairTrace:
     decoder = _trace(done, n, done.targets[n], itself, parts[1], second, last, done.logits)
     across = [call for call in mine if call.path in crossing]
     decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in across)
+    for weights in decoder.cross:
+        weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
     decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in across)
     decoder.cross_blocks = tuple(done.blocks[call.path, call.nth].crop(n, run[1]) for call in across)
     return PairTrace(encoder, decoder)
