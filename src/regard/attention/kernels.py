@@ -58,7 +58,9 @@ def compute(
     if cpu.fits(query, key, value, rule, dropout):
         length, size, lines = query.shape[2], key.shape[2], query.shape[0] * query.shape[1]
         work = lines * length >= 4 * CPU_QUERIES * torch.get_num_threads()  # two tasks of 128 queries for each worker
-        large = work and length >= CPU_QUERIES and size >= CPU_KEYS and length * size >= CPU_SCORES
+        half = rule.mask is not None and _is_causal(rule.mask, length, size)
+        left = length * size // (2 if half else 1)
+        large = work and length >= CPU_QUERIES and size >= CPU_KEYS and left >= CPU_SCORES
         large = large or (not sdpa and lines * length * size >= CPU_SCORES_IN_ALL)
         if large and not training:
             done = cpu.forward(query, key, value, rule)
@@ -175,7 +177,7 @@ def kernels() -> dict[str, str]:
         state = f"not available: {why}" if why else f"available: {device}, {use}; checked before its first use"
         gpu[name] = state if device else "not available: torch finds no CUDA device"
     return gpu | {
-        "blockwise-cpu": f"available: CPU, up to float32, from about 700 x 700 scores a head (products by {product})",
+        "blockwise-cpu": f"available: CPU, up to float32, from about 700 x 700 unmasked scores a head (by {product})",
         "sdpa-cpu": "available: CPU, shorter texts, and float32 or float64 where gradients are wanted",
         "blockwise": "available: every device, dtype and mask",
     }
