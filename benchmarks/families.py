@@ -33,17 +33,17 @@ LENGTH, TARGET = 13, 7
 # Sizes that make any configuration tiny; a name that a configuration lacks is left alone.
 TINY: dict[str, Any] = {
     "vocab_size": 97, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embedding_size": 32,
-    "word_embed_proj_dim": 32, "num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2,
+    "word_embed_proj_dim": 32, "num_hidden_layers": 4, "n_layer": 2, "n_layers": 2, "num_layers": 2,
     "encoder_layers": 2, "decoder_layers": 2, "num_decoder_layers": 2, "num_encoder_layers": 2,
     "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "num_heads": 4, "encoder_attention_heads": 4,
     "decoder_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "d_kv": 8, "intermediate_size": 48,
     "d_ff": 48, "ffn_dim": 48, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "hidden_dim": 48, "n_inner": 48,
     "ffn_hidden_size": 48, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16, "num_experts": 4,
-    "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "max_position_embeddings": 64,
-    "n_positions": 64, "max_target_positions": 64, "max_source_positions": 64, "q_lora_rank": 16, "kv_lora_rank":
-    16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8, "pad_token_id": 0, "bos_token_id": 1,
-    "eos_token_id": 2, "decoder_start_token_id": 0, "hidden_dropout_prob": 0.0, "layer_types": None,
-    "rope_scaling": None, "embedding_dim": 32,
+    "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1,
+    "max_position_embeddings": 64, "n_positions": 64, "max_target_positions": 64, "max_source_positions": 64,
+    "q_lora_rank": 16, "kv_lora_rank":     16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0, "hidden_dropout_prob":
+    0.0, "layer_types": None, "rope_scaling": None, "embedding_dim": 32,
 }  # fmt: skip
 
 
@@ -139,7 +139,11 @@ def make(family: str) -> Any:
             model = mapping.from_config(config)
         except ValueError:
             continue
-        if "input_ids" in _takes(model) and model.get_input_embeddings() is not None:
+        try:
+            reads = "input_ids" in _takes(model) and model.get_input_embeddings() is not None
+        except NotImplementedError:  # two towers, or none that reads ids
+            reads = False
+        if reads:
             return model.eval()
     return None
 
@@ -148,6 +152,11 @@ def shrink(config: Any) -> Any:
     """The same kind of configuration with tiny sizes, its parts too."""
     given = config.to_dict()
     changes: dict[str, Any] = {name: value for name, value in TINY.items() if name in given and value is not None}
+    if "kv_lora_rank" in given:  # latent attention: every head has keys of its own
+        changes["num_key_value_heads"] = TINY["num_attention_heads"]
+    rope = given.get("rope_parameters")
+    if isinstance(rope, dict) and "mrope_section" in rope:  # parts of half a head's width
+        changes["rope_parameters"] = rope | {"mrope_section": [1, 1, 2]}
     for name in getattr(config, "sub_configs", ()):
         part = getattr(config, name, None)
         if isinstance(part, transformers.PreTrainedConfig):

@@ -106,8 +106,9 @@ def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
         words, offsets = _aligned(tokenizer, ids, text)
         notes = ("the tokenizer gives no character positions: they were found by matching its pieces with the text",)
     special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    spelled = {number: _readable(tokenizer, number) for number in set(ids)}  # decoding is slow: once each
     tokens = tuple(
-        Token(number, _readable(tokenizer, number), start, end, word, number in special_ids or word is None)
+        Token(number, spelled[number], start, end, word, number in special_ids or word is None)
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
     )
     if all(token.special for token in tokens):
