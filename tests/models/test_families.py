@@ -1,5 +1,9 @@
 """Decoders and encoder-decoders as tiny random models, against their own eager code."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import transformers
@@ -132,3 +136,12 @@ def test_pairs_in_a_batch_are_as_alone() -> None:
         for a, b in zip(pair.decoder.cross, single.decoder.cross, strict=True):
             assert a.shape == b.shape == (4, len(target), len(ids))
             torch.testing.assert_close(a.dense(), b.dense(), atol=1e-5, rtol=0)
+
+
+def test_families_that_compute_with_their_masks() -> None:
+    """Doge adds to its mask, DeepSeek V4 adds keys where its mask is a tensor: both are noticed, and exact."""
+    command = [sys.executable, "-m", "benchmarks.families", "doge", "deepseek_v4"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert "2 families: 2 exact" in done.stdout, done.stdout
+    assert done.stdout.count("masks were written out as tensors") == 2
+    assert "has keys that are no tokens of the text, for n of 3" in done.stdout

@@ -96,6 +96,13 @@ def _trace(
     def own(batched: Tensor | None) -> Tensor | None:
         return None if batched is None else batched[n, run].clone()
 
+    longest = stack.states[0].shape[1]
+
+    def keys(call: Call) -> slice:
+        """Its text's keys; all of them where a family attends to more than the tokens."""
+        size = call.weights.shape[-1]
+        return run if size == longest else slice(0, size)
+
     states = tuple(state[n, run].clone() for state in stack.states)
     notes = encoded.notes
     if len(calls) != len(states) - 1:  # two calls a layer (DiffLlama), or layers of another kind between (hybrids)
@@ -110,6 +117,10 @@ def _trace(
                 f"model {done.name!r}: what {where} holds NaN or infinity, nothing after it means anything"
             )
     contextual = states[-1] if last is None or torch.equal(last[n, run], states[-1]) else last[n, run].clone()
+    more = [number for number, call in enumerate(calls) if call.weights.shape[-1] != longest]
+    if more:
+        which = ", ".join(map(str, more))
+        notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
     if (done.watch.difference or 0.0) > 1e-4:
         same = done.watch.output_difference <= 1e-5
         notes += (
@@ -139,8 +150,8 @@ def _trace(
         states=states,
         contextual=contextual,
         logits=own(logits),
-        attention=tuple(call.weights.crop(n, run, run) for call in calls),
-        values=tuple(None if call.value is None else call.value[n, :, run] for call in calls),
+        attention=tuple(call.weights.crop(n, run, keys(call)) for call in calls),
+        values=tuple(None if call.value is None else call.value[n, :, keys(call)] for call in calls),
         status=status,
         blocks=tuple(done.blocks[call.path, call.nth].crop(n, run) for call in calls),
     )

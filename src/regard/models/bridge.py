@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import causal_mask_function, sdpa_mask
+from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from regard.attention import masks
 from regard.attention.door import Attention, attend
@@ -33,17 +33,19 @@ class Watch:
     """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
 
     crossing: the modules (by id) that take keys from another sequence than their own. written_out: give masks as
-    tensors, for families that compute with them. difference, output_difference: of weights, and of outputs.
+    tensors, for families that compute with them. masks, sizes: the masks made, and (by id) for how many keys each.
+    difference, output_difference: of weights, and of outputs.
     """
 
     paths: Mapping[int, str]
     crossing: set[int] = field(default_factory=set)
+    masks: list[Mask] = field(default_factory=list)
     written_out: bool = False
+    sizes: dict[int, int] = field(default_factory=dict)
     output_difference: float = 0.0
     difference: float | None = None
     compared: int = 0
     calls: int = 0
-    notes: list[str] = field(default_factory=list)
 
 
 _watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)
@@ -76,7 +78,11 @@ def attention(
 ) -> tuple[Float[Tensor, "B L H E"], None]:
     """The attention function that transformers calls: one call of the door, named after the module."""
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
+    watch = _watch.get()
     if isinstance(attention_mask, Mask):
+        made_for = watch.sizes.get(id(attention_mask), key.shape[2]) if watch else key.shape[2]
+        if made_for != key.shape[2]:  # the family added keys, and what it would add to a mask's tensor is missing
+            raise TypeError(f"a Mask for {made_for} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
     elif attention_mask is None:
         causal = rest.get("is_causal")
@@ -88,7 +94,6 @@ def attention(
         rule["bias"] = attention_mask[..., : key.shape[2]]
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
-    watch = _watch.get()
     with scope(watch.paths.get(id(module), "") if watch else ""):
         result = attend(query, key, value, dropout=dropout, **rule)
     if watch is not None:
@@ -124,9 +129,10 @@ def mask(
         return written
 
     watch = _watch.get()
-    if whole is None or (
-        watch is not None and watch.written_out
-    ):  # one pattern for each text: transformers' own tensor
+    if watch is not None and watch.written_out:  # as the family's own eager attention gets it: 0 and lowest numbers
+        place = (batch_size, q_length, kv_length, *starts)
+        return eager_mask(*place, mask_function, attention_mask, **rest)
+    if whole is None:  # a pattern for each text of a batch: transformers' own tensor
         return own(q_length, starts[0])
     if attention_mask is not None:
         start = int(kv_offset)
@@ -139,6 +145,9 @@ def mask(
         ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return own(q_length, starts[0])
+    if watch is not None:
+        watch.sizes[id(whole)] = kv_length
+        watch.masks.append(whole)  # kept alive, so that no other object gets its id
     return whole
 
 
