@@ -106,3 +106,22 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     assert nothing.next_token == pytest.approx(0, abs=1e-9)
     last = len(trace.tokens) - 1
     assert effect(trace, opened.trace(trace.text, without=[regard.edge(last, "river")]), "bank").next_token > 1e-9
+
+
+def test_cuts_that_would_be_of_another_layer_are_refused(minilm, tmp_path) -> None:
+    """ALBERT calls one module as every layer: a cut of layer 0 would be one of all layers."""
+    make_tiny(tmp_path, minilm, "albert")
+    opened = regard.load(tmp_path, device="cpu")
+    with pytest.raises(regard.RegardError, match="calls one attention module several times"):
+        opened.trace("a river bank", without=[regard.head(0, 1)])
+    everywhere = opened.trace("a river bank", without=[regard.edge("bank", "river")])
+    for weights in everywhere.attention:
+        assert torch.all(weights[:, 3, 2] == 0)
+
+
+def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:
+    from regard.attention import cuts
+
+    monkeypatch.setattr(cuts, "_holds", lambda *_: False)
+    with pytest.raises(regard.RegardError, match="layer 3 of all-MiniLM-L6-v2 has no attention that could be cut"):
+        minilm.trace(RIVER, without=[regard.head(3, 1)])

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.cuts import Cut, cutting
-from regard.attention.record import record
+from regard.attention.cuts import Cut, Cutting, cutting
+from regard.attention.record import Calls, record
 from regard.errors import RegardError
 from regard.models.assemble import Pass, pair_of, trace_of
 from regard.models.bridge import Watch, through_the_door
@@ -187,9 +187,10 @@ class Pretrained:
             watched_layers(self.model, watch) as stacks,
             through_the_door(self.model, watch),
             projections() as blocks,
-            cutting(cuts),
+            cutting(cuts) as cut,
         ):
             output = self.model(**inputs)
+        self._check_cuts(cut, calls)
         logits = getattr(output, "logits", None)
         logits = logits if isinstance(logits, Tensor) and logits.ndim == 3 else None
         made, placed = list(calls.values()), dict(zip(calls, blocks, strict=True))
@@ -205,6 +206,16 @@ class Pretrained:
             raise RegardError(f"without: the config of {self.name} names no number of layers and heads")
         sizes = (layers or 0, heads or 0)
         return [cut for n, text in enumerate(sources) for cut in cuts_of(without, text, n, sizes, self.name)]
+
+    def _check_cuts(self, cut: Cutting, calls: Calls) -> None:
+        """Refuse cuts that met no attention, and cuts by layer where one module serves as several layers."""
+        if any(nth > 0 for _, nth in calls) and any(each.layers is not None for each in cut.cuts):
+            raise RegardError(
+                f"without: {self.name} calls one attention module several times, its layers have no cuts yet"
+            )
+        if cut.unmet:
+            layers = ", ".join(map(str, cut.unmet[0].layers or ()))
+            raise RegardError(f"without: layer {layers} of {self.name} has no attention that could be cut")
 
     @contextmanager
     def _last_states(self) -> Iterator[dict[str, Tensor]]:
