@@ -175,3 +175,20 @@ def test_printed() -> None:
     assert str(Rotary(4)) == "Rotary(4, base=10000.0, layout='half')"
     assert str(Alibi(4)) == "Alibi(4, compact=False)"
     assert str(Sinusoidal(4)) == "Sinusoidal(4, base=10000.0)"
+
+
+def test_rotary_angles_are_kept_only_while_they_are_right() -> None:
+    layer, x, places = positions.Rotary(4), torch.randn(2, 3, 5, 6), torch.arange(5)
+    kept = layer.rotate(x, places)
+    assert torch.equal(layer.rotate(x, places), kept)
+    assert torch.equal(layer.rotate(x.double(), places), positions.rotate(x.double(), angles(places)))
+    places += 1  # the same tensor says something else now
+    assert torch.equal(layer.rotate(x, places), positions.rotate(x, angles(places)))
+    assert torch.equal(layer.rotate(x, torch.arange(5)), kept)
+    with torch.inference_mode():
+        layer.rotate(x, places)
+    (layer.rotate(x.requires_grad_(), places) ** 2).sum().backward()  # angles of inference mode could not be trained by
+
+
+def angles(places: torch.Tensor) -> torch.Tensor:
+    return positions.rotary_angles(places, 4)[..., None, :, :]

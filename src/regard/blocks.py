@@ -1,5 +1,6 @@
-"""What stands around one attention call: the output projection, the residual beside it and the norm behind it."""
+"""What stands around one attention call: the output projection, the residual beside it and the norms behind it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,27 +18,56 @@ class Norm:
 
 
 @dataclass(frozen=True, eq=False)
+class Scaling:
+    """What projected vectors are multiplied by before they are added: added = scale * gain * projected.
+
+    An RMS norm (Zhang & Sennrich 2019) is that: gain is its weight, scale each token's 1 / root mean square, as the
+    model computed it. A constant (Granite's residual multiplier) is a scale as well. added: as the model computed it.
+    """
+
+    scale: Float[Tensor, "*B L 1"]
+    gain: Float[Tensor, " M"]
+    added: Float[Tensor, "*B L M"]
+
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """One attention call and what the model does with its context, as it was seen to happen.
 
-    projected = context @ weight.T + bias, where context (.., H * E) holds the heads side by side.
-    "pre-norm" (Xiong et al. 2020): the block's output is residual + projected. "post-norm" (Vaswani et al. 2017): it is
-    norm(residual + projected). weight (W_O) and the norm are the model's own, by reference.
+    projected = context @ weight.T + bias, where context (.., H * E) holds the heads side by side; added is projected,
+    or what scaling makes of it.
+    "pre-norm" (Xiong et al. 2020): the block's output is residual + added. "post-norm" (Vaswani et al. 2017): it is
+    norm(residual + added). "parallel" (Wang & Komatsuzaki 2021, GPT-J): the layer's output is residual + added + what
+    something beside the attention gives. weight (W_O) and the norm are the model's own, by reference.
     """
 
-    kind: Literal["post-norm", "pre-norm"]
+    kind: Literal["post-norm", "pre-norm", "parallel"]
     weight: Float[Tensor, "M C"]
     bias: Float[Tensor, " M"] | None
     residual: Float[Tensor, "*B L M"]
     projected: Float[Tensor, "*B L M"]
     norm: Norm | None = None
+    scaling: Scaling | None = None
 
-    def crop(self, batch: int, rows: slice) -> "Block":
-        """The block of one text of a batch: its rows are copied where they would keep the whole batch in memory."""
-        own = [x[batch, rows] for x in (self.residual, self.projected)]
-        if self.residual.shape[0] > 1:
-            own = [x.clone() for x in own]
-        return replace(self, residual=own[0], projected=own[1])
+    @property
+    def added(self) -> Float[Tensor, "*B L M"]:
+        """What the model adds to the residual."""
+        return self.projected if self.scaling is None else self.scaling.added
+
+    def crop(self, batch: int, rows: slice, own: Callable[[Tensor], Tensor] | None = None) -> "Block":
+        """The block of one text of a batch: its rows are copied where they would keep the whole batch in memory.
+
+        own: what takes the text's rows out of a tensor of the batch instead, where it has them already.
+        """
+
+        def copied(batched: Tensor) -> Tensor:
+            return batched[batch, rows].clone() if self.residual.shape[0] > 1 else batched[batch, rows]
+
+        own = own or copied
+        scaling = self.scaling
+        if scaling is not None:
+            scaling = replace(scaling, scale=own(scaling.scale), added=own(scaling.added))
+        return replace(self, residual=own(self.residual), projected=own(self.projected), scaling=scaling)
 
 
 @dataclass(frozen=True)
@@ -46,6 +76,6 @@ class Unverified:
 
     reason: str
 
-    def crop(self, batch: int, rows: slice) -> "Unverified":
+    def crop(self, batch: int, rows: slice, own: Callable[[Tensor], Tensor] | None = None) -> "Unverified":
         """Itself: the shape is the same for every text."""
         return self

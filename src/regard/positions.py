@@ -67,11 +67,15 @@ def rotate(
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout: given {layout!r}, needs to be {' or '.join(map(repr, LAYOUTS))}")
-    width = 2 * angles.shape[-1]
-    if width > x.shape[-1]:
+    if 2 * angles.shape[-1] > x.shape[-1]:
         raise ValueError(f"angles: given {angles.shape[-1]} for pairs of components, x has only {x.shape[-1]} of them")
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
-    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    return _turned(x, angles.cos().to(dtype), angles.sin().to(dtype), layout)
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """x with its first pairs of components turned; cosines and sines are of the dtype to compute in."""
+    width, dtype = 2 * cos.shape[-1], cos.dtype
     turned, rest = x[..., :width].to(dtype), x[..., width:]
     if layout == "half":
         a, b = turned.chunk(2, -1)
@@ -184,6 +188,7 @@ class Rotary(Positions):
         super().__init__()
         rotate(torch.zeros(1, width), rotary_angles(torch.arange(1), width, base), layout)  # refuses what does not fit
         self.width, self.base, self.layout = width, base, layout
+        self._last: tuple[Tensor, int, Tensor, Tensor] | None = None
 
     def extra_repr(self) -> str:
         """What print(module) shows."""
@@ -191,7 +196,27 @@ class Rotary(Positions):
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
         """x turned by the angles of its positions, the same for every head."""
-        return rotate(x, rotary_angles(positions, self.width, self.base)[..., None, :, :], self.layout)
+        if self.width > x.shape[-1]:
+            raise ValueError(f"x: given components {x.shape[-1]}, needs the {self.width} that are turned, or more")
+        return _turned(x, *self._turns(positions, x.dtype), self.layout)
+
+    def _turns(self, positions: Tensor, like: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Cosines and sines, (…, 1, L, width / 2).
+
+        All layers of a model ask for the same positions, for queries and for keys: the last ones are kept, as long as
+        the very tensor comes again, unchanged.
+        """
+        dtype = torch.float64 if like == torch.float64 else torch.float32
+        version = -1 if positions.is_inference() else positions._version
+        last = self._last
+        if last is not None and last[0] is positions and last[1] == version and last[2].dtype == dtype:
+            return last[2:]
+        with torch.inference_mode(False), torch.no_grad():  # so that they may be used in training whenever they come
+            angles = rotary_angles(positions, self.width, self.base)[..., None, :, :]
+            cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+        if version >= 0:
+            self._last = positions, version, cos, sin
+        return cos, sin
 
 
 class Alibi(Positions):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.cuts import Cutting, EdgeCut, HeadCut, cutting, opened
+from regard.attention.cuts import Cutting, EdgeCut, HeadCut, OutOfRangeError, cutting, opened
 from tests.attention.cases import Case, cases, random
 
 
@@ -81,6 +81,24 @@ def test_which_calls_a_cut_holds_for() -> None:
     assert cut_calls(("decoder.layer.1.self", 1)) == [3]
     assert cut_calls("decoder.layer") == [2, 3]
     assert cut_calls("layer.1", 7, ("decoder", 0)) == []
+
+
+def test_calls_by_other_names_than_their_paths() -> None:
+    """Names are asked for once a call, in order, and take the place of paths and their numbers."""
+    x, asked = random(0, 1, 3, 2), []
+
+    def name(path: str, nth: int) -> str:
+        asked.append((path, nth))
+        return f"self.{len(asked) - 1}" if path == "layer.7" else ""
+
+    cuts = [HeadCut(layers={"self.1"}), HeadCut(layers={7}), HeadCut(layers={"layer.7"}), EdgeCut(layers={"self"})]
+    with cutting(cuts, name) as block, regard.record() as calls:
+        for path in ("layer.7", "layer.7", "other"):
+            with regard.scope(path):
+                regard.attend(x, x, x)
+    assert asked == [("layer.7", 0), ("layer.7", 1), ("other", 0)]
+    assert [call.cuts for call in calls.values()] == [(cuts[3],), (cuts[0], cuts[3]), ()]
+    assert block.unmet == (cuts[1], cuts[2])
 
 
 def test_cuts_that_met_no_call_are_named() -> None:
@@ -176,8 +194,11 @@ def test_a_call_refuses_what_it_does_not_have(cut: HeadCut | EdgeCut, needed: st
     query, key = random(0, 2, 4, 5, 3), random(1, 2, 2, 7, 3)
     with cutting([cut]) as block:
         assert isinstance(block, Cutting)
-        with pytest.raises(ValueError, match=re.escape(needed)), regard.scope("layer.3"):
+        with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, regard.scope("layer.3"):
             regard.attend(query, key, key)
+    axis, given = refused.value.axis, refused.value.given
+    assert getattr(cut, axis)[-1] == given
+    assert refused.value.size == {"batch": 2, "heads": 4, "queries": 5, "keys": 7}[axis]
     with cutting([HeadCut(layers={2}, heads=[99])]), regard.scope("layer.3"):
         regard.attend(query, key, key)
     with (

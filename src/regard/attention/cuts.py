@@ -8,7 +8,7 @@ A head that is cut still attends, its output is zero. An edge that is cut has th
 its weight out among what is left, sinks included; a query that loses every key sees nothing (output and weights 0).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -23,6 +23,7 @@ from regard.attention.edges import AXES, Edges
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
 Place = int | str | Call
+Names = Callable[[str, int], str]  # what the n-th call of a path is called
 Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
 
@@ -65,11 +66,20 @@ Cut = HeadCut | EdgeCut
 PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
 
 
-class Cutting:
-    """The cuts of one block, and which of them met a call yet."""
+class OutOfRangeError(ValueError):
+    """A cut names a text, head or position that a call it holds for does not have: of axis, given, of size in all."""
 
-    def __init__(self, cuts: Sequence[Cut]) -> None:
-        self.cuts = tuple(cuts)
+    def __init__(self, axis: str, given: int, size: int, where: str) -> None:
+        self.axis, self.given, self.size = axis, given, size
+        there = f"0 to {size - 1}" if size else "none, it is empty"
+        super().__init__(f"{axis}: given {given}, needs numbers that {where} has: {there}")
+
+
+class Cutting:
+    """The cuts of one block, and which of them met a call yet. names: what calls are called in it, None for paths."""
+
+    def __init__(self, cuts: Sequence[Cut], names: Names | None = None) -> None:
+        self.cuts, self._names = tuple(cuts), names
         self._seen: dict[str, int] = {}
         self._met: set[int] = set()
 
@@ -82,6 +92,8 @@ class Cutting:
         """Count a call that is made now; returns the cuts that hold for it."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
+        if self._names is not None:
+            path, layer = self._names(path, nth), None
         here = [n for n, cut in enumerate(self.cuts) if _holds(cut, path, layer, nth)]
         self._met.update(here)
         return [self.cuts[n] for n in here]
@@ -99,17 +111,20 @@ _open: ContextVar[tuple[Cutting, ...]] = ContextVar("regard_cuts", default=())
 
 
 @contextmanager
-def cutting(cuts: Sequence[Cut]) -> Iterator[Cutting]:
+def cutting(cuts: Sequence[Cut], names: Names | None = None) -> Iterator[Cutting]:
     """Apply cuts to every attention call made inside the block, in this thread or task. Blocks nest: their cuts add up.
+
+    names: what the n-th call of a path is called here, where paths do not tell calls apart; a cut's layers are then
+    such names, or what they begin with, and no numbers. It is asked once for every call, in order.
 
     Raises:
         TypeError: something else than a cut. A call with fewer texts, heads or positions than a cut that holds for it
-            names raises ValueError.
+            names raises `OutOfRangeError`, a ValueError.
     """
     for cut in cuts:
         if not isinstance(cut, Cut):
             raise TypeError(f"cutting: given {type(cut).__name__}, needs HeadCut and EdgeCut objects")
-    token = _open.set((*_open.get(), Cutting(cuts)))
+    token = _open.set((*_open.get(), Cutting(cuts, names)))
     try:
         yield _open.get()[-1]
     finally:
@@ -125,7 +140,7 @@ def here(blocks: tuple[Cutting, ...], path: str, layer: int | None, shape: Shape
     """What is cut in the call that is made now, of this path, layer and (B, H, L, S).
 
     Raises:
-        ValueError: a cut that holds for the call names a text, head or position that the call does not have.
+        OutOfRangeError: a cut that holds for the call names a text, head or position that the call does not have.
     """
     met = tuple(cut for block in blocks for cut in block.meet(path, layer))
     for cut in met:
@@ -207,6 +222,4 @@ def _check(cut: Cut, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(cut, axis, None)
         if numbers and numbers[-1] >= size:
-            where = f"the call {path!r}" if path else "this call"
-            there = f"0 to {size - 1}" if size else "none, it is empty"
-            raise ValueError(f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}")
+            raise OutOfRangeError(axis, numbers[-1], size, f"the call {path!r}" if path else "this call")

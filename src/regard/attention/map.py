@@ -11,17 +11,11 @@ from torch import Tensor
 from regard.attention import statistics
 from regard.attention.indexing import parse
 from regard.attention.masks import Index
-from regard.attention.statistics import Figures, Wanted
-from regard.attention.tiles import (
-    Rule,
-    budget,
-    finite,
-    join_sink,
-    score_tile,
-    sink_column,
-    weigh,
-    working_dtype,
-)
+from regard.attention.statistics import Figures, Progress, Wanted
+from regard.attention.tiles import Rule, budget, finite, join_sink, score_tile, sink_column, weigh, working_dtype
+from regard.memory import foresee
+
+HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
 
 
 class AttentionMap:
@@ -91,6 +85,7 @@ class AttentionMap:
             return self[...]
         query, key, rule = self._attached
         spot = self._everything()
+        foresee(3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS)
         scores = score_tile(query, key, rule, *spot)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
         sink = sink_column(rule, spot[1], scores.dtype)
@@ -139,10 +134,15 @@ class AttentionMap:
         """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
         return self._one(self._figures(Wanted(pooled=(rows, cols))).pooled)
 
-    def statistics(self, top: int = 8, pooled: tuple[int, int] = (256, 256)) -> Figures:
-        """All figures, computed now, in one pass; distance is None where positions are not known (cross-attention)."""
+    def statistics(
+        self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
+    ) -> Figures:
+        """All figures, computed now, in one pass; distance is None where positions are not known (cross-attention).
+
+        progress: called while the pass runs, from any thread, with the share of it that was just done.
+        """
         where = self.offset is not None
-        figures = self._figures(Wanted(top, True, True, where, pooled, self.offset or 0))
+        figures = self._figures(Wanted(top, True, True, where, pooled, self.offset or 0), progress)
         shown = {name: None if t is None else self._shown(t) for name, t in vars(figures).items()}
         return Figures(**shown)
 
@@ -191,13 +191,13 @@ class AttentionMap:
         assert full is not None
         return self._shown(full)
 
-    def _figures(self, wanted: Wanted) -> Figures:
+    def _figures(self, wanted: Wanted, progress: Progress | None = None) -> Figures:
         if wanted.top is not None and wanted.top < 1:
             raise ValueError(f"top: k is {wanted.top}, it needs to be 1 or more")
         if wanted.pooled is not None and min(wanted.pooled) < 1:
             rows, cols = wanted.pooled
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return statistics.compute(self.query, self.key, self.rule, wanted, self._kernels)
+        return statistics.compute(self.query, self.key, self.rule, wanted, self._kernels, progress)
 
     def _known_offset(self) -> int:
         if self.offset is None:
@@ -243,6 +243,8 @@ class AttentionMap:
         ]
         if math.prod(sizes) <= budget(self.query):
             return tile(batch, heads, rows, cols)
+        what = f"a region of {' × '.join(map(str, sizes))} weights"
+        foresee(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
         step = max(1, budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
         for start in range(0, sizes[2], step):

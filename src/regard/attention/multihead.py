@@ -5,6 +5,7 @@ Sources: Vaswani et al. 2017, "Attention Is All You Need"; for grouped heads Ain
 Generalized Multi-Query Transformer Models from Multi-Head Checkpoints".
 """
 
+from contextlib import nullcontext
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -13,9 +14,13 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValueCache
 from regard.attention.door import attend
+from regard.attention.linear import Linear
 from regard.attention.map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.modules import fits, positive
+from regard.attention.record import scope
+
+_nowhere = nullcontext()
 
 
 @runtime_checkable
@@ -57,6 +62,7 @@ class MultiHeadAttention(nn.Module):
         softcap: float | None = None,
         positions: Positional | None = None,
         batch_first: bool = True,
+        path: str = "",
     ) -> None:
         """Make the four projections.
 
@@ -70,6 +76,7 @@ class MultiHeadAttention(nn.Module):
             scale, softcap: as `regard.attend` takes them.
             positions: how the layer learns of positions: one of `regard.positions`, or a like object.
             batch_first: False where inputs are (L, B, d_model).
+            path: what its calls are recorded under, below the scopes around them.
 
         Raises:
             TypeError, ValueError: naming the argument, what was given and what is needed.
@@ -98,10 +105,11 @@ class MultiHeadAttention(nn.Module):
             )
         self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
         self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
-        self.query = nn.Linear(d_model, heads * d_k, bias)
-        self.key = nn.Linear(d_context, key_heads * d_k, bias)
-        self.value = nn.Linear(d_values, key_heads * d_v, bias)
-        self.output = nn.Linear(heads * d_v, d_model, bias)
+        self.path = path
+        self.query = Linear(d_model, heads * d_k, bias)
+        self.key = Linear(d_context, key_heads * d_k, bias)
+        self.value = Linear(d_values, key_heads * d_v, bias)
+        self.output = Linear(heads * d_v, d_model, bias)
         self.positions = positions
 
     @classmethod
@@ -183,19 +191,21 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self._project(x, context, values, here, there)
         if cache is not None:
             key, value, there = cache.append(key, value, there)
-        seen = attend(
-            query,
-            key,
-            value,
-            mask=mask,
-            bias=self._bias(bias, here, there, causal),
-            causal=causal,
-            window=window,
-            offset=key.shape[-2] - query.shape[-2] if itself else None,
-            scale=self.scale,
-            softcap=self.softcap,
-            dropout=self.dropout if self.training else 0.0,
-        )
+        bias = self._bias(bias, here, there, causal)
+        with scope(self.path) if self.path else _nowhere:
+            seen = attend(
+                query,
+                key,
+                value,
+                mask=mask,
+                bias=bias,
+                causal=causal,
+                window=window,
+                offset=key.shape[-2] - query.shape[-2] if itself else None,
+                scale=self.scale,
+                softcap=self.softcap,
+                dropout=self.dropout if self.training else 0.0,
+            )
         output = self.output(seen.output.transpose(-3, -2).flatten(-2))  # (…, L, H, d_v) → (…, L, d_model)
         output = self._batch_first(output)
         return (output, seen.weights) if return_attention else output

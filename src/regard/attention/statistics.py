@@ -1,6 +1,7 @@
 """Figures of a whole attention matrix in one blockwise pass: memory O(L + S), any mask, dtype and device."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,9 @@ from torch import Tensor
 from regard.attention.cpu import forward as cpu
 from regard.attention.masks import Index, positions
 from regard.attention.tiles import Rule, key_blocks, normaliser, query_blocks, score_tile, weigh, working_dtype
+
+# Called while a pass runs, from any thread: with the share of the matrix that was just done.
+Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ def compute(
     rule: Rule,
     wanted: Wanted,
     normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
+    progress: Progress | None = None,
 ) -> Figures:
     """One pass over the matrix, by the fastest routine for these arguments.
 
@@ -55,11 +60,17 @@ def compute(
     if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.cpu import statistics as fast  # numba is loaded when it is first needed
 
-        return fast.compute(query, key, rule, wanted, normaliser)
-    return anywhere(query, key, rule, wanted)
+        return fast.compute(query, key, rule, wanted, normaliser, progress)
+    return anywhere(query, key, rule, wanted, progress)
 
 
-def anywhere(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, wanted: Wanted) -> Figures:
+def anywhere(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: Rule,
+    wanted: Wanted,
+    progress: Progress | None = None,
+) -> Figures:
     """One pass on any device, tile by tile: each row's normaliser first, then what is wanted of its weights."""
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device
@@ -111,6 +122,8 @@ def anywhere(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rul
             shares[spot] = share
             if entropy is not None:
                 entropy[spot] += torch.special.entr(share)
+        if progress is not None:
+            progress(total.numel() / (batch_size * head_count * length))
     if pooled is not None and parts is not None:
         pooled /= cell_sizes(length, parts[0], device)[:, None] * cell_sizes(size, parts[1], device)
     return Figures(values, keys, entropy, received, distance, pooled, shares)

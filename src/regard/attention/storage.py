@@ -34,6 +34,16 @@ def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         ValueError: the mask is a function of positions and too large to be written out.
     """
+    tensors, description = describe(map)
+    return _apart(tensors), description
+
+
+def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `pack` gives, with the map's own tensors by reference: nothing is copied yet.
+
+    Raises:
+        ValueError: the mask is a function of positions and too large to be written out.
+    """
     rule = map.rule
     tensors = {"query": map.query, "key": map.key}
     if rule.bias is not None:
@@ -57,7 +67,7 @@ def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors |= {f"mask.dense.{n}": _unexpanded(tensor) for n, tensor in enumerate(dense)}
         if rule.mask.keys is not None:
             tensors["mask.keys"] = rule.mask.keys
-    return _apart(tensors), description
+    return tensors, description
 
 
 def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> AttentionMap:

@@ -26,9 +26,30 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
     return torch.mm(x, y.t())
 
 
-@functools.cache
 def product() -> Product:
     """The product to use here, found by measuring once. Called from a task it runs on that task's thread."""
+    return _pinned[-1] if _pinned else _measured()
+
+
+def name() -> str:
+    """What the product to use here is called: "onednn" or "blas"."""
+    return product().__name__
+
+
+def pin(name: str) -> bool:
+    """Use the product of this name from now on, so that results repeat bitwise; False where this build has it not."""
+    chosen = {each.__name__: each for each in (onednn, blas)}.get(name)
+    if chosen is None or (chosen is onednn and not onednn_works()):
+        return False
+    _pinned[:] = [chosen]
+    return True
+
+
+_pinned: list[Product] = []
+
+
+@functools.cache
+def _measured() -> Product:
     return threads.run([_measure])[0]
 
 

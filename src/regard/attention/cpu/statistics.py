@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.cpu import scores, softmax, tally, threads
 from regard.attention.cpu.products import product
-from regard.attention.statistics import Figures, Wanted, merge_best
+from regard.attention.statistics import Figures, Progress, Wanted, merge_best
 from regard.attention.tiles import Rule
 
 Spot = tuple[int, int, slice]  # batch, head, rows
@@ -32,6 +32,7 @@ def compute(
     rule: Rule,
     wanted: Wanted,
     normaliser: Normaliser | None = None,
+    progress: Progress | None = None,
 ) -> Figures:
     """What `regard.attention.statistics.compute` computes, for whatever `forward.fits` takes.
 
@@ -56,7 +57,10 @@ def compute(
 
     def task(b: int, h: int, start: int, stop: int) -> "_Task":
         head = scores.Head.of(query, key, rule, b, h, multiply)
-        return _Task(head, wanted.offset, parts, length, found, start, stop, normaliser).run()
+        done = _Task(head, wanted.offset, parts, length, found, start, stop, normaliser).run()
+        if progress is not None:
+            progress((stop - start) / (batch * heads * length))
+        return done
 
     tasks = threads.run([lambda spot=spot: task(*spot) for spot in spots])  # type: ignore[misc]
     received = torch.zeros(batch, heads, size, dtype=torch.float64)

@@ -1,0 +1,102 @@
+"""Memory that is foreseen: what an answer will take, what there is, and a refusal before it runs out."""
+
+import os
+from pathlib import Path
+
+import torch
+
+from regard.errors import RegardError
+
+SMALL = 1 << 26  # bytes that nobody asks about: 64 MiB
+UNLIMITED = 1 << 60  # control groups without a limit give a number beyond any memory
+MEMINFO, GROUP, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+
+def foresee(need: int, device: torch.device, what: str, helps: str) -> None:
+    """Refuse what will not fit, before it is begun.
+
+    need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.
+
+    Raises:
+        RegardError: naming the need, what there is and what helps. Never where the system does not tell what there is.
+    """
+    if need < SMALL:
+        return
+    there = available(device)
+    if there is not None and need > there:
+        raise RegardError(f"{what} needs {spelled(need)} of memory, {spelled(there)} are free: {helps}")
+
+
+def available(device: torch.device) -> int | None:
+    """Bytes that can still be taken on a device, None where the system does not tell.
+
+    On CPUs under Linux: what the machine can give without swapping and what the control groups of the process leave.
+    On other systems the machine's whole memory, where it is known.
+    """
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return free + cached
+    if device.type != "cpu":
+        return None
+    machine = _machine()
+    return min([*_groups(), *([] if machine is None else [machine])], default=None)
+
+
+def spelled(bytes: int) -> str:
+    """A number of bytes as a person reads it: 3.2 GiB."""
+    size, unit = float(bytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
+
+
+def _machine() -> int | None:
+    """What the machine has left; all it has where it does not say what is left."""
+    for line in _lines(MEMINFO):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return None
+
+
+def _groups() -> list[int]:
+    """What each control group with a limit leaves to this process, those around its own included."""
+    left = []
+    for line in _lines(GROUP):
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        root, names = (GROUPS, VERSION_2) if controllers == "" else (GROUPS / "memory", VERSION_1)
+        place = Path(path.lstrip("/"))
+        for folder in [root / place, *(root / parent for parent in place.parents)]:
+            limit, used = _number(folder / names[0]), _number(folder / names[1])
+            if limit is not None and used is not None and limit < UNLIMITED:
+                left.append(max(0, limit - used + _reclaimable(folder / "memory.stat", names[2])))
+    return left
+
+
+VERSION_2 = "memory.max", "memory.current", "inactive_file"
+VERSION_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+
+
+def _reclaimable(file: Path, name: str) -> int:
+    """What a group holds of files and would give back: used, but free for who asks."""
+    return next((int(line.split()[1]) for line in _lines(file) if line.split()[0] == name), 0)
+
+
+def _number(file: Path) -> int | None:
+    found = next(iter(_lines(file)), "")
+    return int(found) if found.isdigit() else None
+
+
+def _lines(file: Path) -> list[str]:
+    """A small file's lines; none where there is no such file."""
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,135 @@
+"""What will not fit is refused before it is begun, by shapes alone."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard import memory
+from regard.models.foresee import Sizes
+from regard.models.keep import Keep
+
+CPU = torch.device("cpu")
+GIB = 1 << 30
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch):
+    """A machine whose memory the test writes down: {file: text}."""
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "GROUP", tmp_path / "group")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
+
+    def write(files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+
+    return write
+
+
+def test_sizes_are_spelled_for_people() -> None:
+    given = [0, 900, 1024, 1536, 200 * 1024, 3 * GIB, 3_435_973_837, 5 << 50]
+    told = ["0 bytes", "900 bytes", "1.0 KiB", "1.5 KiB", "200 KiB", "3.0 GiB", "3.2 GiB", "5.0 PiB"]
+    assert [memory.spelled(each) for each in given] == told
+
+
+def test_the_machine_says_what_it_has(machine) -> None:
+    machine({"meminfo": "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:    7000 kB\n"})
+    assert memory.available(CPU) == 7000 * 1024
+    assert memory.available(torch.device("meta")) is None
+
+
+def test_a_machine_that_does_not_say_has_what_it_has_in_all(machine) -> None:
+    there = memory.available(CPU)
+    assert there is None or there > GIB
+
+
+def test_control_groups_leave_less(machine) -> None:
+    machine(
+        {
+            "meminfo": f"MemAvailable: {9 * GIB // 1024} kB\n",
+            "group": "0::/outer/inner\n",
+            "groups/outer/memory.max": f"{5 * GIB}\n",
+            "groups/outer/memory.current": f"{3 * GIB}\n",
+            "groups/outer/memory.stat": f"anon 5\ninactive_file {GIB}\n",
+            "groups/outer/inner/memory.max": "max\n",
+            "groups/outer/inner/memory.current": "17\n",
+        }
+    )
+    assert memory.available(CPU) == 3 * GIB  # 5 - 3, and 1 of files that are given back
+
+
+def test_control_groups_of_the_first_version(machine) -> None:
+    machine(
+        {
+            "meminfo": f"MemAvailable: {9 * GIB // 1024} kB\n",
+            "group": "5:cpu:/x\n4:memory:/hidden/from/here\n0::/\n",
+            "groups/memory/memory.limit_in_bytes": f"{2 * GIB}\n",
+            "groups/memory/memory.usage_in_bytes": f"{GIB}\n",
+        }
+    )
+    assert memory.available(CPU) == GIB
+
+
+def test_what_does_not_fit_is_refused(machine) -> None:
+    machine({"meminfo": f"MemAvailable: {2 * GIB // 1024} kB\n"})
+    memory.foresee(2 * GIB, CPU, "it", "take less")
+    says = r"^it needs 3\.0 GiB of memory, 2\.0 GiB are free: take less$"
+    with pytest.raises(regard.RegardError, match=says):
+        memory.foresee(3 * GIB, CPU, "it", "take less")
+    machine({"meminfo": "MemAvailable: 0 kB\n"})
+    memory.foresee(memory.SMALL - 1, CPU, "it", "take less")  # nobody asks about so little
+
+
+def test_a_dense_matrix_that_cannot_exist() -> None:
+    length = 1 << 20
+    rows = torch.zeros(1, 1, length, 2)
+    weights = regard.attend(rows[:, :, :5], rows, rows, offset=0).weights
+    assert weights[0, 0, 3, :7].shape == (7,)
+    weights = regard.AttentionMap(rows, rows, weights.rule, offset=0)
+    with pytest.raises(regard.RegardError, match=r"1 × 1 × 1048576 × 1048576 weights needs 4\.0 TiB of memory"):
+        weights.dense()
+    with pytest.raises(regard.RegardError, match=r"needs 12\.0 TiB of memory"):
+        weights.dense(differentiable=True)
+    assert float(weights[0, 0, 77, 78:80].sum()) == pytest.approx(2 / length)
+
+
+def test_a_trace_that_will_not_fit_is_never_begun(minilm, monkeypatch) -> None:
+    begun = []
+    monkeypatch.setattr(minilm._passes, "run", lambda *_: begun.append(1))
+    monkeypatch.setattr(memory, "available", lambda _device: 70 << 20)
+    with pytest.raises(regard.RegardError) as caught:
+        minilm.trace("the bank by the river " * 900, window=500)
+    assert begun == []
+    assert "traces of " in str(caught.value)
+    assert "by all-MiniLM-L6-v2 needs " in str(caught.value)
+    assert "70.0 MiB are free: trace fewer layers (layers=), without logits" in str(caught.value)
+
+
+def test_what_is_foreseen_is_what_is_held() -> None:
+    """The estimate counts the very tensors: within a tenth of what a trace holds, for each choice of what is kept."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=997, hidden_size=96, intermediate_size=257, num_hidden_layers=5, num_attention_heads=6,
+        num_key_value_heads=2, max_position_embeddings=512,
+    )  # fmt: skip
+    opened = regard.load(transformers.LlamaForCausalLM(config))
+    for layers, logits in ((None, True), (None, False), ([1, 4], True), ([3], False)):
+        trace = opened.trace(ids=[7] * 311, layers=layers, logits=logits)
+        keep = Keep(None if layers is None else frozenset(layers), logits)
+        held = _held(trace)
+        assert held <= Sizes.of(opened.model).held(311, keep) <= 1.45 * held
+
+
+def _held(trace) -> int:
+    """Bytes of the storages that a trace holds on to, weights of the model aside."""
+    parts = (trace.learned, trace.positional, trace.segment, trace.input, trace.contextual, trace.logits)
+    tensors = [part for part in parts if part is not None]
+    tensors += [trace.states[n] for n in getattr(trace.states, "kept", range(len(trace.states)))]
+    for n in getattr(trace.attention, "kept", range(len(trace.attention))):
+        weights, block = trace.attention[n], trace.blocks[n]
+        tensors += [weights.query, weights.key, trace.values[n], block.residual, block.projected]
+    return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
