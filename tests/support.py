@@ -1,5 +1,9 @@
 """What several tests need: the two sentences, and tiny random models of any family."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +33,29 @@ def make_tiny(folder: Path, minilm: Any, kind: str = "bert", **changes: Any) -> 
     model.save_pretrained(folder)
     minilm.tokenizer.save_pretrained(folder)
     return model
+
+
+MANY = """
+import contextlib, io, json, sys
+from regard.cli.main import main
+told = []
+for arguments in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as left:
+            code = left.code
+    told.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(told))
+"""
+
+
+def in_one_process(folder: Path, calls: list[list[str]], **environment: str) -> list[tuple[int, str, str]]:
+    """(exit code, stdout, stderr) of many calls of the command, in one process: most of a call is its imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY, json.dumps(calls)],
+        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]

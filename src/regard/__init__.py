@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from regard.attention.multihead import masks_from_torch as masks_from_torch
     from regard.attention.record import record as record
     from regard.attention.record import scope as scope
+    from regard.captures import open as open  # noqa: A004 (regard.open is its name)
+    from regard.captures import save as save
     from regard.errors import RegardError as RegardError
+    from regard.models.config import TransformerConfig as TransformerConfig
     from regard.models.load import load as load
+    from regard.models.transformer import Transformer as Transformer
     from regard.models.without import edge as edge
     from regard.models.without import head as head
     from regard.trace import Trace as Trace
-    from regard.trace import open as open  # noqa: A004 (regard.open is its name)
-    from regard.trace import save as save
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,8 @@ _WHERE = {
     "RegardError": "regard.errors",
     "SelfAttention": "regard.attention.modules",
     "Trace": "regard.trace",
+    "Transformer": "regard.models.transformer",
+    "TransformerConfig": "regard.models.config",
     "attend": "regard.attention.door",
     "edge": "regard.models.without",
     "head": "regard.models.without",
@@ -45,10 +49,10 @@ _WHERE = {
     "load": "regard.models.load",
     "masks": "regard.attention",
     "masks_from_torch": "regard.attention.multihead",
-    "open": "regard.trace",
+    "open": "regard.captures",
     "positions": "regard",
     "record": "regard.attention.record",
-    "save": "regard.trace",
+    "save": "regard.captures",
     "scope": "regard.attention.record",
 }
 

@@ -6,8 +6,12 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from regard.errors import RegardError
+
+# What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
+_spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 # Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
 _JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
@@ -56,7 +60,7 @@ class Encoded:
 
     def after(self, tokenizer: Any, start: int) -> "Encoded":
         """The text as a decoder reads it while it learns to write it: a start token first, the last token not yet."""
-        first = Token(start, _readable(tokenizer, start), 0, 0, None, True)
+        first = Token(start, readable(tokenizer, start), 0, 0, None, True)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
 
 
@@ -95,18 +99,30 @@ def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
     Raises:
         RegardError: nothing but special tokens is left of the text.
     """
+    return encode_all(tokenizer, [text], target=target)[0]
+
+
+def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) -> list[Encoded]:
+    """As `encode`, of several texts: tokenizers share them out among the cores."""
     fast = bool(getattr(tokenizer, "is_fast", False))
-    given = {"text_target": text} if target else {"text": text}
+    given = {"text_target" if target else "text": list(texts)}
     found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
-    ids = found["input_ids"]
+    return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+
+
+def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
+    """Text n of what a tokenizer gave for several."""
+    ids = found["input_ids"][n]
     notes: tuple[str, ...] = ()
-    if fast:
-        words, offsets = found.word_ids(), found["offset_mapping"]
+    if getattr(tokenizer, "is_fast", False):
+        words, offsets = found.word_ids(n), found["offset_mapping"][n]
     else:
         words, offsets = _aligned(tokenizer, ids, text)
         notes = ("the tokenizer gives no character positions: they were found by matching its pieces with the text",)
-    special_ids = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    spelled = {number: _readable(tokenizer, number) for number in set(ids)}  # decoding is slow: once each
+    unknown_id = tokenizer.unk_token_id
+    special_ids = set(tokenizer.all_special_ids) - {unknown_id}
+    spelled = _spelled.setdefault(tokenizer, {})
+    spelled |= {number: readable(tokenizer, number) for number in {*ids} - spelled.keys()}
     tokens = tuple(
         Token(number, spelled[number], start, end, word, number in special_ids or word is None)
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
@@ -118,8 +134,8 @@ def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
         notes += (f"{', '.join(literal)} in the text is read as a special token",)
-    unknown = tuple(text[t.start : t.end] for t in tokens if t.id == tokenizer.unk_token_id)
-    segments = tuple(found["token_type_ids"]) if "token_type_ids" in found else None
+    unknown = tuple(text[t.start : t.end] for t in tokens if t.id == unknown_id)
+    segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
     return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes)
 
 
@@ -258,7 +274,7 @@ def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
     return [*runs, run] if run else runs
 
 
-def _readable(tokenizer: Any, number: int) -> str:
+def readable(tokenizer: Any, number: int) -> str:
     """A token as a person reads it: decoded, or the vocabulary's own spelling where it is a part of a character."""
     decoded = tokenizer.decode([number], clean_up_tokenization_spaces=False)
     piece = tokenizer.convert_ids_to_tokens(number)

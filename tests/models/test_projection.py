@@ -101,16 +101,63 @@ def test_encoder_decoders_have_a_block_for_every_call(kind: str, expected: str) 
 
 
 @pytest.mark.parametrize(
+    ("kind", "changes", "norm"),
+    [
+        ("gemma2", {"num_key_value_heads": 2, "head_dim": 6}, "post_attention_layernorm"),
+        ("olmo2", {}, "post_attention_layernorm"),
+        ("glm4", {"num_key_value_heads": 2, "head_dim": 4}, "post_self_attn_layernorm"),
+        ("granite", {"residual_multiplier": 0.3}, None),
+    ],
+)
+def test_norms_and_numbers_before_the_residual_are_found(kind: str, changes: dict, norm: str | None) -> None:
+    model = make_model(kind, **changes)
+    kept, handles = outputs(model, ["o_proj", *([norm] if norm else [])])
+    _, blocks, output = watch(model, input_ids=IDS)
+    for handle in handles:
+        handle.remove()
+    assert len(blocks) == 2
+    for n, block in enumerate(blocks):
+        assert block.kind == "pre-norm"
+        assert torch.equal(block.residual, output.hidden_states[n])
+        assert torch.equal(block.projected, kept["o_proj"][n])
+        expected = kept[norm][n] if norm else 0.3 * kept["o_proj"][n]
+        assert torch.equal(block.added, expected)
+        scaling = block.scaling
+        torch.testing.assert_close(scaling.scale * scaling.gain * block.projected, expected, atol=1e-6, rtol=1e-6)
+        assert scaling.scale.shape == (2, 13, 1)
+        assert scaling.gain.shape == (24,)
+        if norm:
+            mean_square = block.projected.double().square().mean(-1, keepdim=True)
+            expected_scale = (mean_square + model.config.rms_norm_eps).rsqrt()
+            torch.testing.assert_close(scaling.scale.double(), expected_scale, atol=0, rtol=1e-6)
+        own = block.crop(1, slice(2, 11))
+        assert torch.equal(own.added, expected[1, 2:11])
+        assert torch.equal(own.scaling.scale, scaling.scale[1, 2:11])
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [("gpt_neox", {"use_parallel_residual": True}), ("phi", {}), ("cohere", {"num_key_value_heads": 2})],
+)
+def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
+    model = make_model(kind, **changes)
+    names = {"gpt_neox": "attention.dense", "phi": "self_attn.dense", "cohere": "o_proj"}
+    kept, handles = outputs(model, [names[kind]])
+    _, blocks, output = watch(model, input_ids=IDS)
+    for handle in handles:
+        handle.remove()
+    for n, block in enumerate(blocks):
+        assert block.kind == "parallel"
+        assert torch.equal(block.residual, output.hidden_states[n])
+        assert torch.equal(block.projected, kept[names[kind]][n])
+
+
+@pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
         ("diffllama", {}, "DiffLlamaAttention: 'cat' stands between the attention"),
         ("bitnet", {"num_key_value_heads": 2}, "BitNetAttention: 'pow' stands between the attention"),
         ("qwen3_next", {"layer_types": ["full_attention"] * 2}, "Qwen3NextAttention: 'mul' stands between the att"),
-        ("gemma2", {"num_key_value_heads": 2, "head_dim": 6}, "'pow' stands between the output projection and"),
-        ("granite", {}, "GraniteAttention: 'mul' stands between the output projection and the residual"),
-        ("gpt_neox", {"use_parallel_residual": True}, "GPTNeoXAttention: a parallel block"),
-        ("phi", {}, "PhiAttention: a parallel block"),
-        ("cohere", {"num_key_value_heads": 2}, "CohereAttention: a parallel block"),
     ],
 )
 def test_other_shapes_are_noted_by_name_and_run_all_the_same(kind: str, changes: dict, says: str) -> None:
@@ -177,6 +224,45 @@ def post_norm_lets_go(self, x, context):
     return x
 
 
+def parallel(self, x, context):
+    return x + self.out(context) + self.mlp(x)
+
+
+def joined(self, x, context):
+    return self.mlp(x) + self.out(context) + x
+
+
+def joined_twice(self, x, context):
+    """What joins the attention holds the residual already: what is added then is none."""
+    return self.out(context) + (x + self.mlp(x)) + self.mlp(self.norm(x))
+
+
+def scaled(self, x, context):
+    x = x + self.out(context).double().to(torch.float32) / 4
+    return x + self.mlp(self.norm(x))
+
+
+def rms(self, x, context):
+    given = self.out(context)
+    x = given * (given * given).mean(-1, keepdim=True).rsqrt() * self.norm.weight + x
+    return x + self.mlp(self.norm(x))
+
+
+def torch_rms(self, x, context):
+    x = F.rms_norm(self.out(context), (6,), self.norm.weight, 0.5) + x
+    return x + self.mlp(self.norm(x))
+
+
+def gated(self, x, context):
+    x = x + self.out(context) * x.sigmoid()
+    return x + self.mlp(self.norm(x))
+
+
+def turned_over(self, x, context):
+    x = x + 1 / self.out(context)
+    return x + self.mlp(self.norm(x))
+
+
 def beside(self, x, context):
     x = self.out(context) + self.mlp(x)
     return x + self.mlp(self.norm(x))
@@ -224,12 +310,40 @@ def run(way) -> Block | Unverified:
         assert torch.equal(block.residual, x)
         projected = layer.out(x.mean(1, keepdim=True).expand_as(x))
         torch.testing.assert_close(block.projected, projected, atol=1e-6, rtol=0)
+        if block.scaling is not None:
+            scaling = block.scaling
+            torch.testing.assert_close(scaling.scale * scaling.gain * projected, block.added, atol=1e-6, rtol=1e-5)
     return block
 
 
 @pytest.mark.parametrize("way", [pre_norm, pre_norm_in_place, residual_in_place, with_positions])
 def test_pre_norm_however_it_is_written(way) -> None:
     assert run(way).kind == "pre-norm"
+
+
+@pytest.mark.parametrize("way", [parallel, joined])
+def test_parallel_of_ones_own(way) -> None:
+    assert run(way).kind == "parallel"
+
+
+def test_what_projected_vectors_are_multiplied_by() -> None:
+    assert run(scaled).scaling.scale.unique().tolist() == [0.25]
+    for way, eps in ((rms, 0.0), (torch_rms, 0.5)):
+        block = run(way)
+        expected = (block.projected.square().mean(-1, keepdim=True) + eps).rsqrt()
+        torch.testing.assert_close(block.scaling.scale, expected)
+        assert torch.equal(block.scaling.gain, torch.ones(6))
+
+
+def test_a_multiple_of_the_residual_was_there_before() -> None:
+    layer, x = (
+        Layer(lambda self, x, context: self.mlp(self.norm(y := 3 * x + self.out(context))) + y),
+        torch.ones(2, 5, 6),
+    )
+    with torch.no_grad(), projections() as blocks:
+        layer(x)
+    assert blocks[0].kind == "pre-norm"
+    assert torch.equal(blocks[0].residual, 3 * x)
 
 
 @pytest.mark.parametrize("way", [post_norm, post_norm_lets_go])
@@ -242,6 +356,9 @@ def test_post_norm_of_ones_own(way) -> None:
     [
         (overwritten, "overwritten later"),
         (beside, "a parallel block, where something computed beside"),
+        (joined_twice, "a parallel block, where something computed beside"),
+        (gated, "'mul' stands between the output projection"),
+        (turned_over, "stands between the output projection"),
         (two_norms, "neither of pre-norm nor of post-norm"),
         (norm_and_more, "neither of pre-norm nor of post-norm"),
         (one_head_alone, "'linear' stands between"),

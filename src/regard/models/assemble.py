@@ -1,5 +1,6 @@
 """From what a forward pass of a batch left to the trace of each text, its padding taken away."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,20 @@ from regard.attention.record import Call
 from regard.blocks import Block, Unverified
 from regard.errors import RegardError
 from regard.models.bridge import Watch
+from regard.models.eager import KERNEL, NOTE
 from regard.models.embeddings import Parts
+from regard.models.keep import Keep
 from regard.models.layers import Stack
+from regard.partial import Partial
 from regard.tokens import Encoded
 from regard.trace import PairTrace, Status, Trace
 
 OTHER_WEIGHTS = (
     "the family's own attention function reports weights that its output is not made of; shown are those that it is"
+)
+CONTRARY = (
+    "this family contradicts itself: its eager attention sees every token, as shown, and PyTorch's kernel would be "
+    "told to attend causally"
 )
 
 
@@ -44,9 +52,10 @@ class Pass:
 
 def trace_of(done: Pass, n: int) -> Trace:
     """The trace of text n of a model that reads one sequence."""
-    stack = max(done.stacks.values(), key=lambda each: len(each.states), default=None)
+    stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
     if stack is None:
         raise RegardError(f"model {done.name!r}: no stack of layers was found around its attention")
+    _check_length(done, stack, done.sources)
     calls = [call for call in done.calls if call.path.startswith(f"{stack.path}.")]
     parts = done.parts[0] if done.parts else Parts()
     trace = _trace(done, n, done.sources[n], calls, parts, stack, done.last.get("last_hidden_state"), done.logits)
@@ -63,7 +72,10 @@ def pair_of(done: Pass, n: int) -> PairTrace:
         found = ", ".join(done.stacks) or "none"
         raise RegardError(f"model {done.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
     first, second = done.stacks.values()
+    _check_length(done, first, done.sources)
+    _check_length(done, second, done.targets)
     crossing = {done.watch.paths[number] for number in done.watch.crossing if number in done.watch.paths}
+    crossing |= done.watch.across
     parts = [*done.parts, Parts(), Parts()]
     run = slice(0, len(done.sources[n].tokens)), slice(0, len(done.targets[n].tokens))
     own = [call for call in done.calls if call.path.startswith(f"{first.path}.")]
@@ -73,6 +85,12 @@ def pair_of(done: Pass, n: int) -> PairTrace:
     last = done.last.get("last_hidden_state")
     decoder = _trace(done, n, done.targets[n], itself, parts[1], second, last, done.logits)
     across = [call for call in mine if call.path in crossing]
+    for call in across:
+        if call.weights.shape[-1] != first.states[0].shape[1]:
+            raise RegardError(
+                f"model {done.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
+                f"{first.states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
+            )
     decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in across)
     for weights in decoder.cross:
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
@@ -93,8 +111,18 @@ def _trace(
 ) -> Trace:
     run = slice(0, len(encoded.tokens))
 
+    copies: dict[Any, Tensor] = {}  # a state is a block's residual as well, and may be the last hidden state
+
+    def taken(batched: Tensor) -> Tensor:
+        if batched.shape[0] == 1:  # nobody else is in it: it need not be copied
+            return batched[0, run]
+        place = batched.data_ptr(), batched.shape, batched.stride()
+        if place not in copies:
+            copies[place] = batched[n, run].clone()
+        return copies[place]
+
     def own(batched: Tensor | None) -> Tensor | None:
-        return None if batched is None else batched[n, run].clone()
+        return None if batched is None else taken(batched)
 
     longest = stack.states[0].shape[1]
 
@@ -103,20 +131,28 @@ def _trace(
         size = call.weights.shape[-1]
         return run if size == longest else slice(0, size)
 
-    states = tuple(state[n, run].clone() for state in stack.states)
+    keep, depth = done.watch.keep, stack.count - 1
+    _check_layers(done, calls, depth)
+    states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
     notes = encoded.notes
-    if len(calls) != len(states) - 1:  # two calls a layer (DiffLlama), or layers of another kind between (hybrids)
+    if keep.layers is not None:
+        notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
+    if not keep.logits and done.model.get_output_embeddings() is not None:
+        notes += ("logits were left out",)
+    # Two calls a layer (DiffLlama), or layers of another kind between (hybrids).
+    if keep.layers is None and len(calls) != depth:
         layers = ", ".join(str(call.layer) for call in calls)
-        notes += (
-            f"{len(calls)} attention calls in {len(states) - 1} layers: attention[n] is call n, of layers {layers}",
-        )
-    for number, state in enumerate(states):
-        if not bool(torch.isfinite(state).all()):
+        notes += (f"{len(calls)} attention calls in {depth} layers: attention[n] is call n, of layers {layers}",)
+    for number, state in states.items():
+        # a finite sum has finite terms, and is had sooner; an infinite one may still have them
+        if not bool(torch.isfinite(state.sum()) or torch.isfinite(state).all()):
             where = "enters layer 0" if number == 0 else f"leaves layer {number - 1}"
             raise RegardError(
                 f"model {done.name!r}: what {where} holds NaN or infinity, nothing after it means anything"
             )
-    contextual = states[-1] if last is None or torch.equal(last[n, run], states[-1]) else last[n, run].clone()
+    contextual, seen = states[depth], own(last)
+    if seen is not None and seen is not contextual and not torch.equal(seen, contextual):
+        contextual = seen
     more = [number for number, call in enumerate(calls) if call.weights.shape[-1] != longest]
     if more:
         which = ", ".join(map(str, more))
@@ -126,8 +162,21 @@ def _trace(
         notes += (
             OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
         )
+    wide = [state.shape[1] for state in states.values() if state.ndim == 3]
+    if wide:
+        notes += (f"a token's states are {wide[0]} streams side by side: states are (L, {wide[0]}, M)",)
+    if done.watch.contrary:
+        notes += (CONTRARY,)
+    if any(call.kernel == KERNEL for call in calls):
+        notes += (NOTE,)
     if done.watch.written_out:
         notes += ("masks were written out as tensors: this family computes with them",)
+
+    def chosen(what: str, item: Callable[[Call], Any]) -> Any:
+        """One item a call, by layers where they were chosen."""
+        numbers = range(len(calls)) if keep.layers is None else sorted(keep.layers)
+        return _layers(what, dict(zip(numbers, map(item, calls), strict=True)), depth, lambda _: True, keep)
+
     status = Status(
         model=done.name,
         kernels=tuple(sorted({call.kernel for call in calls})),
@@ -147,11 +196,42 @@ def _trace(
         positional=own(parts.positional),
         segment=own(parts.segment),
         input=own(parts.input),
-        states=states,
+        states=_layers("states", states, depth + 1, keep.state, keep),
         contextual=contextual,
         logits=own(logits),
-        attention=tuple(call.weights.crop(n, run, keys(call)) for call in calls),
-        values=tuple(None if call.value is None else call.value[n, :, keys(call)] for call in calls),
+        attention=chosen("attention", lambda call: call.weights.crop(n, run, keys(call))),
+        values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
-        blocks=tuple(done.blocks[call.path, call.nth].crop(n, run) for call in calls),
+        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run, taken)),
     )
+
+
+def _layers(what: str, items: Mapping[int, Any], size: int, wanted: Any, keep: Keep) -> Any:
+    """One item a layer: a tuple where all were to be kept, else a sequence that refuses the others."""
+    if keep.layers is None:
+        return tuple(items[n] for n in sorted(items))
+    return Partial(what, size, {n: item for n, item in items.items() if wanted(n)})
+
+
+def _check_length(done: Pass, stack: Stack, texts: list[Encoded]) -> None:
+    """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
+    given, found = max(len(text.tokens) for text in texts), stack.states[0].shape[1]
+    if given != found:
+        raise RegardError(
+            f"model {done.name!r}: its layers {stack.path!r} have {found} tokens where {given} were given: it adds or "
+            "drops some by itself, it cannot be traced"
+        )
+
+
+def _check_layers(done: Pass, calls: list[Call], depth: int) -> None:
+    """Refuse layers that were asked for where not every layer has one attention call of its own number."""
+    wanted = done.watch.keep.layers
+    if wanted is None:
+        return
+    given = ", ".join(map(str, sorted(wanted)))
+    if max(wanted) >= depth:
+        raise RegardError(f"layers: given {given}, {done.name} has layers 0 to {depth - 1}")
+    if [call.layer for call in calls] != sorted(wanted) or done.watch.calls != depth:
+        raise RegardError(
+            f"layers: given {given}, but not every layer of {done.name} has one attention call of its own: trace all"
+        )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 POSITIONAL = ("position", "wpe", "pos_emb")
 FITS = 1e-5  # largest error, as a part of the largest input, with which a fit of the parts is believed
@@ -26,6 +27,7 @@ class Parts:
     segment: Float[Tensor, "B L W"] | None = None
     input: Float[Tensor, "B L W"] | None = None
     scales: dict[str, float] = field(default_factory=dict)
+    _apart: float | None = field(default=None, repr=False)
 
     @property
     def named(self) -> dict[str, Tensor]:
@@ -37,7 +39,12 @@ class Parts:
         """Largest absolute difference between the sum of the parts and the input; None where there is no input."""
         if self.input is None or self.learned is None:
             return None
-        return float((sum(self.named.values()) - self.input).abs().max())
+        if self._apart is None:  # asked for by every text of a batch
+            whole, *others = self.named.values()
+            for part in others:
+                whole = whole + part
+            self._apart = float((whole - self.input).abs_().max())
+        return self._apart
 
     def scale(self) -> None:
         """Multiply each part by what the model multiplies it by, where a fit of the parts to the input is exact."""
@@ -51,6 +58,7 @@ class Parts:
             for (name, part), factor in zip(self.named.items(), fit.tolist(), strict=True):
                 setattr(self, name, part * factor)
                 self.scales[name] = factor
+            self._apart = None
 
 
 @contextmanager
@@ -118,15 +126,28 @@ def position_limit(model: Any) -> int | None:
 
     Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
     """
+    others = tuple(_towers(model))
     tables = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()
         if type(module) is nn.Embedding or "Positional" in type(module).__name__
         if isinstance(module, nn.Embedding) and any(word in name.lower() for word in POSITIONAL)
+        if not name.startswith(others)
     ]
     told = getattr(model.config, "max_position_embeddings", None)
     limits = [n for n in (*tables, told) if isinstance(n, int) and n > 0]
     return min(limits, default=None)
+
+
+def _towers(model: Any) -> Iterator[str]:
+    """The paths of models inside a model that its ids do not come to: of pictures, of sound."""
+    try:
+        table = model.get_input_embeddings()
+    except NotImplementedError:
+        return
+    for path, module in model.named_modules():
+        if path and isinstance(module, PreTrainedModel) and all(part is not table for part in module.modules()):
+            yield f"{path}."
 
 
 def _add(group: Parts, kind: str, output: Tensor) -> None:

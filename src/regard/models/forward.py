@@ -9,16 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.cuts import Cut, Cutting, cutting
-from regard.attention.record import Calls, record
+from regard.attention.cuts import Cut
+from regard.attention.record import record
+from regard.blocks import Unverified
 from regard.errors import RegardError
+from regard.models import eager
 from regard.models.assemble import Pass
 from regard.models.bridge import Watch, through_the_door
-from regard.models.embeddings import embedding_parts
+from regard.models.cuts import applied, cuts_of
+from regard.models.embeddings import Parts, embedding_parts
+from regard.models.inputs import Given, numbered
+from regard.models.keep import Keep
 from regard.models.layers import watched_layers
+from regard.models.products import FastProducts
 from regard.models.projection import projections
 from regard.models.quiet import quiet
-from regard.models.without import cuts_of
 from regard.tokens import Encoded
 
 
@@ -32,25 +37,41 @@ class Forward:
         self.model, self.name, self.filler, self.pairs = model, name, filler, pairs
         self._paths = {id(module): path for path, module in model.named_modules()}
         self._alone = threading.Lock()  # a forward pass changes the model's setting for its time
-        self._takes = set(inspect.signature(model.forward).parameters)
+        self.takes = set(inspect.signature(model.forward).parameters)
+        self.own = not eager.reachable(model)  # whether its attention never comes to the door
 
-    def run(self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any]) -> Pass:
+    def run(
+        self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any], keep: Keep | None = None
+    ) -> Pass:
         """One watched pass; a second one, with masks written out, where the family computes with its masks."""
-        cuts = self._cuts(sources, without)
+        if without and isinstance(sources[0], Given):
+            raise RegardError("without: cuts are of texts, they cannot be given with inputs")
+        if self.own and without:
+            raise RegardError(f"without: {eager.REASON}, so nothing of {self.name} can be cut")
+        keep = keep or Keep()
+        if self.own and keep.layers is not None:
+            raise RegardError(f"layers: {eager.REASON}, {self.name} writes the weights of all its layers out")
+        cuts = self._cuts(sources, targets, without)
         inputs = self._inputs(sources, targets)
-        if "use_cache" in self._takes:
+        if "use_cache" in self.takes:
             inputs["use_cache"] = False
-        watch = Watch(self._paths)
+        if "logits_to_keep" in self.takes and not keep.logits:
+            inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
+        watch = Watch(self._paths, keep=keep)
         try:
             done = self._watched(inputs, sources, targets, watch, cuts)
         except (TypeError, AttributeError) as error:
             if "Mask" not in str(error):
                 raise
-            watch = Watch(self._paths, written_out=True)
+            watch = Watch(self._paths, written_out=True, keep=keep)
             done = self._watched(inputs, sources, targets, watch, cuts)
-        if watch.calls == 0:
-            kind = type(self.model).__name__
-            raise RegardError(f"model {self.name!r} ({kind}) does not use the attention interface of transformers")
+        if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
+            del inputs["logits_to_keep"]  # its last hidden state is seen only where it enters the head, in full
+            watch = Watch(self._paths, written_out=watch.written_out, keep=keep)
+            done = self._watched(inputs, sources, targets, watch, cuts)
+        if not self.own and (watch.calls == 0 or (self.pairs and len(done.stacks) != 2)):
+            self.own = True  # what reaches the door is none of its attention, or one of its two stacks alone
+            return self.run(sources, targets, without, keep)
         return done
 
     def _watched(
@@ -66,45 +87,50 @@ class Forward:
             self._alone,
             quiet(),
             torch.no_grad(),
-            self._last_states() as last,
-            record() as calls,
+            self._last_states(head="logits_to_keep" not in inputs) as last,
+            record(watch.keep.layers) as calls,
+            FastProducts(),
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
-            through_the_door(self.model, watch),
+            self._way(watch) as products,
             projections() as blocks,
-            cutting(cuts) as cut,
+            applied(cuts, self.model, watch, pairs=self.pairs, name=self.name) as cut,
         ):
-            output = self.model(**inputs)
-        self._check_cuts(cut, calls)
+            output = self.model(**(eager.asked(inputs) if self.own else inputs))
+        cut.check(stacks, calls, [each.shape[1] for each in ids])
+        if isinstance(sources[0], Given) and (self.own or watch.calls):
+            parts.insert(0, Parts())  # it has no embeddings of ids
+            sources = [numbered(sources[0], stacks, list(calls.values()), self.pairs, self.name)]
         logits = getattr(output, "logits", None)
-        logits = logits if isinstance(logits, Tensor) and logits.ndim == 3 else None
+        logits = logits if watch.keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
         made, placed = list(calls.values()), dict(zip(calls, blocks, strict=True))
+        if self.own:
+            sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
+            made, stacks = eager.reported(output, stacks, products, watch, self.name, sizes)
+            placed = {(call.path, call.nth): Unverified(eager.REASON) for call in made}
+        if self.own or (watch.written_out and not cuts):
+            with self._alone:
+                eager.check_plain(self.model, inputs, output, self.name)
         return Pass(self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed)
 
-    def _cuts(self, sources: list[Encoded], without: Sequence[Any]) -> list[Cut]:
-        """The door's cuts for a batch."""
-        if without and self.pairs:
-            raise RegardError(f"without: {self.name} is an encoder-decoder, whose attention cannot be cut yet")
-        config = self.model.config
-        layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-        if without and (layers is None or heads is None):
-            raise RegardError(f"without: the config of {self.name} names no number of layers and heads")
-        sizes = (layers or 0, heads or 0)
-        return [cut for n, text in enumerate(sources) for cut in cuts_of(without, text, n, sizes, self.name)]
+    def _way(self, watch: Watch) -> Any:
+        """How the model's attention is seen."""
+        return (eager.by_itself if self.own else through_the_door)(self.model, watch)
 
-    def _check_cuts(self, cut: Cutting, calls: Calls) -> None:
-        """Refuse cuts that met no attention, and cuts by layer where one module serves as several layers."""
-        if any(nth > 0 for _, nth in calls) and any(each.layers is not None for each in cut.cuts):
-            raise RegardError(
-                f"without: {self.name} calls one attention module several times, its layers have no cuts yet"
-            )
-        if cut.unmet:
-            layers = ", ".join(map(str, cut.unmet[0].layers or ()))
-            raise RegardError(f"without: layer {layers} of {self.name} has no attention that could be cut")
+    def _cuts(self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any]) -> list[Cut]:
+        """The door's cuts for a batch."""
+        return [
+            cut
+            for n, text in enumerate(sources)
+            for cut in cuts_of(without, text, None if targets is None else targets[n], n, self.name)
+        ]
 
     @contextmanager
-    def _last_states(self) -> Iterator[dict[str, Tensor]]:
-        """The base model's last hidden state, and its encoder's, of the pass inside the block."""
+    def _last_states(self, head: bool) -> Iterator[dict[str, Tensor]]:
+        """The base model's last hidden state, and its encoder's, of the pass inside the block.
+
+        head: whether what enters the language head may stand for it, where the base model itself is gone round.
+        """
         last: dict[str, Tensor] = {}
 
         def keep_last(_module: Any, _args: Any, output: Any) -> None:
@@ -115,10 +141,11 @@ class Forward:
         def keep_head_input(_module: Any, args: Any) -> None:
             last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
 
-        handles = [self.model.base_model.register_forward_hook(keep_last)]
-        head = self.model.get_output_embeddings()
-        if head is not None:
-            handles.append(head.register_forward_pre_hook(keep_head_input))
+        ends = (self.model.base_model, self.model)  # what the model itself says goes before its base model's word
+        handles = [end.register_forward_hook(keep_last) for end in ends]
+        embeddings = self.model.get_output_embeddings() if head else None
+        if embeddings is not None:
+            handles.append(embeddings.register_forward_pre_hook(keep_head_input))
         try:
             yield last
         finally:
@@ -133,14 +160,15 @@ class Forward:
             longest = max(map(len, rows))
             return torch.tensor([row + [fill] * (longest - len(row)) for row in rows], device=device)
 
-        inputs = {}
+        item = sources[0]
+        inputs: dict[str, Any] = dict(item.tensors or {}) if isinstance(item, Given) else {}
         for prefix, texts in (("", sources), ("decoder_", targets)):
-            if texts is None:
+            if texts is None or isinstance(texts[0], Given):
                 continue
             rows = [each.ids for each in texts]
             inputs[f"{prefix}input_ids"] = padded(rows, self.filler)
-            if f"{prefix}attention_mask" in self._takes and len(set(map(len, rows))) > 1:
+            if f"{prefix}attention_mask" in self.takes and len(set(map(len, rows))) > 1:
                 inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
-        if "token_type_ids" in self._takes and all(each.segments is not None for each in sources):
+        if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
         return inputs

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.models.bridge import Watch
+from regard.models.keep import Keep
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
@@ -22,11 +23,34 @@ OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_
 
 @dataclass
 class Stack:
-    """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors."""
+    """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
+
+    dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
+    """
 
     path: str
     states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
     attends: bool = False
+    dropped: list[int] = field(default_factory=list)
+
+    @property
+    def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
+        """The states that were kept, by their numbers."""
+        kept = [n for n in range(self.count) if n not in self.dropped]
+        return dict(zip(kept, self.states, strict=True))
+
+    @property
+    def count(self) -> int:
+        """How many states there were, one more than layers."""
+        return len(self.states) + len(self.dropped)
+
+    def add(self, state: Float[Tensor, "B L M"], keep: Keep) -> None:
+        """The next state; the one before is let go of where it is not to be kept."""
+        last = self.count - 1
+        if last >= 0 and not keep.state(last):
+            self.states.pop()
+            self.dropped.append(last)
+        self.states.append(state.detach())
 
 
 @contextmanager
@@ -50,8 +74,8 @@ def watched_layers(model: Any, watch: Watch) -> Iterator[dict[str, Stack]]:
             found = stacks.setdefault(stack, Stack(stack))
             found.attends |= watch.calls > calls
             if not found.states:
-                found.states.append(entered.detach())
-            found.states.append(left.detach())
+                found.add(entered, watch.keep)
+            found.add(left, watch.keep)
 
         return hook
 

@@ -1,4 +1,4 @@
-"""`regard.load`: the default model, a folder, a hub name, or a model object."""
+"""`regard.load`: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,14 @@ from safetensors import SafetensorError
 from torch import nn
 
 from regard.errors import RegardError
+from regard.models import gguf
 from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.models.pretrained import Pretrained
 from regard.models.quiet import quiet
+from regard.models.store import is_ours, newest, read_model
+from regard.models.trained import Trained
+from regard.models.transformer import Transformer
+from regard.tokenizers import read_tokenizer
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
@@ -25,19 +30,24 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     """Open a model so that texts can be traced through it.
 
     Args:
-        source: None for the embedded default (all-MiniLM-L6-v2, of the extra `minilm`); a folder; a name on the model
-            hub; or a transformers model object, which is left as it is between traces.
+        source: None for the embedded default (all-MiniLM-L6-v2, of the extra `minilm`); a folder; a GGUF file, or
+            a folder with no other weights than one (extra `gguf`); a name on the model hub; a transformers model
+            object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
+            of a training run, of which the newest whole checkpoint is read.
         tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
 
-    Weights are read in float32 and from safetensors only; code in a model's folder is never run.
+    Weights are read in float32, from safetensors or GGUF; code in a model's folder is never run. The weights of a
+    quantised GGUF file are what its numbers stand for; the trace's status says so.
 
     Raises:
         RegardError: there is no such model, or its files are not whole; the message says which and what is needed.
     """
     if isinstance(source, nn.Module):
+        if isinstance(source, Transformer):
+            return Trained(source, tokenizer, name="transformer")
         if not isinstance(source, transformers.PreTrainedModel):
-            raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers")
+            raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         return Pretrained(source, tokenizer, name=str(name))
     if source is None:
@@ -48,23 +58,51 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = _device(device)
-    with quiet():
-        model, notes = _read_model(folder, name)
-        tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name)
+    if isinstance(folder, Path) and is_ours(folder):
+        own, found = read_model(folder)
+        _check_finite(own, name)
+        return Trained(own.to(where), found if tokenizer is None else tokenizer, name=name)
+    with quiet(), gguf.opened(folder) as file:
+        model, notes = _read_model(folder, name, file)
+        tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
     _check_finite(model, name)
     return Pretrained(model.to(where).eval(), tokenizer, name=name, notes=notes)
 
 
+def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
+    """A model's tokenizer alone: of the default model, a folder or a hub name.
+
+    Raises:
+        RegardError: there is no such model, or it has no tokenizer.
+    """
+    folder, name = (default_folder(), DEFAULT_NAME) if source is None else (_locate(source), str(source))
+    if isinstance(folder, Path) and is_ours(folder):
+        at = newest(folder)
+        tokenizer = read_tokenizer(at) if (at / "tokenizer.json").is_file() else None
+    else:
+        with quiet(), gguf.opened(folder) as file:
+            tokenizer = _read_tokenizer(folder, name, file)
+    if tokenizer is None:
+        raise RegardError(f"model {name!r} has no tokenizer")
+    return tokenizer
+
+
 def _locate(source: str | os.PathLike[str]) -> Path | str:
-    """A checked folder, or a hub name."""
+    """A checked folder, a GGUF file, or a hub name."""
     path, text = Path(source), os.fspath(source)
     if not text.strip():
         raise RegardError("model: given an empty name, needs a folder or a hub name")
     if path.is_dir():
-        check_folder(path)
+        single = gguf.only_file(path)
+        if single is None and not is_ours(path):
+            check_folder(path)
+        return single or path
+    if path.suffix.lower() == ".gguf":
+        if not path.exists():
+            raise RegardError(f"model {text!r}: there is no such file")
         return path
     if path.exists():
-        raise RegardError(f"model {text!r} is a file: needed is a model folder or a hub name")
+        raise RegardError(f"model {text!r} is a file: needed is a model folder, a GGUF file or a hub name")
     if isinstance(source, os.PathLike) or text.startswith((".", "~", os.sep)) or text.count("/") > 1:
         raise RegardError(f"model {text!r}: there is no such folder")
     return text
@@ -82,14 +120,14 @@ def _device(device: str | torch.device | None) -> torch.device:
     return chosen
 
 
-def _read_model(folder: Path | str, name: str) -> tuple[Any, tuple[str, ...]]:
-    """The model, and notes on what of its checkpoint was not used."""
-    options = {"trust_remote_code": False}
+def _read_model(folder: Path | str, name: str, file: gguf.File | None) -> tuple[Any, tuple[str, ...]]:
+    """The model, and notes on its weights: what of its checkpoint was not used, and that it was quantised."""
+    options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, **options)
-        model_class = _model_class(config)
+        config = transformers.AutoConfig.from_pretrained(file.folder if file else folder, **options)
+        model_class = _model_class(config, bool(file))
         model, info = model_class.from_pretrained(
-            folder,
+            file.folder if file else folder,
             config=config,
             dtype=torch.float32,
             use_safetensors=True,
@@ -107,12 +145,17 @@ def _read_model(folder: Path | str, name: str) -> tuple[Any, tuple[str, ...]]:
     if missing:
         raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
     unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
-    note = f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}" if unused else ""
-    return model, (note,) if note else ()
+    notes = (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",) if unused else ()
+    return model, ((file.note,) if file else ()) + notes
 
 
-def _model_class(config: Any) -> Any:
-    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model."""
+def _model_class(config: Any, from_gguf: bool) -> Any:
+    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model.
+
+    A GGUF file names no class: it holds a language model.
+    """
+    if from_gguf and not config.architectures:
+        return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
     for architecture in config.architectures or ():
         bare = "For" not in architecture or architecture.endswith(LANGUAGE_HEADS)
         if bare and hasattr(transformers, architecture):
@@ -120,12 +163,17 @@ def _model_class(config: Any) -> Any:
     return transformers.AutoModel
 
 
-def _read_tokenizer(folder: Path | str, name: str) -> Any:
-    """The folder's tokenizer; None where it has none (transformers would make up an empty one)."""
-    if isinstance(folder, Path) and not any((folder / file).exists() for file in TOKENIZER_FILES):
+def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> Any:
+    """The model's tokenizer; None where it has none (transformers would make up an empty one)."""
+    if file is not None:
+        if not file.has_tokenizer:
+            return None
+    elif isinstance(folder, Path) and not any((folder / name).exists() for name in TOKENIZER_FILES):
         return None
+    options = file.options if file else {}
+    place = file.folder if file else folder
     try:
-        return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
     except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
         raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {_reason(error, folder)}") from error
 
@@ -133,7 +181,8 @@ def _read_tokenizer(folder: Path | str, name: str) -> Any:
 def _check_finite(model: nn.Module, name: str) -> None:
     """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense."""
     for key, tensor in model.named_parameters():
-        if not bool(torch.isfinite(tensor).all()):
+        # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
+        if not bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
             what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
             raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
 

@@ -1,15 +1,23 @@
 """A pretrained transformer that texts are traced through."""
 
+import inspect
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.errors import RegardError
 from regard.models.assemble import pair_of, trace_of
 from regard.models.embeddings import position_limit
+from regard.models.foresee import foresee
 from regard.models.forward import Forward
+from regard.models.generate import Writer
+from regard.models.inputs import Given, given
+from regard.models.keep import Keep
 from regard.models.reading import Ids, Reader
+from regard.models.windows import Plan, joined, plan
+from regard.models.without import Edge
 from regard.tokens import Encoded
+from regard.trace import Trace
 
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
@@ -23,16 +31,13 @@ class Pretrained:
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
         self.model, self.tokenizer, self.name, self.notes = model, tokenizer, name, notes
-        if not model._can_set_attn_implementation():
-            raise RegardError(
-                f"model {name!r} ({type(model).__name__}) computes attention in code of its own, outside the attention "
-                "interface of transformers: it cannot be traced"
-            )
         self.limit = position_limit(model)
-        self.pairs = bool(getattr(model.config, "is_encoder_decoder", False))
+        told = bool(getattr(model.config, "is_encoder_decoder", False))  # an encoder taken out of a pair says so too
+        self.pairs = told and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._passes = Forward(model, name=name, filler=filler, pairs=self.pairs)
+        self._writer = Writer(self._passes, self._reader, notes)
 
     def __repr__(self) -> str:
         return f"Pretrained({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
@@ -44,7 +49,12 @@ class Pretrained:
         target: str | Sequence[str] | None = None,
         ids: Ids | None = None,
         target_ids: Ids | None = None,
+        inputs: Mapping[str, Any] | None = None,
         without: Sequence[Any] = (),
+        layers: int | Collection[int] | None = None,
+        logits: bool = True,
+        window: int | None = None,
+        stride: int | None = None,
     ) -> Any:
         """Run one text, or several in batches, and keep everything the forward pass did.
 
@@ -52,15 +62,27 @@ class Pretrained:
             text: one text or several.
             target: of an encoder-decoder, what its decoder reads: one text, or one for each text.
             ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
+            inputs: instead of a text, one item of what else the model reads, such as {"pixel_values": tensor} or
+                {"input_features": tensor}, as its forward takes it; its tokens have numbers for names.
             without: what is cut, of `regard.head(layer, head)` and `regard.edge(query, key)`; in every text.
+            layers: the layers whose attention, values and states are kept, None for all.
+            logits: whether the logits, (L, V), are computed where the model has a language head.
+            window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
+                many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
 
         Returns a `Trace` for one text, a list of them, in order, for several. An encoder-decoder gives a `PairTrace`.
 
         Raises:
-            RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, or a
-                target that is missing or not wanted.
+            RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, a target
+                that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
-        single, sources = self._reader.read("text", text, ids)
+        sources: list[Encoded]
+        if inputs is not None and text is None and ids is None:
+            single, sources = True, [given(inputs, self.model, self._passes.takes, self.name)]
+        elif inputs is not None:
+            raise RegardError("trace: needs a text, ids or inputs, given two of them")
+        else:
+            single, sources = self._reader.read("text", text, ids, cut=window is not None)
         targets: list[Encoded] | None = None
         if target is not None or target_ids is not None:
             if not self.pairs:
@@ -70,28 +92,114 @@ class Pretrained:
                 raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
         elif self.pairs:
             raise RegardError(f"target: {self.name} is an encoder-decoder, it needs a target beside the text")
-        traces: dict[int, Any] = {}
+        keep = Keep.of(layers, logits, self.model.config, self.name)
+        if self.pairs and layers is not None:
+            raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
+        if window is None and stride is not None:
+            raise RegardError(f"stride: given {stride} without a window")
+        if window is None:
+            traces = dict(self._traces(sources, targets, without, keep))
+            return traces[0] if single else [traces[n] for n in range(len(sources))]
+        plans = [self._plan(each, window, stride, without) for each in sources]
+        pieces = [piece for each in plans for piece in each.pieces()]
+        read = dict(self._traces(pieces, None, without, keep))
+        found, start = [], 0
+        for each in plans:
+            found.append(joined(each, [read[n] for n in range(start, start + len(each.spans))]))
+            start += len(each.spans)
+        return found[0] if single else found
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] | None = None,
+        *,
+        ids: Ids | None = None,
+        new_tokens: int = 20,
+        seed: int | None = None,
+        cache: str = "dynamic",
+        stop: str | Sequence[str] = (),
+        **options: Any,
+    ) -> Any:
+        """Let the model write, and trace it while it does: the prompt at once, then a token at a time.
+
+        Args:
+            prompt: what the text begins with; for an encoder-decoder the text that it reads. Several are written to one
+                after another, each as if it were alone.
+            ids: the token ids of a prompt (or of several) instead of it.
+            new_tokens: the most tokens to write, special ones included.
+            seed: of the random numbers of each text; None takes them as they come.
+            cache: "dynamic" or "static", how the model keeps keys and values meanwhile; the outcome is the same.
+            stop: strings at which to stop.
+            options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … What is not
+                given is as the model's own generation settings have it, greedy where they do not sample.
+
+        Returns a `Generated` for one prompt, a list of them for several: text, ids, and one trace of all the tokens.
+
+        Raises:
+            RegardError: the model does not write text, there is no room for so many tokens, or an option does not
+                exist, has no effect or cannot have its value.
+        """
+        return self._writer.write(prompt, ids, new_tokens, seed, cache, stop, options)
+
+    def stream(
+        self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
+    ) -> tuple[Plan, Iterator[Trace]]:
+        """A text's windows one after another, for who does not want to hold them all; without logits.
+
+        Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
+        """
+        _, (encoded,) = self._reader.read("text", [text], None, cut=True)
+        plan = self._plan(encoded, window, stride, ())
+        keep = Keep.of(layers, False, self.model.config, self.name)
+        pieces = plan.pieces()  # of one length, so that they come in order
+        return plan, (trace for _, trace in self._traces(pieces, None, (), keep, streamed=True))
+
+    def _plan(self, encoded: Encoded, window: int, stride: int | None, without: Sequence[Any]) -> Plan:
+        if self.pairs:
+            raise RegardError(f"window: {self.name} is an encoder-decoder, which cannot read a text in windows")
+        if isinstance(encoded, Given):
+            raise RegardError("window: inputs cannot be read in windows, a text can")
+        if any(isinstance(each, Edge) for each in without):
+            raise RegardError("window: edges cannot be cut in windows, heads can")
+        return plan(encoded, self.tokenizer, window, stride, self.limit, self.name)
+
+    def _traces(
+        self,
+        sources: list[Encoded],
+        targets: list[Encoded] | None,
+        without: Sequence[Any],
+        keep: Keep,
+        *,
+        streamed: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
+        """The number and the trace of each text, batch by batch. streamed: nobody holds more than one batch of them."""
         lengths = [len(each.tokens) for each in sources]
         if targets is not None:
             lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
-        for batch in batches(lengths):
+        order = list(batches(lengths, 1 if self._passes.own else None))
+        sizes = [[lengths[n] for n in batch] for batch in order]
+        for each in [[one] for one in sizes] if streamed else [sizes]:
+            foresee(self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+        for batch in order:
             started = time.perf_counter()
-            done = self._passes.run([sources[n] for n in batch], targets and [targets[n] for n in batch], without)
+            done = self._passes.run([sources[n] for n in batch], targets and [targets[n] for n in batch], without, keep)
             made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 trace.status.seconds = share
                 trace.status.notes += self.notes + tuple(f"cut: {each}" for each in without)
-                traces[number] = trace
-        return traces[0] if single else [traces[n] for n in range(len(sources))]
+                yield number, trace
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of texts that go through the model together: of like lengths, so that little is padding."""
+def batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+    """Numbers of texts that go through the model together: of like lengths, so that little is padding.
+
+    most: how many texts at most, None for as many as fit.
+    """
     order = sorted(range(len(lengths)), key=lambda n: lengths[n])
     batch: list[int] = []
     for number in order:
-        if batch and lengths[number] * (len(batch) + 1) > BATCH_TOKENS:
+        if batch and (len(batch) == most or lengths[number] * (len(batch) + 1) > BATCH_TOKENS):
             yield batch
             batch = []
         batch.append(number)

@@ -1,0 +1,236 @@
+"""What a trace costs beside the model's own forward pass, as ratios inside one run: python -m benchmarks.trace
+
+Both sides take turns and at being first; ratios are medians of the rounds, and behind them stands the ratio of both
+sides' fastest rounds, which a busy machine disturbs less. Forward is the transformers model alone, attention by
+PyTorch's scaled_dot_product_attention, on token ids that are ready, its output thrown away. A trace is `model.trace`
+from the texts: tokens, the forward pass, the comparison with the family's own attention, everything taken apart by
+text. Every round has other texts. SmolLM2 is read from the folder that REGARD_SMOLLM2 names.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+import transformers
+
+import regard
+from benchmarks.attention import MIB, machine, resident, seconds, verdict
+from benchmarks.cuts import turns
+from regard.explain.contributions import contributions
+from regard.models import products
+
+WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
+LONG = 2048  # tokens of SmolLM2's text
+GPT2 = 4096  # tokens of the model of GPT-2's size
+KEPT = (0, 1, 1023, 2048, 4095)  # rows of all its heads and layers that are held against eager's
+
+
+def main() -> None:
+    """Print the figures of the parts that were asked for."""
+    parts = {"minilm": minilm, "smollm2": smollm2, "eager": eager, "memory": memory, "explain": explain, "cuts": cuts}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; by default all")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
+    parser.add_argument("--threads", type=int, help="torch's threads, by default as many as it takes")
+    parser.add_argument("--child", nargs=3, metavar=("KIND", "LENGTH", "FILE"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(child(given.child[0], int(given.child[1]), Path(given.child[2]))))
+        return
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    unknown = [name for name in given.parts if name not in parts]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is no part; there are {', '.join(parts)}")
+    print(machine())
+    for name in given.parts or parts:
+        print(f"\n{name}: {(parts[name].__doc__ or '').splitlines()[0]}", flush=True)
+        parts[name](given.quick)
+
+
+def minilm(quick: bool) -> None:
+    """MiniLM, 8 texts of 256 tokens: a trace against the forward pass."""
+    against_forward(regard.load(device="cpu"), TEXTS, WORDS, 10 if quick else 60)
+
+
+def smollm2(quick: bool) -> None:
+    """SmolLM2-135M, one text of 2048 tokens: a trace against the forward pass."""
+    folder = os.environ.get("REGARD_SMOLLM2")
+    if not folder:
+        print("  left out: REGARD_SMOLLM2 names no folder")
+        return
+    against_forward(regard.load(folder, device="cpu"), 1, 512 if quick else LONG, 3 if quick else 9)
+
+
+def against_forward(model: Any, texts: int, words: int, count: int) -> None:
+    """A trace against the forward pass, with linear maps by the faster product and by PyTorch's own."""
+    batches = [random_texts(model.tokenizer, texts, words, round_) for round_ in range(count + 1)]
+    encoded = [model.tokenizer(batch, return_tensors="pt") for batch in batches]
+    shape = tuple(encoded[0]["input_ids"].shape)
+    print(f"  {shape[0]} × {shape[1]} tokens")
+    for name, fast in (("", True), (", linear maps left to PyTorch", False)):
+        at = {"plain": -1, "trace": -1}
+
+        def plain(at: dict[str, int] = at) -> object:
+            at["plain"] += 1
+            with torch.no_grad():
+                return model.model(**encoded[at["plain"] % len(encoded)], use_cache=False)
+
+        def trace(at: dict[str, int] = at) -> object:
+            at["trace"] += 1
+            return model.trace(batches[at["trace"] % len(batches)])
+
+        with linear_maps(fast):
+            show(f"trace{name}", turns(plain, trace, count), 1.10 if fast else None)
+
+
+def eager(quick: bool) -> None:
+    """GPT-2's size, random weights: a trace against eager attention with output_attentions, each in fresh processes."""
+    length = 1024 if quick else GPT2
+    found: dict[str, list[dict[str, float]]] = {"trace": [], "eager": [], "sdpa": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(1 if quick else 3):
+            for kind, results in found.items():
+                results.append(run_child(kind, length, Path(folder) / kind))
+        rows = {kind: safetensors.torch.load_file(Path(folder) / kind) for kind in ("trace", "eager")}
+    middle = {kind: median(results) for kind, results in found.items()}
+    for kind, took in middle.items():
+        print(f"  {length} tokens, {kind}: {took['seconds']:.2f} s, {took['peak']:.0f} MiB at its peak above the model")
+    ratios = [e["seconds"] / t["seconds"] for e, t in zip(found["eager"], found["trace"], strict=True)]
+    faster, less = sorted(ratios)[len(ratios) // 2], middle["eager"]["peak"] / middle["trace"]["peak"]
+    apart = max(float((rows["trace"][name] - rows["eager"][name]).abs().max()) for name in rows["eager"])
+    print(f"  {faster:.1f} × faster, at least 4{verdict(4, faster)}; {less:.1f} × less memory, at least 10", end="")
+    print(f"{verdict(10, less)}; weights within {apart:.1e}, at most 1e-5{verdict(apart, 1e-5)}")
+
+
+def memory(quick: bool) -> None:
+    """Peak memory of a trace above the forward pass's, beside what it keeps (GPT-2's size, fresh processes)."""
+    length = 1024 if quick else GPT2
+    with tempfile.TemporaryDirectory() as folder:
+        peaks = {kind: run_child(kind, length, Path(folder) / kind) for kind in ("sdpa", "trace")}
+    above = peaks["trace"]["peak"] - peaks["sdpa"]["peak"]
+    kept = {name: peaks["trace"][name] for name in ("query, key, value", "states", "blocks")}
+    told = ", ".join(f"{name} {size:.0f}" for name, size in kept.items())
+    print(f"  {length} tokens: {above:.0f} MiB above the forward pass; it keeps {sum(kept.values()):.0f} ({told})")
+
+
+def explain(quick: bool) -> None:
+    """Contributions to one word, all layers of MiniLM, 256 tokens: less than 50 ms."""
+    model = regard.load(device="cpu")
+    times = []
+    for number in range(5 if quick else 30):
+        (text,) = random_texts(model.tokenizer, 1, WORDS, number)
+        trace = model.trace(text)
+        word = trace.word(text.split()[100])[0]
+        times.append(seconds(lambda: [contributions(trace, word, layer) for layer in range(6)]))  # noqa: B023
+    took = sorted(times)[len(times) // 2] * 1e3
+    print(f"  {took:.1f} ms, first {times[0] * 1e3:.1f} ms, at most 50 ms{verdict(took, 50)}")
+
+
+def cuts(quick: bool) -> None:
+    """A trace with a cut against one without, MiniLM, 8 texts of 256 tokens."""
+    model = regard.load(device="cpu")
+    texts = random_texts(model.tokenizer, TEXTS, WORDS, 0)
+    kinds: list[tuple[str, list[Any], float]] = [
+        ("a head", [regard.head(3, 5)], 1.02),
+        ("an edge in all layers and heads", [regard.edge(100, 17)], 1.10),
+        ("an edge in one layer", [regard.edge(100, 17, layers=2)], 1.10),
+    ]
+    for name, without, target in kinds:
+        plain = lambda: model.trace(texts)  # noqa: E731
+        cut = lambda: model.trace(texts, without=without)  # noqa: E731, B023
+        show(name, turns(plain, cut, 10 if quick else 60), target)
+
+
+def child(kind: str, length: int, file: Path) -> dict[str, float]:
+    """One pass of a model of GPT-2's size: seconds, MiB at the peak above the model; weights' rows in the file."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_positions=GPT2)
+    bare = transformers.GPT2Model(config).eval()
+    ids = torch.randint(config.vocab_size, (1, length), generator=torch.Generator().manual_seed(1))
+    rows = [row for row in KEPT if row < length]
+    if kind == "trace":
+        run: Callable[[Any], Any] = lambda x: opened.trace(ids=x.tolist())[0]  # noqa: E731
+        opened = regard.load(bare)
+    else:
+        bare.set_attn_implementation(kind)
+        run = lambda x: forward(bare, x, kind == "eager")  # noqa: E731
+    run(torch.randint(1000, (1, 1100)))  # loads and compiles what it needs
+    ctypes.CDLL(None).malloc_trim(0)  # what that freed is given back, else it would serve for what is measured
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak so far is forgotten
+    before, start = resident("VmRSS"), time.perf_counter()
+    result = run(ids)
+    found = {"seconds": time.perf_counter() - start, "peak": (resident("VmHWM") - before) / MIB}
+    if kind == "trace":
+        attended = [(m.query, m.key, value) for m, value in zip(result.attention, result.values, strict=True)]
+        found["query, key, value"] = sum(t.nbytes for three in attended for t in three) / MIB
+        found["states"] = sum(state.nbytes for state in result.states) / MIB
+        found["blocks"] = sum(block.projected.nbytes for block in result.blocks) / MIB
+        kept = {str(n): weights[:, rows].contiguous() for n, weights in enumerate(result.attention)}
+    elif kind == "eager":
+        kept = {str(n): weights[0, :, rows].contiguous() for n, weights in enumerate(result.attentions)}
+    else:
+        kept = {}
+    safetensors.torch.save_file(kept, file)
+    return found
+
+
+def forward(model: Any, ids: torch.Tensor, attentions: bool) -> Any:
+    """The model's own forward pass."""
+    with torch.no_grad():
+        return model(input_ids=ids, use_cache=False, output_attentions=attentions)
+
+
+def run_child(kind: str, length: int, file: Path) -> dict[str, float]:
+    """What `child` found, in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.trace", "--child", kind, str(length), str(file)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], env=os.environ, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def median(results: list[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure."""
+    return {name: sorted(r[name] for r in results)[len(results) // 2] for name in results[0]}
+
+
+def random_texts(tokenizer: Any, count: int, words: int, seed: int) -> list[str]:
+    """Texts of whole words of the vocabulary, each one token, no two rounds alike."""
+    start = "\u0120" if "\u0120the" in tokenizer.get_vocab() else ""
+    known = sorted(w.removeprefix(start) for w in tokenizer.get_vocab() if w.startswith(start))
+    known = [w for w in known if len(w) > 2 and w.isascii() and w.isalpha() and w.islower()]
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(len(known), (count, words), generator=generator).tolist()
+    return [start.replace("\u0120", " ") + " ".join(known[n] for n in row) for row in drawn]
+
+
+@contextmanager
+def linear_maps(fast: bool) -> Any:
+    """Traces with their linear maps by the fastest product, or by PyTorch's own as in the forward pass."""
+    before = products.LEAST
+    products.LEAST = before if fast else sys.maxsize
+    try:
+        yield
+    finally:
+        products.LEAST = before
+
+
+def show(name: str, took: tuple[float, float, float, float], target: float | None) -> None:
+    """One line: both times, their ratio, the ratio of the fastest rounds, the target."""
+    against, mine, ratio, best = took
+    wanted = "" if target is None else f", at most {target:.2f}{verdict(ratio, target)}"
+    print(f"  {name}: {against * 1e3:.0f} ms, {mine * 1e3:.0f} ms, ratio {ratio:.3f} (fastest {best:.3f}){wanted}")
+
+
+if __name__ == "__main__":
+    main()

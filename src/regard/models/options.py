@@ -1,0 +1,134 @@
+"""The settings of a generation: transformers' own names, checked, and the model's defaults that cannot be followed."""
+
+import copy
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from regard.errors import RegardError
+
+Check = tuple[Callable[[Any], bool], str]
+
+
+def _number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[Any], bool]:
+    """Whether something is a finite number, a whole one where asked for, that a condition holds for."""
+    kinds = int if whole else (int, float)
+    return lambda given: (
+        not isinstance(given, bool) and isinstance(given, kinds) and math.isfinite(given) and holds(given)
+    )
+
+
+# Numbers, and what they need to be. Those of SAMPLING have no effect on a greedy choice.
+CHECKS: Mapping[str, Check] = {
+    "do_sample": (lambda given: isinstance(given, bool), "True or False"),
+    "temperature": (_number(lambda n: n > 0), "a number above 0"),
+    "top_k": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 (all tokens) or more"),
+    "top_p": (_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
+    "min_p": (_number(lambda n: 0 <= n <= 1), "a number from 0 to 1"),
+    "typical_p": (_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
+    "epsilon_cutoff": (_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
+    "eta_cutoff": (_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
+    "repetition_penalty": (_number(lambda n: n > 0), "a number above 0"),
+    "no_repeat_ngram_size": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 (off) or more"),
+    "min_new_tokens": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 or more"),
+    "num_beams": (_number(lambda n: n == 1), "1: beams are many texts with rows in common, one trace is of one text"),
+    "num_return_sequences": (_number(lambda n: n == 1), "1: generate again, with another seed, for another text"),
+}
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+# Lists and ids, which transformers checks itself.
+OTHERS = (
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "pad_token_id",
+    "renormalize_logits",
+    "sequence_bias",
+    "suppress_tokens",
+)
+# Ways to generate that are more than one pass a token, or choose among several texts; and what switches each off.
+UNJOINED: Mapping[str, Any] = {
+    "num_beams": 1,
+    "num_beam_groups": None,
+    "num_return_sequences": 1,
+    "penalty_alpha": None,
+    "dola_layers": None,
+    "prompt_lookup_num_tokens": None,
+    "assistant_early_exit": None,
+    "guidance_scale": None,
+    "constraints": None,
+    "force_words_ids": None,
+    "token_healing": False,
+    "prefill_chunk_size": None,
+}
+QUIETLY = {  # results are returned another way, and caches and compilation are chosen here
+    "cache_implementation": None,
+    "cache_config": None,
+    "compile_config": None,
+    "early_stopping": False,
+    "length_penalty": 1.0,
+    "max_length": None,
+    "max_time": None,
+    "output_attentions": False,
+    "output_hidden_states": False,
+    "output_logits": False,
+    "output_scores": False,
+    "return_dict_in_generate": False,
+    "stop_strings": None,
+    "use_cache": True,
+}
+
+
+def settings(defaults: Any, options: Mapping[str, Any], new_tokens: int, name: str) -> tuple[Any, tuple[str, ...]]:
+    """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
+
+    defaults: the model's own, which hold where options say nothing.
+
+    Raises:
+        RegardError: an option that does not exist, has no effect, or a value that it cannot have.
+    """
+    for option, given in options.items():
+        if option not in CHECKS and option not in OTHERS:
+            known = sorted((*CHECKS, *OTHERS))
+            near = difflib.get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise RegardError(f"generate: there is no option {option!r}: {hint}")
+        if option in CHECKS and not CHECKS[option][0](given):
+            raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
+    if options.get("min_new_tokens", 0) > new_tokens:
+        raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
+    config, notes = copy.deepcopy(defaults), []
+    for option, off in UNJOINED.items():
+        value = getattr(config, option, None)
+        if value is not None and value != off and not (option == "guidance_scale" and value == 1):
+            notes.append(f"the model's own setting {option}={value} is not used: it cannot be joined to one trace")
+        if value is not None:
+            setattr(config, option, off)
+    for option, value in QUIETLY.items():
+        setattr(config, option, value)
+    sampling = options.get("do_sample", getattr(config, "do_sample", None))
+    idle = [option for option in SAMPLING if option in options]
+    if idle and not sampling:
+        raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
+    try:
+        config.update(**options, max_new_tokens=new_tokens)
+    except (ValueError, TypeError) as error:
+        raise RegardError(f"generate: {name}: {str(error).splitlines()[0]}") from error
+    return config, tuple(notes)
+
+
+def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
+    """The strings that end a text.
+
+    Raises:
+        RegardError: one is empty or no string, or there is no tokenizer to spell them.
+    """
+    strings = [stop] if isinstance(stop, str) and stop else list(stop)
+    if any(not isinstance(string, str) or not string for string in strings):
+        raise RegardError(f"generate: stop: given {stop!r}, needs strings that are not empty")
+    if strings and tokenizer is None:
+        raise RegardError(f"generate: stop: {name} has no tokenizer that spells {strings[0]!r}")
+    return strings

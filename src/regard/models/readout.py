@@ -1,0 +1,151 @@
+"""The model's own way from its last layer to its logits, run on other vectors.
+
+Between the last layer and the logits stand a final norm, a head, and whatever a family puts there: a transform, a
+scale, a bias, a soft cap. None of it is known here. The vectors to read are laid in place of what the last layer gives,
+as if they were the tokens of one text, and the model does the rest itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.models.quiet import quiet
+from regard.trace import Trace
+
+TOLERANCE = 1e-4  # largest difference of logits, as a part of the largest of them (of 1, where they are smaller)
+ROWS = 512  # vectors that are read at once, where the model takes as many
+
+
+class Readout:
+    """Logits of any vectors of a model's width, as its last layers would turn them into some."""
+
+    def __init__(self, model: Any, trace: Trace, source: Trace | None = None) -> None:
+        """Find the model's last layer, with one pass over a trace's tokens.
+
+        model: what `regard.load` gives. source: of a decoder's trace, the encoder's.
+
+        Raises:
+            RegardError: the model has no language head, or is not the one that the trace is of.
+        """
+        self.model, self.name = model, model.name
+        self._ids = [token.id for token in trace.tokens]
+        self._source = None if source is None else [token.id for token in source.tokens]
+        if model.pairs != (source is not None):
+            kind = "an encoder-decoder" if model.pairs else "no encoder-decoder"
+            raise RegardError(f"next: {self.name} is {kind}: the trace is of another model")
+        size = model.model.get_input_embeddings().num_embeddings
+        if max(self._ids) >= size:
+            raise RegardError(f"next: the trace has token ids that {self.name} does not know: it is of another model")
+        self._typed = False  # whether the tokenizer names segments, and this family adds something for them
+        path = self._stack(trace)
+        if path is None and "token_type_ids" in model._passes.takes:
+            self._typed = True
+            path = self._stack(trace)
+        if path is None:
+            raise RegardError(f"next: no layers of {self.name} leave the states of this trace: it is of another model")
+        self._layers: list[nn.Module] = list(model.model.get_submodule(path))
+
+    def _stack(self, trace: Trace) -> str | None:
+        """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
+        lists = {path: m for path, m in self.model.model.named_modules() if isinstance(m, nn.ModuleList)}
+        with self.model._passes._alone, _last_outputs(lists) as left:
+            self.logits = self._pass(self._ids)  # (L, V)
+        expected = trace.states[-1]
+        near = 1e-4 * max(1.0, float(expected.abs().max()))
+        found = [
+            path
+            for path, state in left.items()
+            if state.shape == (1, *expected.shape) and float((state[0] - expected.to(state.device)).abs().max()) <= near
+        ]
+        return found[-1] if found else None
+
+    def __call__(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
+        """The logits of each vector."""
+        most = min(ROWS, self.model.limit or ROWS)
+        return torch.cat([self._read(part) for part in vectors.split(most)])
+
+    def check(self, logits: Float[Tensor, "K V"], tokens: Sequence[int]) -> None:
+        """Refuse where the logits of last states are not those that the model itself gave at these tokens."""
+        own = self.logits[list(tokens)]
+        apart, near = float((logits - own).abs().max()), TOLERANCE * max(1.0, float(own.abs().max()))
+        if not apart <= near:
+            raise RegardError(
+                f"next: read from the last state, the logits of {self.name} are off its own by {apart:.1e}, allowed is "
+                f"{near:.0e}: something other than a norm and a head stands behind its layers"
+            )
+
+    def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
+        filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
+        with self.model._passes._alone, _replaced(self._layers, vectors[None]):
+            return self._pass(filler)
+
+    def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:
+        """Logits of one pass over some token ids, of an encoder-decoder those of its target."""
+        model, device = self.model.model, self.model.model.device
+        rows = {"input_ids": ids} if self._source is None else {"input_ids": self._source, "decoder_input_ids": ids}
+        if self._typed:
+            rows["token_type_ids"] = [0] * len(rows["input_ids"])
+        inputs: dict[str, Any] = {name: torch.tensor([row], device=device) for name, row in rows.items()}
+        with quiet(), torch.no_grad():
+            output = model(**inputs)
+        logits = getattr(output, "logits", None)
+        if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[1] != len(ids):
+            raise RegardError(f"next: {self.name} has no language head")
+        return logits[0]
+
+
+@contextmanager
+def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
+    """What the last item of each list gave, of a pass inside the block."""
+    left: dict[str, Tensor] = {}
+    handles = []
+
+    def keep(path: str) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            state = _state(output)
+            if state is not None:
+                left[path] = state
+
+        return hook
+
+    for path, items in lists.items():
+        handles += [module.register_forward_hook(keep(path)) for module in items]
+    try:
+        yield left
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
+    """Give out a state as what each layer left: what the last of them gave is all that counts in the end."""
+
+    def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+        own = _state(output)
+        if own is None or own.shape != state.shape:
+            return None
+        mine = state.to(own)
+        if isinstance(output, Tensor):
+            return mine
+        return type(output)(mine if each is own else each for each in output)
+
+    handles = [layer.register_forward_hook(hook) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _state(output: Any) -> Tensor | None:
+    """The hidden states among what a layer gives: its first floating-point tensor of three axes or more."""
+    for value in output if isinstance(output, (tuple, list)) else (output,):
+        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
+            return value
+    return None

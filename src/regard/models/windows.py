@@ -1,0 +1,267 @@
+"""A text longer than its model, read in overlapping windows: on request only, and every token says which it is from.
+
+A window is a text of its own to the model: attention does not reach across its edges, and its positions begin anew.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.errors import RegardError
+from regard.partial import Partial
+from regard.tokens import Encoded, Token, Word, find_word
+from regard.trace import Status, Trace
+
+FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a text is cut. window: tokens of a window, special ones included. stride: how far each is past the last.
+
+    spans: the whole text's tokens [start, stop) that each window has, special ones aside. before, after: how many
+    special tokens stand around each.
+    """
+
+    encoded: Encoded
+    window: int
+    stride: int
+    spans: tuple[tuple[int, int], ...]
+    before: int
+    after: int
+
+    def pieces(self) -> list[Encoded]:
+        """Each window as a text of its own, with the special tokens that the tokenizer puts around a text."""
+        return [self._piece(start, stop) for start, stop in self.spans]
+
+    def sources(self, causal: bool) -> tuple[int, ...]:
+        """The window of every token: the one in which it stands furthest from an edge, the earlier of two alike.
+
+        Where the text itself begins or ends is no edge; nor, to a causal model, is the right side of a window.
+        """
+        best = torch.full((len(self.encoded.tokens),), -1)
+        chosen = torch.zeros_like(best)
+        for number, (start, stop) in enumerate(self.spans):
+            margin = self.margins(number, causal)
+            better = margin > best[start:stop]
+            best[start:stop][better] = margin[better]
+            chosen[start:stop][better] = number
+        chosen[self.spans[-1][1] :] = len(self.spans) - 1
+        return tuple(chosen.tolist())
+
+    def margins(self, number: int, causal: bool) -> Tensor:
+        """How far each token of a window stands from its nearest edge."""
+        start, stop = self.spans[number]
+        place = torch.arange(stop - start)
+        left = place if number > 0 else torch.full_like(place, FAR)
+        right = place.flip(0) if number < len(self.spans) - 1 and not causal else torch.full_like(place, FAR)
+        return torch.minimum(left, right)
+
+    def shift(self, number: int) -> int:
+        """What the number of a window's token is less than its number in the whole text."""
+        return self.spans[number][0] - self.before
+
+    def note(self) -> str:
+        """What a status says of it."""
+        if len(self.spans) == 1:
+            return f"read in one window, the text is no longer than {self.window} tokens"
+        cut = f"read in {len(self.spans)} windows of {self.window} tokens, stride {self.stride}"
+        return f"{cut}: attention does not reach across windows"
+
+    def _piece(self, start: int, stop: int) -> Encoded:
+        whole, end = self.encoded, len(self.encoded.tokens) - self.after
+        run = [*range(self.before), *range(start, stop), *range(end, end + self.after)]
+        inside = whole.tokens[start:stop]
+        first, last = min(token.start for token in inside), max(token.end for token in inside)
+
+        def moved(token: Token) -> Token:
+            begin, stop = (min(max(0, place - first), last - first) for place in (token.start, token.end))
+            return replace(token, start=begin, end=stop)
+
+        segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
+        # What the tokenizer did not know is told once, of the whole text.
+        return Encoded(
+            whole.text[first:last], tuple(moved(whole.tokens[n]) for n in run), segments, (), (), whole.notes
+        )
+
+
+def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:
+    """Cut a text. stride None: half of what a window holds of the text. limit: the most tokens of the model name.
+
+    The last window is moved back to the text's end, so that it is as long as the others.
+
+    Raises:
+        RegardError: a window that the model cannot read or that holds too little, a stride that would leave tokens out
+            or no overlap, or a tokenizer that puts special tokens elsewhere than around a text.
+    """
+    tokens = encoded.tokens
+    added = [token.special and token.start == token.end for token in tokens]
+    before = next(n for n, each in enumerate([*added, False]) if not each)
+    after = next(n for n, each in enumerate([*added[::-1], False]) if not each)
+    if tokenizer is not None and tokenizer.num_special_tokens_to_add(pair=False) != before + after:
+        raise RegardError(f"window: the tokenizer of {name} puts special tokens elsewhere than around a text")
+    room = window - before - after
+    if limit is not None and window > limit:
+        raise RegardError(f"window: given {window}, {name} takes {limit} tokens at most")
+    if room < 2:
+        special = f", {before + after} of them special," if before + after else ""
+        raise RegardError(f"window: given {window}, needs {before + after + 2} tokens{special} or more")
+    stride = room // 2 if stride is None else stride
+    if not 1 <= stride < room:
+        held = f"a window of {window} tokens holds {room} of the text"
+        raise RegardError(f"stride: given {stride}, needs 1 to {room - 1}: {held}, and windows have to overlap")
+    length = len(tokens) - before - after
+    starts = list(range(0, max(1, length - room + stride), stride))
+    starts[-1] = max(0, length - room)
+    spans = tuple((before + start, before + min(start + room, length)) for start in starts)
+    return Plan(encoded, window, stride, spans, before, after)
+
+
+def looks_ahead(maps: Sequence[AttentionMap]) -> bool:
+    """Whether the first token of some attention maps attends to later ones: a causal model's never does."""
+    return any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)
+
+
+def maps_of(trace: Trace) -> list[AttentionMap]:
+    """The attention maps that a trace holds."""
+    if isinstance(trace.attention, Partial):
+        return [trace.attention[n] for n in trace.attention.kept]
+    return list(trace.attention)
+
+
+@dataclass(eq=False)
+class WindowedTrace:
+    """A long text read in overlapping windows.
+
+    tokens: the whole text's. windows: the trace of each window, whose tokens and characters are numbered anew.
+    spans: the whole text's tokens [start, stop) that each window has, special ones aside. source: the window that each
+    token is taken from. Vectors of the whole text are put together from each token's own window; attention has no map
+    of the whole text, since none exists: `place` and `locate` lead to the window that has it.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    windows: tuple[Trace, ...] = field(repr=False)
+    spans: tuple[tuple[int, int], ...]
+    source: tuple[int, ...] = field(repr=False)
+    status: Status = field(repr=False)
+    plan: Plan = field(repr=False)
+    causal: bool = False
+
+    def __repr__(self) -> str:
+        return f"WindowedTrace({len(self.tokens)} tokens in {len(self.windows)} windows, {self.status.model})"
+
+    def place(self, token: int) -> tuple[Trace, int]:
+        """The window that a token is taken from, and the token's number there."""
+        number = self.source[token]
+        return self.windows[number], range(len(self.tokens))[token] - self.plan.shift(number)
+
+    def word(self, word: str) -> list[Word]:
+        """Every occurrence of a word in the whole text, its tokens and characters counted there.
+
+        Raises:
+            RegardError: the word is not in the text; the nearest words are named.
+        """
+        return find_word(self.text, self.tokens, word)
+
+    def locate(self, word: Word) -> tuple[Trace, Word]:
+        """The window in which an occurrence stands furthest from an edge, and the occurrence as that window has it.
+
+        Raises:
+            RegardError: the occurrence is too long for the windows' overlap: none has all of it.
+        """
+        number = self.window_of(word)
+        trace, shift = self.windows[number], self.plan.shift(number)
+        own = tuple(token - shift for token in word.tokens)
+        moved = self.tokens[word.tokens[0]].start - trace.tokens[own[0]].start
+        return trace, replace(word, start=word.start - moved, end=word.end - moved, tokens=own)
+
+    def window_of(self, word: Word) -> int:
+        """The number of that window."""
+        first, last = min(word.tokens), max(word.tokens)
+        best, margin = None, -1
+        for number, (start, stop) in enumerate(self.spans):
+            if start <= first and last < stop:
+                edges = self.plan.margins(number, self.causal)
+                nearest = int(edges[first - start : last - start + 1].min())
+                best, margin = (number, nearest) if nearest > margin else (best, margin)
+        if best is None:
+            raise RegardError(
+                f"word {word.text[:40]!r} of {len(word.tokens)} tokens is whole in no window: give larger windows or a "
+                "smaller stride"
+            )
+        return best
+
+    @cached_property
+    def contextual(self) -> Float[Tensor, "L M"]:
+        """The model's last hidden state."""
+        joined = self._joined(lambda trace: trace.contextual)
+        assert joined is not None
+        return joined
+
+    @cached_property
+    def learned(self) -> Float[Tensor, "L W"] | None:
+        """The learned embeddings, as a trace has them."""
+        return self._joined(lambda trace: trace.learned)
+
+    @cached_property
+    def logits(self) -> Float[Tensor, "L V"] | None:
+        """The logits, where the model has a language head and they were kept."""
+        return self._joined(lambda trace: trace.logits)
+
+    @cached_property
+    def states(self) -> tuple[Float[Tensor, "L M"], ...] | Partial:
+        """states[n] enters layer n, states[n + 1] leaves it."""
+        first = self.windows[0].states
+        numbers = first.kept if isinstance(first, Partial) else range(len(first))
+        items: dict[int, Any] = {n: self._joined(lambda trace, n=n: trace.states[n]) for n in numbers}  # type: ignore[misc]
+        return Partial("states", len(first), items) if isinstance(first, Partial) else tuple(items.values())
+
+    def _joined(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
+        """Rows of every token's own window."""
+        rows: Tensor | None = None
+        source = torch.tensor(self.source)
+        for number, trace in enumerate(self.windows):
+            given = part(trace)
+            if given is None:
+                return None
+            if rows is None:
+                rows = given.new_empty(len(self.tokens), given.shape[-1])
+            own = (source == number).nonzero()[:, 0].to(given.device)
+            rows[own] = given[own - self.plan.shift(number)]
+        return rows
+
+
+def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
+    """The whole text's trace from its windows'."""
+    causal = not looks_ahead(maps_of(windows[0]))
+    whole, status = plan.encoded, merged(plan, [trace.status for trace in windows])
+    return WindowedTrace(
+        whole.text, whole.tokens, tuple(windows), plan.spans, plan.sources(causal), status, plan, causal
+    )
+
+
+def merged(plan: Plan, each: Sequence[Status]) -> Status:
+    """The whole text's status from its windows'."""
+    notes = dict.fromkeys(note for status in each for note in status.notes)
+    return replace(
+        each[0],
+        kernels=tuple(sorted({kernel for one in each for kernel in one.kernels})),
+        difference=_largest([one.difference for one in each]),
+        rows_compared=sum(one.rows_compared for one in each),
+        embedding_difference=_largest([one.embedding_difference for one in each]),
+        unknown=plan.encoded.unknown,
+        dropped=plan.encoded.dropped,
+        notes=(*notes, plan.note()),
+        seconds=sum(one.seconds for one in each),
+    )
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

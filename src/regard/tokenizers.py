@@ -1,0 +1,256 @@
+"""Tokenizers of one's own: the textbook's dictionary of words, characters, byte-level BPE and WordPiece.
+
+Each function reads texts and gives a fast tokenizer of transformers, which `regard.load(model, tokenizer=...)` takes.
+Sources: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units" (BPE); Radford et al. 2019
+(BPE of bytes); Wu et al. 2016, "Google's Neural Machine Translation System" (WordPiece).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import tokenizers
+import torch
+from jaxtyping import Bool, Int
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from torch import Tensor
+
+from regard.errors import RegardError
+
+PAD, UNK, BOS, EOS, CLS, SEP, MASK = "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[CLS]", "[SEP]", "[MASK]"
+ROLES = {
+    "pad_token": PAD,
+    "unk_token": UNK,
+    "bos_token": BOS,
+    "eos_token": EOS,
+    "cls_token": CLS,
+    "sep_token": SEP,
+    "mask_token": MASK,
+}
+# What stands round a text, beside [PAD] and [UNK]: nothing; an end, as a translator's texts have; a beginning and an
+# end; BERT's.
+Frame = Literal["none", "end", "both", "bert"]
+FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
+BYTES = 256
+RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
+
+
+def words(texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none") -> Any:
+    """A dictionary: the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
+
+    lower: whether capitals are read as small letters. most: how many words to keep, the most frequent ones, the smaller
+    in the alphabet where two are as frequent. A word that is not in the dictionary is read as [UNK].
+    """
+    whole = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
+    if lower:
+        whole.normalizer = normalizers.Lowercase()
+    whole.pre_tokenizer = pre_tokenizers.Whitespace()
+    counts: Counter[str] = Counter()
+    for text in _texts(texts):
+        read = whole.normalizer.normalize_str(text) if lower else text
+        counts.update(piece for piece, _ in whole.pre_tokenizer.pre_tokenize_str(read))
+    kept = sorted(counts)
+    if most is not None:
+        _at_least("most", most, 1)
+        kept = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
+    vocabulary = {word: n for n, word in enumerate((*kept, PAD, UNK, *_frame(frame)))}
+    whole.model = models.WordLevel(vocabulary, unk_token=UNK)
+    return _finished(whole, frame)
+
+
+def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> Any:
+    """Every character of the texts, sorted, numbered from 0; special tokens follow them. Others are read as [UNK]."""
+    found = sorted({character for text in _texts(texts) for character in text})
+    vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame(frame)))}
+    whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
+    whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
+    whole.decoder = decoders.Fuse()
+    return _finished(whole, frame)
+
+
+def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> Any:
+    """Byte-level BPE, trained on the texts: any text can be read and written, nothing is unknown.
+
+    size: how many tokens at most; the 256 bytes and the special tokens are among them.
+    """
+    special = [PAD, *_frame(frame)]
+    _at_least("size", size, BYTES + len(special), f"the {BYTES} bytes and {len(special)} special tokens")
+    whole = tokenizers.Tokenizer(models.BPE())
+    whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    whole.train_from_iterator(list(_texts(texts)), trainer)
+    return _finished(whole, frame, processors.ByteLevel(trim_offsets=True))
+
+
+def word_pieces(texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert") -> Any:
+    """WordPiece, trained on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
+
+    size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
+    accents are taken away (BERT's uncased models).
+    """
+    special = [PAD, UNK, *_frame(frame)]
+    _at_least("size", size, len(special) + 1, f"{len(special)} special tokens and more")
+    whole = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
+    whole.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    whole.decoder = decoders.WordPiece()
+    read = list(_texts(texts))
+    # The library numbers single characters as it happens to meet them, another way each time, and that decides ties
+    # between pieces. Given to it sorted, among the special tokens, they make a vocabulary that is always the same.
+    alphabet = _alphabet(whole, read, size - len(special))
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=[*special, *alphabet], show_progress=False)
+    trained = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
+    trained.normalizer, trained.pre_tokenizer = whole.normalizer, whole.pre_tokenizer
+    trained.train_from_iterator(read, trainer)
+    whole.model = models.WordPiece(trained.get_vocab(), unk_token=UNK)
+    return _finished(whole, frame)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Texts as a model reads them together. mask: True for real tokens, False for padding on the right."""
+
+    ids: Int[Tensor, "B L"]
+    mask: Bool[Tensor, "B L"]
+
+
+def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) -> Batch:
+    """Texts as ids, padded to a length; by default to the longest.
+
+    Raises:
+        RegardError: there is no text, one has no token, or one has more tokens than length; none is ever cut.
+    """
+    if isinstance(texts, str) or not texts:
+        raise RegardError(f"texts: given {'one string' if isinstance(texts, str) else 'none'}, needs a list of them")
+    rows = tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
+    longest = max(map(len, rows))
+    for number, row in enumerate(rows, 1):
+        if not row:
+            raise RegardError(f"text {number}: no token is left of it")
+        if length is not None and len(row) > length:
+            raise RegardError(f"text {number} has {len(row)} tokens, special ones included: length is {length}")
+    width = longest if length is None else length
+    pad = tokenizer.pad_token_id
+    if pad is None and any(len(row) < width for row in rows):
+        raise RegardError("the tokenizer has no padding token, texts of unlike length cannot be put together")
+    ids = torch.tensor([row + [pad or 0] * (width - len(row)) for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    return Batch(ids, torch.arange(width)[None] < lengths[:, None])
+
+
+def tokenizer_files(tokenizer: Any) -> dict[str, str]:
+    """The files that keep a tokenizer, by name: tokenizer.json, and tokenizer_config.json with its special tokens.
+
+    Raises:
+        RegardError: it is not one of the fast kind, which alone has a tokenizer.json.
+    """
+    whole = getattr(tokenizer, "backend_tokenizer", None)
+    if whole is None:
+        raise RegardError(f"tokenizer: given a {type(tokenizer).__name__}, needs one of the fast kind to be saved")
+    roles = {role: getattr(tokenizer, role) for role in ROLES if getattr(tokenizer, role) is not None}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": tokenizer.model_input_names, **roles}
+    return {
+        "tokenizer.json": whole.to_str(pretty=False),
+        "tokenizer_config.json": json.dumps(settings, ensure_ascii=False, indent=2) + "\n",
+    }
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer that `tokenizer_files` keeps in a folder.
+
+    Raises:
+        RegardError: a file is not whole.
+    """
+    file, beside = folder / "tokenizer.json", folder / "tokenizer_config.json"
+    try:
+        whole = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises bare Exception for a broken file
+        raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
+    if not beside.is_file():
+        return _wrapped(whole, {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None})
+    try:
+        settings = json.loads(beside.read_text(encoding="utf-8"))
+        roles = {role: settings[role] for role in ROLES if role in settings}
+        return _wrapped(whole, roles, settings.get("model_input_names"))
+    except (ValueError, TypeError, OSError) as error:
+        raise RegardError(f"{str(beside)!r} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> list[str]:
+    """The characters that begin words, and those that go on words (with "##"), sorted.
+
+    Raises:
+        RegardError: there is no room for so many.
+    """
+    found: set[str] = set()
+    for text in texts:
+        for word, _ in whole.pre_tokenizer.pre_tokenize_str(whole.normalizer.normalize_str(text)):
+            found.add(word[0])
+            found.update(f"##{character}" for character in word[1:])
+    if len(found) > room:
+        raise RegardError(f"size: there is room for {room} pieces, the texts' characters alone are {len(found)}")
+    return sorted(found)
+
+
+def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> Any:
+    """The tokenizer with its special tokens and what stands round a text. before: other steps behind tokenizing."""
+    present = [token for token in (PAD, UNK, *_frame(frame)) if whole.token_to_id(token) is not None]
+    whole.add_special_tokens(present)
+    ends: dict[str, tuple[str, str | None]] = {
+        "end": (f"$A {EOS}", None),
+        "both": (f"{BOS} $A {EOS}", None),
+        "bert": (f"{CLS} $A {SEP}", f"{CLS} $A {SEP} $B:1 {SEP}:1"),
+    }
+    steps = list(before)
+    if frame in ends:
+        single, pair = ends[frame]
+        ids = [(token, whole.token_to_id(token)) for token in _frame(frame)]
+        steps.append(processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids))
+    if steps:
+        whole.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
+    inputs = ["input_ids", "token_type_ids", "attention_mask"] if frame == "bert" else ["input_ids", "attention_mask"]
+    return _wrapped(whole, {role: token for role, token in ROLES.items() if token in present}, inputs)
+
+
+def _wrapped(whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None) -> Any:
+    """The tokenizer as transformers has it. The import takes seconds, so it stands here."""
+    from transformers import PreTrainedTokenizerFast
+
+    names = list(inputs or ("input_ids", "attention_mask"))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=whole, model_input_names=names, clean_up_tokenization_spaces=False, **roles
+    )
+
+
+def _frame(frame: str) -> tuple[str, ...]:
+    if frame not in FRAMES:
+        raise RegardError(f"frame: given {frame!r}, needs to be {' or '.join(map(repr, FRAMES))}")
+    return FRAMES[frame]
+
+
+def _texts(texts: str | Iterable[str]) -> Iterator[str]:
+    """The texts, one after another.
+
+    Raises:
+        RegardError: one is no string, or all of them are blank.
+    """
+    seen = False
+    for number, text in enumerate([texts] if isinstance(texts, str) else texts, 1):
+        if not isinstance(text, str):
+            raise RegardError(f"text {number}: given {type(text).__name__}, needs to be a string")
+        seen = seen or bool(text.strip())
+        yield text
+    if not seen:
+        raise RegardError("texts: nothing but blanks was given, a vocabulary needs at least one word")
+
+
+def _at_least(name: str, given: Any, least: int, why: str = "") -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise RegardError(f"{name}: given {given!r}, needs an integer of {least} or more{why and ', for ' + why}")

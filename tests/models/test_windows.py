@@ -1,0 +1,181 @@
+"""Texts longer than their model, in windows: the tokenizer's own overflow is the truth, and single passes are."""
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.models.windows import plan
+from regard.tokens import encode, encoded_ids
+from regard.trace import Trace
+
+TEXT = (
+    "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
+    "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the "
+    "world. It is a way I have of driving off the spleen and regulating the circulation. Whenever I find myself "
+    "involuntarily pausing before coffin warehouses, then, I account it high time to get to sea as soon as I can."
+)
+
+
+@pytest.fixture(scope="module")
+def read(minilm):
+    return minilm.trace(TEXT, window=29, stride=11)
+
+
+@pytest.fixture(scope="module")
+def llama():
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=6,
+        num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.3,
+    )  # fmt: skip
+    return regard.load(transformers.LlamaForCausalLM(config))
+
+
+def test_windows_are_those_that_the_tokenizer_itself_makes(minilm, read) -> None:
+    theirs = minilm.tokenizer(TEXT, max_length=29, stride=29 - 2 - 11, truncation=True, return_overflowing_tokens=True)[
+        "input_ids"
+    ]
+    ours = [[token.id for token in window.tokens] for window in read.windows]
+    assert len(ours) == len(theirs) > 4
+    assert ours[:-1] == theirs[:-1]
+    assert len(ours[-1]) == 29  # moved back to the end, where theirs is short
+    assert ours[-1][-len(theirs[-1]) + 1 :] == theirs[-1][1:]
+
+
+def test_every_window_is_a_text_of_its_own(minilm, read) -> None:
+    for (start, stop), window in zip(read.spans, read.windows, strict=True):
+        inside = read.tokens[start:stop]
+        assert window.text == TEXT[inside[0].start : inside[-1].end]
+        spelled = [window.text[t.start : t.end] for t in window.tokens if not t.special]
+        assert spelled == [TEXT[t.start : t.end] for t in inside]
+    alone = minilm.trace(read.windows[2].text)  # begins and ends with whole words here
+    assert [t.id for t in alone.tokens] == [t.id for t in read.windows[2].tokens]
+    torch.testing.assert_close(alone.contextual, read.windows[2].contextual, atol=1e-5, rtol=0)
+
+
+def test_every_token_comes_from_the_window_in_which_it_stands_furthest_from_an_edge(read) -> None:
+    last = len(read.tokens) - 1
+    assert read.spans[0][0] == 1
+    assert read.spans[-1][1] == last
+    for n in range(1, last):
+        margins = {}
+        for k, (start, stop) in enumerate(read.spans):
+            if start <= n < stop:
+                left = n - start if k > 0 else torch.inf
+                right = stop - 1 - n if k < len(read.spans) - 1 else torch.inf
+                margins[k] = min(left, right)
+        assert read.source[n] == max(margins, key=lambda k: (margins[k], -k)), n
+    assert (read.source[0], read.source[last]) == (0, len(read.windows) - 1)
+    for n in range(last + 1):
+        window, place = read.place(n)
+        assert window.tokens[place].id == read.tokens[n].id
+        assert torch.equal(read.contextual[n], window.contextual[place])
+        assert torch.equal(read.states[3][n], window.states[3][place])
+        assert torch.equal(read.learned[n], window.learned[place])
+    assert read.logits is None
+
+
+def test_words_are_found_in_the_whole_text_and_in_their_window(read) -> None:
+    for word in ("Ishmael", "warehouses", "sea", "I", "see the watery part"):
+        for found in read.word(word):
+            window, own = read.locate(found)
+            assert window.text[own.start : own.end] == TEXT[found.start : found.end]
+            assert [window.tokens[n].id for n in own.tokens] == [read.tokens[n].id for n in found.tokens]
+            assert own in window.word(word)
+    with pytest.raises(regard.RegardError, match="whole in no window"):
+        read.locate(read.word(TEXT[TEXT.index("and see") : TEXT.index(" Whenever")])[0])
+
+
+def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:
+    whole, once = minilm.trace(TEXT), minilm.trace(TEXT, window=200, stride=20)
+    assert len(once.windows) == 1
+    assert torch.equal(once.contextual, whole.contextual)
+    assert once.windows[0].tokens == once.tokens == whole.tokens
+    assert "read in one window" in once.status.notes[-1]
+
+
+def test_the_status_says_how_it_was_read(minilm, read) -> None:
+    assert read.status.notes == (
+        f"read in {len(read.windows)} windows of 29 tokens, stride 11: attention does not reach across windows",
+    )
+    assert read.status.rows_compared == sum(window.status.rows_compared for window in read.windows) > 0
+    assert read.status.difference < 5e-6
+    odd = minilm.trace("a 🙂 bank " * 9, window=11, stride=4)
+    assert odd.status.unknown == ("🙂",) * 9
+    (first, second) = minilm.trace([TEXT, "a bank"], window=29)
+    assert len(first.windows) > len(second.windows) == 1
+    assert first.spans[1][0] - first.spans[0][0] == 13  # half of what a window holds of the text
+
+
+def test_a_causal_model_takes_every_token_from_its_earliest_window(llama) -> None:
+    ids = torch.randint(97, (150,), generator=torch.Generator().manual_seed(1)).tolist()
+    read = llama.trace(ids=ids, window=40, stride=13, layers=[1], logits=False)
+    for n in range(150):
+        assert read.source[n] == min(k for k, (start, stop) in enumerate(read.spans) if start <= n < stop)
+    with torch.no_grad():  # to a causal model the first window is the beginning of the text, read alone
+        expected = llama.model.model(torch.tensor([ids[:40]])).last_hidden_state[0]
+    torch.testing.assert_close(read.contextual[:40], expected, atol=1e-5, rtol=0)
+    assert read.states.kept == (1, 2)
+    with pytest.raises(regard.RegardError, match=r"states\[0\] was not kept"):
+        read.states[0]
+
+
+def test_a_stream_holds_one_window_after_another(minilm, read) -> None:
+    made, windows = minilm.stream(TEXT, window=29, stride=11, layers=[2])
+    found = list(windows)
+    assert made.spans == read.spans
+    assert made.sources(causal=False) == read.source
+    for ours, theirs in zip(found, read.windows, strict=True):
+        assert isinstance(ours, Trace)
+        assert torch.equal(ours.attention[2].dense(), theirs.attention[2].dense())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"window": 513}, "window: given 513, all-MiniLM-L6-v2 takes 512 tokens at most"),
+        ({"window": 3}, "window: given 3, needs 4 tokens, 2 of them special, or more"),
+        ({"window": 29, "stride": 27}, "stride: given 27, needs 1 to 26: a window of 29 tokens holds 27 of the text"),
+        ({"window": 29, "stride": 0}, "stride: given 0, needs 1 to 26"),
+        ({"stride": 5}, "stride: given 5 without a window"),
+        ({"window": 29, "without": [regard.edge("sea", "money")]}, "edges cannot be cut in windows"),
+    ],
+)
+def test_what_is_refused(minilm, options, says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says):
+        minilm.trace(TEXT, **options)
+
+
+def test_a_long_text_without_a_window_names_the_way_out(minilm) -> None:
+    with pytest.raises(regard.RegardError, match=r"takes 512 at most; .* --window \(window=\)"):
+        minilm.trace(TEXT * 9)
+
+
+def test_encoder_decoders_are_refused(minilm) -> None:
+    config = transformers.BartConfig(
+        vocab_size=97, d_model=24, encoder_layers=1, decoder_layers=1, encoder_attention_heads=3,
+        decoder_attention_heads=3, encoder_ffn_dim=37, decoder_ffn_dim=37, max_position_embeddings=31,
+    )  # fmt: skip
+    pair = regard.load(transformers.BartModel(config))
+    ids = {"ids": [5, 6, 7, 8, 9], "target_ids": [5, 6, 7]}
+    with pytest.raises(regard.RegardError, match="is an encoder-decoder, which cannot read a text in windows"):
+        pair.trace(**ids, window=4)
+    with pytest.raises(regard.RegardError, match="is an encoder-decoder, all layers of it are kept"):
+        pair.trace(**ids, layers=[0])
+
+
+def test_windows_meet_without_a_gap_at_any_length(minilm) -> None:
+    tokenizer = minilm.tokenizer
+    for length in range(1, 40):
+        encoded = encode(tokenizer, "bank " * length)
+        for window, stride in ((4, 1), (7, 4), (9, 3), (12, 5)):
+            made = plan(encoded, tokenizer, window, stride, 512, "it")
+            covered = {n for start, stop in made.spans for n in range(start, stop)}
+            assert covered == set(range(1, length + 1))
+            assert all(b[0] - a[0] == stride for a, b in zip(made.spans[:-2], made.spans[1:-1], strict=False))
+            assert all(0 < b[0] - a[0] <= stride for a, b in zip(made.spans, made.spans[1:], strict=False))
+            assert {stop - start for start, stop in made.spans} == {min(length, window - 2)}
+            assert all(start <= n < stop for n in covered for start, stop in [made.spans[made.sources(False)[n]]])
+    bare = plan(encoded_ids(range(10)), None, 4, None, None, "it")  # no tokenizer, no special tokens
+    assert bare.spans == ((0, 4), (2, 6), (4, 8), (6, 10))
