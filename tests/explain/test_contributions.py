@@ -25,6 +25,10 @@ FAMILIES = [
     ("qwen3", {"num_key_value_heads": 1, "head_dim": 6}),
     ("modernbert", {}),
     ("opt", {"ffn_dim": 37, "word_embed_proj_dim": 24}),
+    ("gemma2", {"num_key_value_heads": 2, "head_dim": 6}),  # an RMS norm between the projection and the residual
+    ("olmo2", {}),
+    ("granite", {"residual_multiplier": 0.3}),
+    ("phi", {}),  # parallel
 ]
 
 
@@ -38,13 +42,16 @@ def long_way(weights, values, block: Block, row: int) -> tuple[torch.Tensor, tor
     def seen(vector: torch.Tensor) -> torch.Tensor:
         return (vector - vector.mean()) / deviation * block.norm.weight.double() if block.norm else vector
 
+    factor = block.scaling.scale[row].double() * block.scaling.gain.double() if block.scaling else 1.0
+
     parts = torch.zeros(heads, weights.shape[2], out.shape[0], dtype=torch.float64)
     for head in range(heads):
         slice_of_out = out[:, head * width : (head + 1) * width]  # (M, E)
         for source in range(weights.shape[2]):
             value = values[head // (heads // values.shape[0]), source]
-            parts[head, source] = seen(float(weights[head, row, source]) * (slice_of_out @ value))
-    bias = seen(block.bias.double()) if block.bias is not None else torch.zeros(out.shape[0], dtype=torch.float64)
+            parts[head, source] = seen(factor * float(weights[head, row, source]) * (slice_of_out @ value))
+    none = torch.zeros(out.shape[0], dtype=torch.float64)
+    bias = none if block.bias is None else seen(factor * block.bias.double())
     return parts, seen(block.residual[row].double()), bias + (block.norm.bias.double() if block.norm else 0)
 
 
@@ -162,6 +169,15 @@ def test_parts_that_do_not_add_up_are_refused_with_the_figure() -> None:
         contributions(trace, 5, 1)
 
 
+def test_a_norm_of_another_size_than_the_models_is_refused() -> None:
+    trace = traced(make_model("olmo2"), IDS)
+    contributions(trace, 5, 0)
+    (block, _) = trace.blocks
+    trace.blocks = (replace(block, scaling=replace(block.scaling, gain=block.scaling.gain * 1.001)), block)
+    with pytest.raises(regard.RegardError, match="the parts' sum differs"):
+        contributions(trace, 5, 0)
+
+
 def test_half_precision_is_refused_as_what_it_is() -> None:
     trace = traced(make_model("bert", torch.bfloat16), IDS)
     with pytest.raises(regard.RegardError, match=r"allowed is 1e-05 \(the model computes in bfloat16\)"):
@@ -169,8 +185,10 @@ def test_half_precision_is_refused_as_what_it_is() -> None:
 
 
 def test_a_shape_that_was_not_verified_is_refused_by_name() -> None:
-    trace = traced(make_model("cohere", num_key_value_heads=2), IDS)
-    with pytest.raises(regard.RegardError, match="layer 1 of cohere: no exact split .* CohereAttention: a parallel"):
+    trace = traced(make_model("diffllama"), IDS)
+    with pytest.raises(
+        regard.RegardError, match="layer 1 of diffllama: no exact split .* DiffLlamaAttention: 'cat' st"
+    ):
         contributions(trace, 5, 1)
 
 

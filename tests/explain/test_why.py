@@ -1,12 +1,16 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 import regard
 from regard.explain.effect import effect
-from regard.explain.why import spearman, why
+from regard.explain.why import occurrences, spearman, why
 from regard.models import without
+from regard.models.pretrained import Pretrained
+from regard.tokens import Word
+from tests.blocks import make_model
 from tests.support import RIVER, make_tiny
 
 
@@ -104,19 +108,96 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     nothing = effect(trace, opened.trace(trace.text), "bank")
     assert nothing.moved == pytest.approx(0, abs=1e-9)
     assert nothing.next_token == pytest.approx(0, abs=1e-9)
+    assert nothing.after_place == pytest.approx(0, abs=1e-9)
     last = len(trace.tokens) - 1
-    assert effect(trace, opened.trace(trace.text, without=[regard.edge(last, "river")]), "bank").next_token > 1e-9
+    cut = opened.trace(trace.text, without=[regard.edge(last, "river")])
+    of_last = effect(trace, cut, "bank")  # what the last token may look at changes nothing before it
+    assert of_last.next_token > 1e-9
+    assert of_last.after_place == pytest.approx(0, abs=1e-9)
+    (bank,) = trace.word("bank")
+    kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
+    assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
+    found = why(trace, bank, lambda cuts: opened.trace(trace.text, without=cuts), without)
+    assert found.by == "divergence"
+    for causes in (found.tokens, found.heads):
+        measured = [cause.divergence for cause in causes]
+        assert measured == sorted(measured, reverse=True)
+        assert measured[0] > 0
+    assert {cause.token for cause in found.tokens} == set(range(bank.tokens[-1] + 1))  # none that come later
+    river = next(cause for cause in found.tokens if cause.name == "river")
+    again = effect(trace, opened.trace(trace.text, without=[regard.edge(bank, river.token)]), bank)
+    assert (river.effect, river.divergence) == pytest.approx((again.moved, again.after_place), abs=1e-9)
 
 
-def test_cuts_that_would_be_of_another_layer_are_refused(minilm, tmp_path) -> None:
-    """ALBERT calls one module as every layer: a cut of layer 0 would be one of all layers."""
-    make_tiny(tmp_path, minilm, "albert")
+def test_a_head_that_fills_gaps_says_nothing_of_what_comes_next(minilm, tmp_path) -> None:
+    import transformers
+
+    config = make_tiny(tmp_path, minilm).config
+    transformers.BertForMaskedLM(config).eval().save_pretrained(tmp_path)
     opened = regard.load(tmp_path, device="cpu")
-    with pytest.raises(regard.RegardError, match="calls one attention module several times"):
-        opened.trace("a river bank", without=[regard.head(0, 1)])
-    everywhere = opened.trace("a river bank", without=[regard.edge("bank", "river")])
-    for weights in everywhere.attention:
-        assert torch.all(weights[:, 3, 2] == 0)
+    trace = opened.trace("a river bank")
+    assert trace.logits is not None
+    found = effect(trace, opened.trace("a river bank", without=[regard.head(0, 1)]), "bank")
+    assert found.moved > 1e-9
+    assert (found.next_token, found.after_place) == (None, None)
+
+
+IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(7))
+
+
+def test_why_of_an_encoder_decoders_words() -> None:
+    opened = Pretrained(make_model("marian"), None, name="marian")
+    given = {"ids": IDS[0], "target_ids": IDS[0, :5].flip(0)}
+    pair = opened.trace(**given)
+
+    def retrace(cuts):
+        return opened.trace(**given, without=cuts)
+
+    at = Word("w", 0, 1, (2, 3))
+    target, source = (why(pair, at, retrace, without, side=side) for side in ("target", "source"))
+    assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
+        [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
+        [("encoder", n) for n in range(9)],
+    ]
+    assert len(target.heads) == 12
+    assert len(source.heads) == 6
+    assert (target.by, source.by) == ("effect", "effect")  # a bare model, without a language head
+    cause = next(c for c in target.tokens if (c.part, c.token) == ("cross", 5))
+    cut = retrace([regard.edge(at, 5, part="cross")])
+    assert cause.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
+    assert cause.effect > 0
+    assert cause.weight == pytest.approx(
+        float(torch.stack([w[:, [2, 3], 5] for w in pair.decoder.cross]).mean()), abs=1e-6
+    )
+    head = next(c for c in target.heads if c.name == "cross layer 1, head 2")
+    cut = retrace([regard.head(1, 2, part="cross")])
+    assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
+    with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whether the word is of side"):
+        why(pair, at, retrace, without)
+    with pytest.raises(regard.RegardError, match="side 'target' is of an encoder-decoder"):
+        why(pair.encoder, at, retrace, without, side="target")
+
+
+def test_occurrences_of_both_sides() -> None:
+    opened = Pretrained(make_model("marian"), None, name="marian")
+    pair = opened.trace(ids=IDS[0], target_ids=IDS[0, :5])
+    for each, text in ((pair.encoder, "bank of a bank"), (pair.decoder, "a bank")):
+        each.text = text
+        starts = [n for n, c in enumerate(text) if n == 0 or text[n - 1] == " "]
+        spans = [(start, (text + " ").index(" ", start)) for start in starts]
+        each.tokens = tuple(
+            replace(token, text=text[a:b], start=a, end=b, special=False)
+            for token, (a, b) in zip(each.tokens, spans, strict=False)
+        )
+    assert [(side, word.start) for side, word in occurrences(pair, "bank")] == [
+        ("target", 2),
+        ("source", 0),
+        ("source", 10),
+    ]
+    assert [side for side, _ in occurrences(pair.encoder, "bank")] == [None, None]
+    assert [side for side, _ in occurrences(pair, "of")] == ["source"]
+    with pytest.raises(regard.RegardError, match="target: word 'bunk' is not in .*; source: word 'bunk'"):
+        occurrences(pair, "bunk")
 
 
 def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:

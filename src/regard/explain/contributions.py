@@ -2,9 +2,11 @@
 
 Weights alone mislead: a large weight on a short value vector moves nothing. A source's contribution through a head is
 weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
-All sources, all heads, the residual and the biases add up to what the block gives. Behind a layer norm they still do
-with the norm's own mean and variance held fixed, for then it is linear (Kobayashi et al. 2021, "Incorporating Residual
-and Normalization Layers into Analysis of Masked Language Models").
+All sources, all heads, the residual and the biases add up to what the block gives. Behind a norm they still do with the
+norm's own statistics held fixed, for then it is linear (Kobayashi et al. 2021, "Incorporating Residual and
+Normalization Layers into Analysis of Masked Language Models"): a layer norm behind the residual (BERT), or an RMS norm
+between the projection and the residual (Gemma 2, OLMo 2). Of a parallel block (GPT-J, GPT-NeoX) the vector is the
+residual with attention's part alone, before what the feed-forward adds beside it.
 """
 
 from collections.abc import Sequence
@@ -17,8 +19,8 @@ from torch.nn import functional as F
 
 from regard.blocks import Block, Unverified
 from regard.errors import RegardError
+from regard.explain.attended import check_heads
 from regard.explain.places import Place, tokens_of
-from regard.explain.sight import check_heads
 from regard.trace import Trace
 
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
@@ -84,11 +86,11 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
     if cross and not maps:
         raise RegardError(f"contributions: {trace.status.model} has no cross-attention here")
     value, block = values[layer], blocks[layer] if blocks else None
-    if value is None or block is None:
-        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values and output projection")
     name = f"contributions of layer {layer} of {trace.status.model}"
     if isinstance(block, Unverified):
         raise RegardError(f"{name}: no exact split is known for a block of this shape: {block.reason}")
+    if value is None or block is None:
+        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values and output projection")
     try:
         return split(maps[layer][:, rows], value, block, rows)
     except RegardError as apart:
@@ -104,10 +106,11 @@ def split(
         RegardError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.
     """
     chosen, norm = list(rows), block.norm
-    added = block.residual[chosen] + block.projected[chosen]  # (r, M), in the model's dtype: the vector that it had
-    model = added if norm is None else F.layer_norm(added, added.shape[-1:], norm.weight, norm.bias, norm.eps)
-    w, v, out, residual, projected, computed = map(
-        _wide, (weights, values, block.weight, block.residual[chosen], block.projected[chosen], model)
+    summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
+    model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
+    w, v, out, residual, projected, added, computed = map(
+        _wide,
+        (weights, values, block.weight, block.residual[chosen], block.projected[chosen], block.added[chosen], model),
     )
     h, m = w.shape[0], out.shape[0]
     bias = out.new_zeros(m) if block.bias is None else _wide(block.bias)
@@ -117,23 +120,31 @@ def split(
     # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
     error = _far(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
 
-    scale, shift = out.new_ones(len(chosen), 1), out.new_zeros(m)
+    inner = scale = out.new_ones(
+        len(chosen), 1
+    )  # what attention's part, and all of it, is multiplied by, token by token
+    shift = out.new_zeros(m)
+    if block.scaling is not None:
+        inner, gain = _wide(block.scaling.scale[chosen]), _wide(block.scaling.gain)
+        projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
+        error = max(error, _far(inner * gain * projected, added, added.norm(dim=-1)))
     if norm is not None:
         # With its statistics fixed the norm is linear: take away the mean, times weight / deviation, add its bias.
-        scale = ((residual + projected).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
+        scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
         gain = out.new_ones(m) if norm.weight is None else _wide(norm.weight)
         shift = shift if norm.bias is None else _wide(norm.bias)
         projection = gain[:, None] * (projection - projection.mean(1, keepdim=True))
         residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
-    error = max(error, _far(scale * (residual + attended + bias) + shift, computed, computed.norm(dim=-1)))
+    parts = scale * (residual + inner * (attended + bias)) + shift
+    error = max(error, _far(parts, computed, computed.norm(dim=-1)))
     if not error <= TOLERANCE:
         raise RegardError(
             f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
             f"{TOLERANCE:.0e} (the model computes in {str(block.weight.dtype).removeprefix('torch.')})"
         )
 
-    u = (w * scale).mean(1)  # (H, S): the mean over the rows, each with its own deviation
-    kept, biases, vector = (scale * residual).mean(0), (scale * bias).mean(0) + shift, computed.mean(0)
+    u = (w * (scale * inner)).mean(1)  # (H, S): the mean over the rows, each with its own statistics
+    kept, biases, vector = (scale * residual).mean(0), (scale * inner * bias).mean(0) + shift, computed.mean(0)
     toward = vector / (vector @ vector)
     # Lengths and projections are found in the heads' own width E: a tensor (H, S, M) never exists.
     gram, direction = projection.transpose(1, 2) @ projection, projection.transpose(1, 2) @ toward  # (H, E, E), (H, E)

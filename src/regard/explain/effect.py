@@ -1,10 +1,14 @@
 """What a cut changed: a word's contextual embedding, and what a causal model would say next."""
 
 from dataclasses import dataclass
+from math import isnan
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from regard.explain.places import Place, tokens_of
+from regard.explain.predictions import is_causal
 from regard.trace import Trace
 
 
@@ -12,21 +16,33 @@ from regard.trace import Trace
 class Effect:
     """moved: 1 - cosine of the place's contextual embedding with and without the cut; 0 where nothing changed.
 
-    next_token: Kullback-Leibler divergence, in nats, of the next-token distribution after the last token, with the cut
-    from without it; None where the model has no language head.
+    The other two are Kullback-Leibler divergences, in nats, of the next-token distribution with the cut from the one
+    without it: next_token after the text's last token, after_place after the place's last token, where the model has
+    read no further than the word. Both are None where the model has no language head, or one that fills gaps (BERT's)
+    and says nothing of what comes next.
     """
 
     moved: float
     next_token: float | None
+    after_place: float | None = None
 
 
 def effect(trace: Trace, cut: Trace, place: Place) -> Effect:
     """Compare a trace with one of the same text in which something was cut."""
     tokens = tokens_of(trace, place)
     before, after = (each.contextual[tokens].double().mean(0) for each in (trace, cut))
-    cosine = torch.dot(before, after) / (before.norm() * after.norm())
-    divergence = None
-    if trace.logits is not None and cut.logits is not None:
-        kept, changed = (each.logits[-1].double().log_softmax(-1) for each in (trace, cut) if each.logits is not None)
-        divergence = float((kept.exp() * (kept - changed)).sum())
-    return Effect(max(0.0, 1 - float(cosine)), divergence)
+    moved = _from_zero(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
+    if trace.logits is None or cut.logits is None or not is_causal(trace):
+        return Effect(moved, None, None)
+    return Effect(moved, *(divergence(trace.logits[n], cut.logits[n]) for n in (-1, tokens[-1])))
+
+
+def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:
+    """Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
+    p, q = (logits.double().log_softmax(-1) for logits in (kept, changed))
+    return _from_zero(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()))
+
+
+def _from_zero(value: float) -> float:
+    """What cannot be negative but for rounding; NaN stays what it is."""
+    return value if isnan(value) else max(0.0, value)

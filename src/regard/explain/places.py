@@ -2,7 +2,7 @@
 
 from regard.errors import RegardError
 from regard.tokens import Word
-from regard.trace import Trace
+from regard.trace import PairTrace, Trace
 
 Place = str | Word | int
 
@@ -11,8 +11,10 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
     """The numbers of the tokens meant.
 
     Raises:
-        RegardError: the word is not in the text or occurs several times, or there is no token of that number.
+        RegardError: the word is not in the text or occurs several times, or there is no token of that number; or the
+            trace is the whole one of an encoder-decoder, of which one side is needed.
     """
+    refuse_pairs(trace)
     if isinstance(place, Word):
         return list(place.tokens)
     if isinstance(place, str):
@@ -26,3 +28,9 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
     if not 0 <= place < len(trace.tokens):
         raise RegardError(f"token {place} is out of range: the text has tokens 0 to {len(trace.tokens) - 1}")
     return [place]
+
+
+def refuse_pairs(trace: Trace) -> None:
+    """Refuse the whole trace of an encoder-decoder where the trace of one text is needed."""
+    if isinstance(trace, PairTrace):
+        raise RegardError(f"{trace.status.model} is an encoder-decoder: give its trace's .encoder or .decoder")

@@ -2,7 +2,8 @@
 
 Each layer is taken as 0.5 A + 0.5 I, A being the mean of its heads and I the residual connection, and the layers are
 multiplied (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers"). It knows nothing of value vectors; see
-contributions for what does.
+contributions for what does. Of a decoder that reads an encoder it follows the target's own tokens and nothing else:
+what comes in through cross-attention is not in it.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.errors import RegardError
-from regard.explain.places import Place, tokens_of
-from regard.explain.sight import check_heads
+from regard.explain.attended import check_heads
+from regard.explain.places import Place, refuse_pairs, tokens_of
 from regard.trace import Trace
 
 BAND = 1 << 22  # weights that are in memory at once
@@ -31,6 +32,7 @@ def rollout(
     Raises:
         RegardError: no such word, token or layer, or the maps are not square (cross-attention).
     """
+    refuse_pairs(trace)
     check_heads(trace, layer, None)
     maps = trace.attention[: None if layer is None else layer + 1]
     length = len(trace.tokens)

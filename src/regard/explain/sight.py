@@ -7,100 +7,58 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import Any
 
 from regard.errors import RegardError
+from regard.explain.alignment import Across, Alignment, align, choose, from_source, from_target
+from regard.explain.attended import Attended, attended, check_heads, there
+from regard.explain.lens import Lens, lens
 from regard.explain.movement import Movement, movement
-from regard.explain.similarity import cosine
-from regard.tokens import Token, Word
-from regard.trace import Status, Trace, gives, special_share, vector
+from regard.explain.occurrences import (
+    Found,
+    Occurrence,
+    Pair,
+    Reference,
+    compare,
+    compare_reference,
+    find,
+    occurrences,
+)
+from regard.explain.predictions import Names, Prediction, names_of, predict, spoken, written
+from regard.explain.static_words import Static
+from regard.explain.steps import Step, steps
+from regard.explain.unfold import Unfolded, Window
+from regard.models.readout import Readout
+from regard.tokens import Token
+from regard.trace import PairTrace, Status, Trace
 
 
 @dataclass(frozen=True)
-class Share:
-    """A token that attention goes to, and how much of it: weight is a part of 1."""
+class WordSteps:
+    """An occurrence's steps through the layers, or why they cannot be told apart."""
 
-    token: int
-    text: str
-    weight: float
-
-
-@dataclass(frozen=True)
-class Attended:
-    """Where attention goes in one layer, from one token or word: of one head, or (head None) the mean of all heads.
-
-    special: what all special tokens take together. top: the largest others. weights: one for every token, None in
-    an overview.
-    """
-
-    layer: int
-    head: int | None
-    special: float
-    top: list[Share]
-    weights: list[float] | None
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """One occurrence of the word. label names it in tables: the text's number, with a letter where it is repeated.
-
-    states[0] enters layer 0, states[n + 1] leaves layer n. attends: per layer, mean of heads. heads: single heads.
-    """
-
-    label: str
-    text: int
-    word: str
-    start: int
-    end: int
-    tokens: list[int]
-    learned: list[float] | None
-    states: list[list[float]]
-    contextual: list[float]
-    attends: list[Attended]
-    heads: list[Attended]
-
-    def as_word(self) -> Word:
-        """The word itself, as a trace knows it."""
-        return Word(self.word, self.start, self.end, tuple(self.tokens))
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two occurrences compared: cosines of their learned embeddings and of every state, as in Occurrence."""
-
-    a: str
-    b: str
-    learned_equal: bool | None
-    learned: float | None
-    states: list[float]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A reference word beside one occurrence: cosine of learned embeddings, and of contextual ones.
-
-    The reference's contextual embedding is its own as a text of its own.
-    """
-
-    word: str
     occurrence: str
-    learned: float | None
-    contextual: float
+    steps: list[Step] | None
+    refused: str | None
 
 
 @dataclass(frozen=True)
 class Sight:
     """All that is shown of some texts.
 
+    labels: what tables call the texts. windows: where each comes from, of texts that were read in windows.
     overview[t][i]: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
-    the occurrences' paths on a plane, in their order; None where no word is followed.
+    the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
+    states. steps: how much of each occurrence's steps came from attention. predictions: of models with a language head,
+    what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences. lenses: what
+    each layer would say at such places, where that was asked for. target: of encoder-decoders, the other side. static:
+    the word's static vector, where that was asked for.
     """
 
     word: str | None
     top: int
+    labels: list[str]
+    windows: list[Window]
     texts: list[str]
     tokens: list[list[Token]]
     occurrences: list[Occurrence]
@@ -108,129 +66,213 @@ class Sight:
     references: list[Reference]
     overview: list[list[list[Attended]]]
     movement: Movement | None
+    steps: list[WordSteps]
+    predictions: list[Prediction]
+    lenses: list[Lens]
     statuses: list[Status]
     reference_statuses: list[Status]
+    target: "Target | None"
+    static: Static | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the decoder of an encoder-decoder did to the targets of some texts, and where it looked in them.
+
+    sight: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a text.
+    of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in texts.
+    """
+
+    sight: Sight
+    generated: list[bool]
+    alignments: list[Alignment]
+    of_words: list[Across]
+    to_words: list[Across]
 
 
 def see(
-    traces: Sequence[Trace],
+    traces: Sequence[Trace] | Sequence[PairTrace],
     word: str | None = None,
     *,
     references: Sequence[Trace] = (),
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
+    names: Names | None = None,
+    lens_of: Any = None,
+    generated: Sequence[bool] = (),
+    unfolded: Unfolded | None = None,
 ) -> Sight:
     """Look at texts: at one word in them, or without a word at every token.
 
-    references: traces of reference words, each a text of its own. layer, head: single heads to show beside the mean of
-    heads: one head of one layer, all heads of a layer, or one head of every layer. top: how many tokens to name.
+    Args:
+        traces: of texts, or of an encoder-decoder's texts and targets.
+        word: in every text; of an encoder-decoder in every text or its target.
+        references: traces of reference words, each a text of its own (of an encoder-decoder, its encoder's).
+        layer, head: single heads to show beside the mean of heads: one head of one layer, all heads of a layer, or one
+            head of every layer.
+        top: how many tokens to name.
+        names: how token ids are spelled, of the tokens a model would say.
+        lens_of: the model of the traces, as `regard.load` gives it, to show what each layer would say.
+        generated: for each target, whether the model wrote it.
+        unfolded: of texts that were read in windows, where the traces, which are its own, come from.
 
     Raises:
-        RegardError: the word is not in one of the texts, or layer or head is out of range; the range is named.
+        RegardError: the word is not in one of the texts, layer or head is out of range (the range is named), or there
+            is nothing that the model would say.
     """
-    check_heads(traces[0], layer, head)
-    occurrences = [] if word is None else _occurrences(traces, word, layer, head, top)
-    vectors = {o.label: (o, traces[o.text]) for o in occurrences}
-    words = [(traces[o.text], o.as_word()) for o in occurrences]
+    lone = [trace for trace in traces if isinstance(trace, Trace)]
+    both = [trace for trace in traces if isinstance(trace, PairTrace)]
+    if lone and both:
+        raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
+    if lone:
+        check_heads(lone[0], layer, head)
+        found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
+        names = names_of(*lone) if names is None else names
+        made = _side(lone, found, word, references, layer, head, top, names, unfolded)
+        if lens_of is not None:
+            made = replace(made, lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
+        return made
+    return _see_pairs(both, word, references, layer, head, top, names, lens_of, generated)
+
+
+def _see_pairs(
+    pairs: Sequence[PairTrace],
+    word: str | None,
+    references: Sequence[Trace],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    names: Names | None,
+    lens_of: Any,
+    generated: Sequence[bool],
+) -> Sight:
+    sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
+    for trace in (sources[0], targets[0]):
+        check_heads(trace, layer, head)
+    names = names_of(*targets, *sources) if names is None else names
+    in_sources, in_targets = _find_either(sources, targets, word)
+    source = _side(sources, in_sources, word, references if in_sources else (), layer, head, top, names)
+    target = _side(targets, in_targets, word, (), layer, head, top, names, both=pairs)
+    if references and not in_sources:
+        raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
+    if lens_of is not None:
+        target = replace(target, lenses=_lenses(target, targets, sources, lens_of, names))
+    layers = choose(pairs, head) if layer is None else (layer, layer)
+    other = Target(
+        sight=target,
+        generated=list(generated) or [False] * len(pairs),
+        alignments=[align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)],
+        of_words=[from_target(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in target.occurrences],
+        to_words=[from_source(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in source.occurrences],
+    )
+    return replace(source, target=other)
+
+
+def _find_either(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
+    """The word in each text and in its target; it has to be in one of the two."""
+    if word is None:
+        return [], []
+    found: list[list[tuple[int, Any]]] = [[], []]
+    for number, both in enumerate(zip(sources, targets, strict=True)):
+        said = []
+        for side, trace in zip(found, both, strict=True):
+            try:
+                side.append((number, trace.word(word)))
+            except RegardError as error:
+                said.append(str(error))
+        if len(said) == 2:
+            which = f" {number + 1}" if len(sources) > 1 else ""
+            raise RegardError(f"text{which}: {said[0]}; target{which}: {said[1]}")
+    return found[0], found[1]
+
+
+def _side(
+    traces: Sequence[Trace],
+    found: Found,
+    word: str | None,
+    references: Sequence[Trace],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    names: Names,
+    unfolded: Unfolded | None = None,
+    *,
+    both: Sequence[PairTrace] = (),
+) -> Sight:
+    """A sight of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
+    windows = [] if unfolded is None else unfolded.windows
+    labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
+    seen = occurrences(traces, found, labels, layer, head, top)
+    words = [(traces[o.text], o.as_word()) for o in seen]
+    whole = all(len(there(t.states)) == len(t.states) for t in traces)
     return Sight(
         word=word,
         top=top,
+        labels=labels,
+        windows=windows,
         texts=[trace.text for trace in traces],
         tokens=[list(trace.tokens) for trace in traces],
-        occurrences=occurrences,
-        pairs=[_pair(*a, *b) for a, b in combinations(vectors.values(), 2)],
-        references=[_reference(r, *v) for r in references for v in vectors.values()],
+        occurrences=seen,
+        pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
+        references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
         overview=[] if word is not None else [_overview(trace, head, top) for trace in traces],
-        movement=movement(words, traces, references) if words else None,
+        movement=movement(words, traces, references) if words and whole else None,
+        steps=[_steps_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
+        predictions=[
+            predict(trace, n, token, names, top=top, occurrence=label)
+            for n, trace in enumerate(traces)
+            if trace.logits is not None
+            for token, label in _spoken(trace, n, word, seen, bool(both))
+        ],
+        lenses=[],
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
+        target=None,
     )
 
 
-def check_heads(trace: Trace, layer: int | None, head: int | None) -> None:
-    """Refuse a layer or head that the model does not have; the range is named."""
-    layers, heads = len(trace.attention), trace.attention[0].shape[0]
-    for name, given, count in (("layer", layer, layers), ("head", head, heads)):
-        if given is not None and not 0 <= given < count:
-            raise RegardError(f"{name} {given} is out of range: {trace.status.model} has {name}s 0 to {count - 1}")
+def _lenses(
+    sight: Sight, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
+) -> list[Lens]:
+    """The lens at the places of a sight that have predictions."""
+    made = []
+    for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
+        readout = Readout(model, trace, source)
+        places = _spoken(trace, n, sight.word, sight.occurrences, source is not None)
+        if not places:
+            needs = (
+                "follow a word of the target" if source is not None else "follow a word, or put a mask into the text"
+            )
+            raise RegardError(
+                f"next: there is no place in the text at which {trace.status.model} says something: {needs}"
+            )
+        for token, label in places:
+            made.append(lens(readout, trace, token, sight.top, names=names, text=n, occurrence=label))
+    return made
 
 
-def attended(weights: Float[Tensor, " S"], tokens: Sequence[Token], layer: int, head: int | None, top: int) -> Attended:
-    """One row of weights as a person reads it: special tokens apart, then the largest others."""
-    order = weights.sort(descending=True, stable=True)
-    best = [
-        Share(number, tokens[number].text, weight)
-        for weight, number in zip(order.values.tolist(), order.indices.tolist(), strict=True)
-        if not tokens[number].special and weight > 0  # what a causal model may not see is not named
-    ]
-    return Attended(layer, head, float(special_share(weights, tokens)), best[:top], weights.tolist())
+def _spoken(
+    trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
+) -> list[tuple[int, str | None]]:
+    """The places of a text at which it is worth to see what the model would say."""
+    own = [(o.label, o.tokens) for o in seen if o.text == number]
+    return spoken(trace, own) if not writes or word is None else written(own)
 
 
-def _occurrences(traces: Sequence[Trace], word: str, layer: int | None, head: int | None, top: int) -> list[Occurrence]:
-    occurrences = []
-    for number, trace in enumerate(traces):
-        try:
-            found = trace.word(word)
-        except RegardError as error:
-            raise RegardError(f"text {number + 1}: {error}" if len(traces) > 1 else str(error)) from None
-        for nth, each in enumerate(found):
-            label = f"{number + 1}{_letters(nth) if len(found) > 1 else ''}"
-            occurrences.append(_occurrence(label, number, trace, each, layer, head, top))
-    return occurrences
-
-
-def _occurrence(
-    label: str, number: int, trace: Trace, word: Word, layer: int | None, head: int | None, top: int
-) -> Occurrence:
-    rows = [gives(weights, word) for weights in trace.attention]  # (H, S) each
-    wanted = []
-    if layer is not None or head is not None:
-        layers = range(len(rows)) if layer is None else [layer]
-        wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
-    return Occurrence(
-        label=label,
-        text=number,
-        word=word.text,
-        start=word.start,
-        end=word.end,
-        tokens=list(word.tokens),
-        learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
-        states=[vector(state, word).tolist() for state in trace.states],
-        contextual=vector(trace.contextual, word).tolist(),
-        attends=[attended(row.mean(0), trace.tokens, n, None, top) for n, row in enumerate(rows)],
-        heads=[attended(rows[n][h], trace.tokens, n, h, top) for n, h in wanted],
-    )
-
-
-def _pair(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
-    equal = learned = None
-    if in_a.learned is not None and in_b.learned is not None:
-        equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])
-        learned = cosine(in_a.learned[a.tokens].mean(0), in_b.learned[b.tokens].mean(0))
-    states = [cosine(x[a.tokens].mean(0), y[b.tokens].mean(0)) for x, y in zip(in_a.states, in_b.states, strict=True)]
-    return Pair(a.label, b.label, equal, learned, states)
-
-
-def _reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> Reference:
-    own = [n for n, token in enumerate(reference.tokens) if not token.special]
-    learned = None
-    if reference.learned is not None and trace.learned is not None:
-        learned = cosine(reference.learned[own].mean(0), trace.learned[occurrence.tokens].mean(0))
-    contextual = cosine(reference.contextual[own].mean(0), trace.contextual[occurrence.tokens].mean(0))
-    return Reference(reference.text, occurrence.label, learned, contextual)
+def _steps_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> WordSteps:
+    try:
+        return WordSteps(occurrence.label, steps(trace, occurrence.as_word(), top=top), None)
+    except RegardError as error:
+        return WordSteps(occurrence.label, None, str(error))
 
 
 def _overview(trace: Trace, head: int | None, top: int) -> list[list[Attended]]:
     """Per token, per layer: where its attention goes, mean of heads or of one head."""
     table: list[list[Attended]] = [[] for _ in trace.tokens]
-    for n, weights in enumerate(trace.attention):
+    for n in there(trace.attention):
+        weights = trace.attention[n]
         rows = weights.dense().mean(0) if head is None else weights[head]  # (L, S)
         for i, row in enumerate(rows):
             table[i].append(replace(attended(row, trace.tokens, n, head, top), weights=None))
     return table
-
-
-def _letters(number: int) -> str:
-    """0 → a, 25 → z, 26 → aa."""
-    return (_letters(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)

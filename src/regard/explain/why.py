@@ -4,16 +4,25 @@ Three rankings stand side by side: raw attention weight, contribution (Kobayashi
 effect of the cut. Spearman's rank correlation (1904) says how well each of the first two foretells the third.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
+from regard.attention.map import AttentionMap
+from regard.errors import RegardError
 from regard.explain.contributions import contributions
 from regard.explain.effect import effect
-from regard.tokens import Word
-from regard.trace import Trace, gives
+from regard.tokens import Token, Word
+from regard.trace import PairTrace, Trace, gives
+
+Side = Literal["source", "target"]
+Cut = Callable[[Sequence[Any]], "Trace | PairTrace"]  # the trace of the same text with some cuts
+
+NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,9 @@ class Cause:
 
     weight: of a token the mean over layers and heads; of a head the part that does not go to special tokens.
     contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
-    of the contextual embedding when the word's edges to the token, or the head for all tokens, are cut.
+    of the contextual embedding when the word's edges to the token, or the head for all tokens, are cut. divergence:
+    what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
+    `Effect.after_place`). part: of an encoder-decoder, the attention it is of: a "cross" token is one of the source.
     """
 
     name: str
@@ -32,58 +43,113 @@ class Cause:
     weight: float
     contribution: float
     effect: float
+    divergence: float | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True)
 class Why:
-    """Causes by falling effect. *_agreement: rank correlation with the effect of (weight, contribution)."""
+    """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
+
+    *_agreement: rank correlation with that measure of (weight, contribution). side: of an encoder-decoder, whether the
+    word is of the source or of the target.
+    """
 
     word: str
     tokens: list[Cause]
     heads: list[Cause]
     tokens_agreement: tuple[float, float]
     heads_agreement: tuple[float, float]
+    by: Literal["effect", "divergence"] = "effect"
+    side: Side | None = None
 
 
-def why(trace: Trace, word: Word, retrace: Callable[[Sequence[Any]], Trace], cuts: Any) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by cutting it.
+@dataclass(frozen=True)
+class _Part:
+    """One kind of attention that a word has: its name as cuts know it, its maps, and the tokens that they look at."""
 
-    retrace: gives the trace of the same text with some cuts. cuts: has `head` and `edge`, as `regard` has.
+    name: str | None
+    trace: Trace
+    sources: Sequence[Token]
+
+    @property
+    def maps(self) -> Sequence[AttentionMap]:
+        return self.trace.cross if self.name == "cross" else self.trace.attention
+
+
+def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, Word]]:
+    """Every occurrence of a word, with the side it is on where the trace is of an encoder-decoder: target ones first.
 
     Raises:
-        RegardError: a block whose shape was not verified, so that no exact contributions are known.
+        RegardError: the word is not there; the nearest words are named.
     """
-    layers, count = len(trace.attention), trace.attention[0].shape[0]
-    rows = torch.stack([gives(weights, word) for weights in trace.attention])  # (N, H, S)
-    shares = torch.stack([contributions(trace, word, n).shares.abs() for n in range(layers)])  # (N, H, S)
-    special = torch.tensor([token.special for token in trace.tokens], device=rows.device)
-    tokens = [
-        Cause(
-            name=token.text,
-            token=place,
-            layer=None,
-            head=None,
-            weight=float(rows[:, :, place].mean()),
-            contribution=float(shares[:, :, place].sum(1).mean()),
-            effect=effect(trace, retrace([cuts.edge(word, place)]), word).moved,
-        )
-        for place, token in enumerate(trace.tokens)
-        if bool((rows[:, :, place] > 0).any())  # what the word may not look at cannot be cut
-    ]
-    heads = [
-        Cause(
-            name=f"layer {n}, head {h}",
-            token=None,
-            layer=n,
-            head=h,
-            weight=float(rows[n, h, ~special].sum()),
-            contribution=float(shares[n, h].sum()),
-            effect=effect(trace, retrace([cuts.head(n, h)]), word).moved,
-        )
-        for n in range(layers)
-        for h in range(count)
-    ]
-    return Why(word.text, _sorted(tokens), _sorted(heads), _agreement(tokens), _agreement(heads))
+    if isinstance(trace, Trace):
+        return [(None, each) for each in trace.word(word)]
+    found: list[tuple[Side | None, Word]] = []
+    missing = []
+    sides: tuple[tuple[Side, Trace], ...] = (("target", trace.decoder), ("source", trace.encoder))
+    for side, own in sides:
+        try:
+            found += [(side, each) for each in own.word(word)]
+        except RegardError as error:
+            missing.append(f"{side}: {error}")
+    if not found:
+        raise RegardError("; ".join(missing))
+    return found
+
+
+def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: Side | None = None) -> Why:
+    """Rank the tokens and heads behind one occurrence of a word, each measured by cutting it.
+
+    retrace: gives the trace of the same text (and target) with some cuts. cuts: has `head` and `edge`, as `regard` has.
+    side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
+    heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
+
+    Raises:
+        RegardError: a block whose shape was not verified, so that no exact contributions are known; or a side that is
+            missing or not wanted.
+    """
+    parts = _parts(trace, side)
+    own = parts[0].trace
+
+    def measured(cut: Any, **told: Any) -> Cause:
+        again = retrace([cut])
+        if isinstance(again, PairTrace):
+            again = again.encoder if side == "source" else again.decoder
+        changed = effect(own, again, word)
+        return Cause(effect=changed.moved, divergence=changed.after_place, **told)
+
+    tokens: list[Cause] = []
+    heads: list[Cause] = []
+    for part in parts:
+        rows = [gives(weights, word).cpu() for weights in part.maps]  # (H, S) a layer
+        cross = part.name == "cross"
+        shares = [contributions(part.trace, word, n, cross=cross).shares.abs().cpu() for n in range(len(rows))]
+        where = {} if part.name is None else {"part": part.name}
+        for place, token in enumerate(part.sources):
+            if not any(bool((row[:, place] > 0).any()) for row in rows):
+                continue  # what the word may not look at cannot be cut
+            told: dict[str, Any] = {"name": token.text, "token": place, "layer": None, "head": None, **where}
+            told |= {"weight": _mean(row[:, place].mean() for row in rows)}
+            told |= {"contribution": _mean(share[:, place].sum() for share in shares)}
+            tokens.append(measured(cuts.edge(word, place, **where), **told))
+        special = torch.tensor([token.special for token in part.sources])
+        for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
+            for head in range(len(row)):
+                name = f"{NAMES[part.name]}layer {layer}, head {head}"
+                told = {"name": name, "token": None, "layer": layer, "head": head, **where}
+                told |= {"weight": float(row[head, ~special].sum()), "contribution": float(share[head].sum())}
+                heads.append(measured(cuts.head(layer, head, **where), **told))
+    by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
+    return Why(
+        word.text,
+        _sorted(tokens, by),
+        _sorted(heads, by),
+        _agreement(tokens, by),
+        _agreement(heads, by),
+        by,
+        side,
+    )
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
@@ -93,6 +159,26 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
     return float((x * y).sum() / (x.norm() * y.norm()))
 
 
+def _parts(trace: Trace | PairTrace, side: Side | None) -> list[_Part]:
+    """The kinds of attention behind a word of that side."""
+    if isinstance(trace, Trace):
+        if side is not None:
+            raise RegardError(f"why: side {side!r} is of an encoder-decoder, {trace.status.model} reads one text")
+        return [_Part(None, trace, trace.tokens)]
+    if side == "source":
+        return [_Part("encoder", trace.encoder, trace.encoder.tokens)]
+    if side == "target":
+        decoder = trace.decoder
+        return [_Part("decoder", decoder, decoder.tokens), _Part("cross", decoder, trace.encoder.tokens)]
+    raise RegardError(
+        f"why: {trace.status.model} is an encoder-decoder: say whether the word is of side 'source' or 'target'"
+    )
+
+
+def _mean(values: Iterable[Float[Tensor, ""]]) -> float:
+    return float(torch.stack(list(values)).mean())
+
+
 def _ranks(values: Sequence[float]) -> torch.Tensor:
     given = torch.tensor(values, dtype=torch.float64)
     _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
@@ -100,10 +186,10 @@ def _ranks(values: Sequence[float]) -> torch.Tensor:
     return (last - (counts - 1) / 2)[inverse]
 
 
-def _sorted(causes: list[Cause]) -> list[Cause]:
-    return sorted(causes, key=lambda cause: -cause.effect)
+def _sorted(causes: list[Cause], by: str) -> list[Cause]:
+    return sorted(causes, key=lambda cause: -getattr(cause, by))
 
 
-def _agreement(causes: list[Cause]) -> tuple[float, float]:
-    measured = [cause.effect for cause in causes]
+def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:
+    measured = [getattr(cause, by) for cause in causes]
     return spearman([c.weight for c in causes], measured), spearman([c.contribution for c in causes], measured)

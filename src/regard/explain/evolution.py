@@ -1,0 +1,114 @@
+"""How one sentence's attention formed while a model was trained: its traces at several steps, side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.errors import RegardError
+from regard.explain.movement import Path2D, plane
+from regard.tokens import Token
+from regard.trace import PairTrace, Trace
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """One head (None: the mean of heads) of one layer, at several steps of training.
+
+    queries, keys: the tokens down and across. weights[n][i][j]: at steps[n]. entropy[n]: the mean, in nats, of what the
+    queries attend to; change[n]: the mean absolute difference from the step before, 0 for the first. embedded: the
+    tokens whose learned embeddings paths follow, one point a step, on the plane of all of them; share: the part of the
+    variance each of its axes keeps.
+    """
+
+    title: str
+    layer: int
+    head: int | None
+    steps: list[int]
+    queries: list[str]
+    keys: list[str]
+    weights: list[list[list[float]]]
+    entropy: list[float]
+    change: list[float]
+    embedded: list[str]
+    paths: list[Path2D]
+    share: tuple[float, float]
+
+
+def evolution(
+    traces: Sequence[tuple[int, Trace | PairTrace]], layer: int, head: int | None = None, *, part: str | None = None
+) -> Evolution:
+    """Put the traces of one sentence side by side, by step.
+
+    part: of an encoder-decoder, "cross" (by default), "encoder" or "decoder".
+
+    Raises:
+        RegardError: no such layer, head or part, or traces of different texts.
+    """
+    if not traces:
+        raise RegardError("evolution: given no trace, needs at least one")
+    read = [(step, *_part(trace, part)) for step, trace in traces]
+    _, first, own, other, what = read[0]
+    for name, given, size in (("layer", layer, len(first)), ("head", head, first[0].shape[0])):
+        if given is not None and not 0 <= given < size:
+            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    tables = []
+    for step, maps, queries, keys, _ in read:
+        if [t.id for t in queries.tokens] != [t.id for t in own.tokens] or len(keys.tokens) != len(other.tokens):
+            raise RegardError(f"evolution: the trace of step {step} is of another text")
+        dense = maps[layer].dense()
+        tables.append(dense.mean(0) if head is None else dense[head])  # (L, S)
+    stacked = torch.stack(tables).double()
+    change = (stacked[1:] - stacked[:-1]).abs().mean((1, 2)).tolist()
+    names, paths, share = _paths([queries for _, _, queries, _, _ in read])
+    whose = "mean of heads" if head is None else f"head {head}"
+    return Evolution(
+        title=f"{what} of layer {layer}, {whose}, while it was trained",
+        layer=layer,
+        head=head,
+        steps=[step for step, *_ in read],
+        queries=[_seen(token) for token in own.tokens],
+        keys=[_seen(token) for token in other.tokens],
+        weights=stacked.tolist(),
+        entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(),
+        change=[0.0, *change],
+        embedded=names,
+        paths=paths,
+        share=share,
+    )
+
+
+def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
+    """(maps, the trace of the queries, that of the keys, what it is called)."""
+    if isinstance(trace, Trace):
+        if part is not None:
+            raise RegardError(f"part {part!r}: the model is no encoder-decoder, its attention has one part")
+        return trace.attention, trace, trace, "attention"
+    if part in (None, "cross"):
+        return trace.decoder.cross, trace.decoder, trace.encoder, "cross-attention"
+    if part == "encoder":
+        return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
+    if part == "decoder":
+        return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
+    raise RegardError(f"part {part!r}: needs cross, encoder or decoder")
+
+
+def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:
+    """The learned embeddings of a text's different tokens, step by step, on one plane."""
+    if any(trace.learned is None for trace in traces):
+        return [], [], (0.0, 0.0)
+    order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}
+    places = sorted(order.values())
+    rows: list[Float[Tensor, "n M"]] = [trace.learned[places].double() for trace in traces if trace.learned is not None]
+    flat = plane(torch.cat(rows))
+    points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
+    paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
+    return [_seen(traces[0].tokens[n]) for n in places], paths, flat.share
+
+
+def _seen(token: Token) -> str:
+    """A token as it can be seen: a blank by the sign for one."""
+    return token.text if token.text.strip() else "␣" * len(token.text)

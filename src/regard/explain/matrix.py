@@ -1,0 +1,192 @@
+"""A layer's whole attention matrix as numbers that a person can take in: what receives, what is far apart, a picture.
+
+Everything is exact, from one pass over the matrix; the matrix itself never exists. Tokens, layers and heads count
+from 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.heads import one_head
+from regard.attention.map import AttentionMap
+from regard.attention.statistics import Progress, cell_sizes, cells
+from regard.errors import RegardError
+from regard.explain.distant import Distant, whole_map
+from regard.tokens import Token
+from regard.trace import Status, Trace
+
+LISTED = 16  # largest weights of each query that the pass lists
+CELLS = 256  # rows and columns of the picture at most
+AROUND = 24  # characters of the text that are shown on either side of a token
+
+
+@dataclass(frozen=True)
+class Place:
+    """A token of the text, its characters [start, end), and the text around it."""
+
+    token: int
+    text: str
+    start: int
+    end: int
+    around: str
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
+
+    share: its part of all attention.
+    """
+
+    place: Place
+    received: float
+    share: float
+    special: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query that attends to a key far from it, in one head."""
+
+    head: int
+    query: Place
+    key: Place
+    weight: float
+    distance: int
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens and a sink."""
+
+    head: int
+    entropy: float
+    distance: float
+    special: float
+    sink: float
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One layer's attention over a whole text, of one head or (head None) the mean of all.
+
+    receivers: the tokens that receive most. pairs: the largest weights between tokens more than far apart, special
+    ones aside, in any of the heads shown. picture: mean weights of cells, query down and key across. received: what
+    the keys of each column of the picture receive, as in Receiver, mean over them.
+    """
+
+    layer: int
+    head: int | None
+    tokens: int
+    characters: int
+    heads: list[HeadFigures]
+    receivers: list[Receiver]
+    far: int
+    pairs: list[Pair]
+    picture: list[list[float]]
+    received: list[float]
+    status: Status
+
+
+@dataclass
+class Sums:
+    """Figures of H heads over L tokens, for `matrix_of`. picture: mean of heads; the last four: means over queries."""
+
+    received: Float[Tensor, "H L"]
+    picture: Float[Tensor, "P Q"]
+    entropy: Float[Tensor, " H"]
+    distance: Float[Tensor, " H"]
+    special: Float[Tensor, " H"]
+    sink: Float[Tensor, " H"]
+    pairs: Distant
+
+
+def matrix(
+    trace: Trace,
+    layer: int,
+    head: int | None = None,
+    *,
+    top: int = 10,
+    far: int = 64,
+    progress: Progress | None = None,
+) -> Matrix:
+    """The matrix of one layer of a text that was read as a whole.
+
+    top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
+    the share of the pass that was just done, from any thread.
+
+    Raises:
+        RegardError: a layer or head that is not there.
+    """
+    weights = heads_shown(trace.attention[layer], head)
+    special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
+    length = weights.shape[1]
+    if weights.shape[2] != len(trace.tokens):
+        raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
+    figures = weights.statistics(LISTED, (CELLS, CELLS), progress)
+    values, keys, received, picture = figures.values, figures.keys, figures.received, figures.pooled
+    entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
+    assert values is not None and keys is not None and received is not None and picture is not None  # noqa: PT018
+    assert entropy is not None and distance is not None  # noqa: PT018
+    sums = Sums(
+        received=received.double(),
+        picture=picture.mean(0).double(),
+        entropy=entropy.double().mean(-1),
+        distance=distance.double().mean(-1),
+        special=received[:, special].double().sum(-1) / length,
+        sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
+        pairs=whole_map(weights, values, keys, special, far, top),
+    )
+    return matrix_of(sums, trace.text, trace.tokens, trace.status, layer, head, top=top)
+
+
+def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
+    """The map of the heads that are asked for.
+
+    Raises:
+        RegardError: there is no such head.
+    """
+    count = weights.shape[0]
+    if head is not None and not 0 <= head < count:
+        raise RegardError(f"head {head} is out of range: the layer has heads 0 to {count - 1}")
+    return weights if head is None else one_head(weights, head)
+
+
+def matrix_of(
+    sums: Sums, text: str, tokens: Sequence[Token], status: Status, layer: int, head: int | None, *, top: int
+) -> Matrix:
+    """The numbers for a person from the sums of a pass."""
+    received = sums.received.mean(0).cpu()
+    best = received.sort(descending=True, stable=True)
+    length, columns = len(tokens), sums.picture.shape[1]
+    column = cells(slice(0, length), length, columns, torch.device("cpu"))
+    across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
+    across /= cell_sizes(length, columns, torch.device("cpu"))
+    numbers = range(len(sums.received)) if head is None else [head]
+    each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, strict=True)
+
+    def place(number: int) -> Place:
+        token = tokens[number]
+        start, end = max(0, token.start - AROUND), token.end + AROUND
+        return Place(number, token.text, token.start, token.end, text[start:end])
+
+    return Matrix(
+        layer=layer,
+        head=head,
+        tokens=length,
+        characters=len(text),
+        heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
+        receivers=[
+            Receiver(place(n), value, value / length, tokens[n].special)
+            for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
+        ],
+        far=sums.pairs.far,
+        pairs=[Pair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
+        picture=sums.picture.tolist(),
+        received=across.tolist(),
+        status=status,
+    )

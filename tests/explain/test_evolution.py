@@ -1,0 +1,40 @@
+"""How attention formed: the traces of one sentence, side by side."""
+
+import pytest
+import torch
+
+import regard
+from regard import RegardError
+from regard.explain.evolution import evolution
+from tests.support import MONEY, RIVER
+
+
+def test_steps_side_by_side(minilm) -> None:
+    trace = minilm.trace(RIVER)
+    cut = minilm.trace(RIVER, without=[regard.head(0, 3)])
+    found = evolution([(0, trace), (10, cut), (20, trace)], 1, 3)
+    expected = trace.attention[1][3].double()
+    torch.testing.assert_close(torch.tensor(found.weights[0]).double(), expected, atol=1e-6, rtol=0)
+    assert found.steps == [0, 10, 20]
+    entropy = torch.special.entr(expected).sum(-1).mean()
+    assert found.entropy[0] == pytest.approx(float(entropy), abs=1e-5)
+    assert found.change[0] == 0.0
+    assert found.change[1] == found.change[2] > 0
+    assert found.queries == [token.text for token in trace.tokens]
+    assert len(found.embedded) == len({token.id for token in trace.tokens})
+    assert all(path[0] == path[2] for path in found.paths)
+    mean = evolution([(0, trace)], 1)
+    torch.testing.assert_close(torch.tensor(mean.weights[0]), trace.attention[1].dense().mean(0).double().float(),
+                               check_dtype=False, atol=1e-6, rtol=0)  # fmt: skip
+
+
+def test_what_cannot_be_side_by_side(minilm) -> None:
+    river, money = minilm.trace([RIVER, MONEY])
+    with pytest.raises(RegardError, match="the trace of step 7 is of another text"):
+        evolution([(0, river), (7, money)], 0)
+    with pytest.raises(RegardError, match="layer 6 is out of range: there are layers 0 to 5"):
+        evolution([(0, river)], 6)
+    with pytest.raises(RegardError, match="is no encoder-decoder"):
+        evolution([(0, river)], 0, part="cross")
+    with pytest.raises(RegardError, match="given no trace"):
+        evolution([], 0)

@@ -1,0 +1,55 @@
+"""Which side of an encoder-decoder is meant has to be said, wherever one text is needed."""
+
+import jaxtyping
+import pytest
+import torch
+
+import regard
+from regard.explain.contributions import contributions
+from regard.explain.effect import effect
+from regard.explain.rollout import rollout
+from regard.explain.similarity import across_texts, states_of
+from regard.models.pretrained import Pretrained
+from tests.blocks import make_model
+
+IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(8))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return Pretrained(make_model("marian"), None, name="marian").trace(ids=IDS[0], target_ids=IDS[0, :5])
+
+
+@pytest.fixture
+def as_users_call():
+    """The run-time checks of annotations, which tests otherwise have, would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("as_users_call")
+def test_the_whole_trace_is_refused(pair) -> None:
+    for look in (
+        lambda: contributions(pair, 2, 0),
+        lambda: rollout(pair),
+        lambda: states_of(pair, 2),
+        lambda: effect(pair, pair, 2),
+    ):
+        with pytest.raises(
+            regard.RegardError, match=r"marian is an encoder-decoder: give its trace's .encoder or .dec"
+        ):
+            look()
+
+
+def test_each_side_has_its_own(pair) -> None:
+    for side, length in ((pair.encoder, 9), (pair.decoder, 5)):
+        torch.testing.assert_close(rollout(side).sum(1), torch.ones(length, dtype=torch.float64))
+        assert states_of(side, 2).shape == (3, 24)
+        assert contributions(side, 2, 1).error <= 1e-5
+        assert effect(side, side, 2).moved == pytest.approx(0, abs=1e-9)
+    assert bool((rollout(pair.decoder).triu(1) == 0).all())
+    assert contributions(pair.decoder, 2, 1, cross=True).norms.shape == (3, 9)
+    with pytest.raises(regard.RegardError, match="has no cross-attention"):
+        contributions(pair.encoder, 2, 1, cross=True)
+    assert across_texts([(pair.encoder, 2), (pair.decoder, 2)]).shape == (3, 2, 2)
