@@ -1,0 +1,178 @@
+"""Checkpoints that can be trusted: staged, made durable, renamed, and only then pointed at.
+
+Killed at any moment, a run has its last whole checkpoint and a pointer to it. Beside the model's own files a
+checkpoint holds training.safetensors (what the optimiser has gathered, and the state of the random numbers) and
+training.json (step, place in the data, what is known of the loss).
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from regard.attention.cpu import products
+from regard.errors import RegardError
+from regard.files import whole
+from regard.models.store import CHECKPOINTS, POINTER, fill, newest, save_model, weights_of
+from regard.models.transformer import Transformer
+
+STATE, NOTES = "training.safetensors", "training.json"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. step: updates done. place: of the next batch. best: the smallest validation loss so far."""
+
+    step: int = 0
+    place: tuple[int, int] = (0, 0)
+    best: float | None = None
+
+
+def save_checkpoint(
+    run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, progress: Progress, *, keep: int
+) -> Path:
+    """Write a checkpoint, point at it, and only then remove those that are older than the newest keep.
+
+    Raises:
+        RegardError: the file system refuses; what was pointed at before is whole still, and pointed at.
+    """
+    name = f"step-{progress.step:06d}"
+    home = run / CHECKPOINTS
+    staged, final = home / f".{name}.part", home / name
+    if (run / POINTER).is_file() and final.is_dir() and newest(run) == final:
+        return final  # the same step of the same run: the same bits
+    try:
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir(parents=True)
+        save_model(staged, model, tokenizer)
+        with whole(staged / STATE) as file:
+            safetensors.torch.save_file(_state(model, optimiser), file)
+        with whole(staged / NOTES) as file:
+            told = {"step": progress.step, "place": list(progress.place), "best": progress.best}
+            told |= {"product": products.name(), "threads": torch.get_num_threads()}
+            file.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        _durable(staged)
+        if final.exists():  # of a run that was killed between the rename and the pointer
+            shutil.rmtree(final)
+        staged.rename(final)
+        _durable(home)
+        with whole(run / POINTER) as file:
+            file.write_text(json.dumps({"checkpoint": name}) + "\n", encoding="utf-8")
+        _durable(run)
+    except (OSError, safetensors.SafetensorError) as error:
+        shutil.rmtree(staged, ignore_errors=True)
+        reason = getattr(error, "strerror", None) or error
+        raise RegardError(f"checkpoint of step {progress.step} cannot be written to {str(run)!r}: {reason}") from error
+    except RegardError:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    for old in sorted(home.glob("step-*"))[:-keep]:
+        if old.name != name:
+            shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def load_checkpoint(
+    run: Path, model: Transformer, optimiser: torch.optim.Optimizer
+) -> tuple[Progress, tuple[str, ...]]:
+    """Fill model and optimiser, and set the random numbers, from the newest whole checkpoint; and notes.
+
+    The product that a CPU computed with before is chosen again; a note says where that, or the number of threads, is
+    another here, for then the weights will not be the same to the last bit as without a stop.
+
+    Raises:
+        RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
+    """
+    folder = newest(run)
+    weights, state = _read(folder / "model.safetensors"), _read(folder / STATE)
+    try:
+        told = json.loads((folder / NOTES).read_text(encoding="utf-8"))
+        progress = Progress(int(told["step"]), (int(told["place"][0]), int(told["place"][1])), told["best"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise RegardError(f"{str(folder / NOTES)!r} is not whole: {error}") from error
+    own = weights_of(model)
+    needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
+    for name, tensor in needed.items():
+        if name not in state or state[name].shape != tensor.shape:
+            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
+    for name in ("count", "random"):
+        if name not in state:
+            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing")
+    fill(model, weights, repr(str(folder / "model.safetensors")))
+    for name, parameter in own.items():
+        optimiser.state[parameter] = {
+            "step": state["count"].clone(),
+            "exp_avg": state[f"mean.{name}"].to(parameter.device),
+            "exp_avg_sq": state[f"square.{name}"].to(parameter.device),
+        }
+    set_random(state)
+    notes: tuple[str, ...] = ()
+    if "product" in told and not products.pin(str(told["product"])):
+        notes += (f"its products were {told['product']}'s, which this build of torch has not: not the same bits",)
+    if told.get("threads") != torch.get_num_threads():
+        notes += (f"it had {told.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",)
+    return progress, notes
+
+
+def remove_leftovers(run: Path) -> None:
+    """Take away what a killed run was about to write."""
+    for folder in (run / CHECKPOINTS).glob(".step-*.part"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def size_of_checkpoint(model: Transformer) -> int:
+    """Bytes that one takes on disk, about: weights and twice as much for the optimiser."""
+    return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
+
+
+def random_state() -> dict[str, Tensor]:
+    """The state of the random numbers that dropout draws, on every device."""
+    state = {"random": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        state |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
+    return state
+
+
+def set_random(state: Mapping[str, Tensor]) -> None:
+    """Set the random numbers to a state of `random_state`."""
+    torch.set_rng_state(state["random"].cpu())
+    for n in range(torch.cuda.device_count()):
+        if f"random.cuda.{n}" in state:
+            torch.cuda.set_rng_state(state[f"random.cuda.{n}"].cpu(), n)
+
+
+def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    tensors = dict(random_state())
+    for name, parameter in weights_of(model).items():
+        gathered = optimiser.state[parameter]
+        tensors[f"mean.{name}"] = gathered["exp_avg"].detach().cpu().contiguous()
+        tensors[f"square.{name}"] = gathered["exp_avg_sq"].detach().cpu().contiguous()
+        tensors["count"] = torch.as_tensor(gathered["step"]).detach().cpu().clone()
+    return tensors
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(file)
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RegardError(f"{str(file)!r} is missing, truncated or no safetensors file ({reason})") from error
+
+
+def _durable(folder: Path) -> None:
+    """Make a folder's entries survive a power cut, where the system has a way to."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

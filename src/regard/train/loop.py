@@ -1,0 +1,169 @@
+"""The training loop: batches in, updates out; it knows nothing of files but the checkpoints it is handed a way to.
+
+AdamW (Loshchilov and Hutter 2019) with warm-up and a cosine (Loshchilov and Hutter 2017), the gradient clipped by its
+norm (Pascanu et al. 2013), several parts an update where asked for.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.errors import RegardError
+from regard.models.transformer import Transformer
+from regard.train.checkpoint import Progress
+from regard.train.data import IGNORED, Batch, Data
+from regard.train.settings import Settings
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known after an update. loss: its own, in nats a token. validation: where it was measured, else None."""
+
+    step: int
+    loss: float
+    validation: float | None
+    rate: float
+    tokens: int
+    seconds: float
+
+
+def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
+    """AdamW; matrices decay, biases and norms do not."""
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    others = [p for p in model.parameters() if p.ndim < 2]
+    groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(
+        groups, lr=settings.rate, betas=(settings.beta1, settings.beta2), fused=_fused(model), eps=1e-8
+    )
+
+
+def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
+    """The sum, in nats, of what each next token was unexpected by."""
+    device = next(model.parameters()).device
+    cast = torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext()
+    moved = [None if x is None else x.to(device) for x in (batch.ids, batch.mask, batch.source, batch.source_mask)]
+    ids, mask, source, source_mask = moved
+    with cast:
+        if source is None:
+            logits = model(ids).logits
+        else:
+            logits = model(source, ids, attention_mask=source_mask, decoder_attention_mask=mask).logits
+    labels = batch.labels.to(device)
+    return F.cross_entropy(
+        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+    )
+
+
+@torch.no_grad()
+def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
+    """The mean loss a token, in nats, without dropout."""
+    training, total, tokens = model.training, 0.0, 0
+    model.eval()
+    try:
+        for batch in batches:
+            total += float(loss_of(model, batch, settings))
+            tokens += batch.tokens
+    finally:
+        model.train(training)
+    return total / tokens
+
+
+def train(
+    model: Transformer,
+    data: Data,
+    optimiser: torch.optim.Optimizer,
+    settings: Settings,
+    progress: Progress,
+    *,
+    save: Callable[[Progress], None],
+    tell: Callable[[Report], None],
+    look: Callable[[int], None] = lambda step: None,
+    stop: Callable[[], bool] = lambda: False,
+    team: Any = None,
+) -> Progress:
+    """Train from where progress is until settings.steps updates are done, or stop says so.
+
+    Args:
+        save: called with the progress, to write a checkpoint. tell: called after every update. look: called with the
+            step where samples and watched sentences are due, after an update that saved.
+        team: of several processes, what joins their gradients (`regard.train.team`); None for one.
+
+    Raises:
+        RegardError: the loss or the gradient is no number any more; step and tensor are named, nothing is saved.
+    """
+    runs: Any = torch.compile(model) if settings.compile else model
+    runs = runs if team is None else team.joined(runs)
+    rank, size = (0, 1) if team is None else (team.rank, team.size)
+    model.train()
+    while progress.step < settings.steps:
+        began, rate = time.perf_counter(), settings.learning_rate(progress.step)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        batches, place = [], progress.place
+        for _ in range(settings.accumulate):
+            batch, place = data.batch(place)
+            batches.append(batch)
+        tokens = sum(batch.tokens for batch in batches)
+        optimiser.zero_grad(set_to_none=True)
+        total = 0.0
+        for batch in batches:
+            loss = loss_of(runs, batch.part(rank, size), settings, smoothing=settings.smoothing)
+            (loss * (size / tokens)).backward()  # a team's gradients are averaged, hence size
+            total += float(loss.detach())
+        total = total if team is None else team.summed(total)
+        _check(model, total, progress.step)
+        if settings.clip:
+            norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+            if not math.isfinite(float(norm)):
+                _check_gradients(model, progress.step)
+        optimiser.step()
+        progress = replace(progress, step=progress.step + 1, place=place)
+        last, stopping = progress.step == settings.steps, stop() if team is None else team.any(stop())
+        validation = None
+        if last or _due(progress.step, settings.evaluate_every):
+            validation = validate(model, data.validation(None if last else 20), settings)
+            best = validation if progress.best is None else min(progress.best, validation)
+            progress = replace(progress, best=best)
+        tell(Report(progress.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
+        if last or stopping or _due(progress.step, settings.save_every):
+            _check_weights(model, progress.step)
+            save(progress)
+        look(progress.step)
+        if stopping:
+            break
+    return progress
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
+
+
+def _check(model: nn.Module, loss: float, step: int) -> None:
+    if not math.isfinite(loss):
+        _check_weights(model, step)
+        raise RegardError(f"step {step + 1}: the loss is {loss}; the weights before it are whole, try a smaller rate")
+
+
+def _check_gradients(model: nn.Module, step: int) -> None:
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
+            raise RegardError(f"step {step + 1}: the gradient of {name!r} is no number any more: try a smaller rate")
+    raise RegardError(f"step {step + 1}: the gradient is larger than any number: try a smaller rate")
+
+
+def _check_weights(model: nn.Module, step: int) -> None:
+    for name, parameter in model.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            raise RegardError(f"step {step}: the tensor {name!r} is no number any more: try a smaller rate")
+
+
+def _fused(model: nn.Module) -> bool:
+    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in model.parameters())

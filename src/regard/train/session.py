@@ -1,0 +1,191 @@
+"""From files and settings to a trained model: what `regard train` does, as functions."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard import tokenizers
+from regard.errors import RegardError
+from regard.files import whole
+from regard.models.config import TransformerConfig
+from regard.models.store import read_model
+from regard.models.transformer import Transformer
+from regard.tokenizers import read_tokenizer, tokenizer_files
+from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
+from regard.train.data import Data, NextToken, Translation, encode_pairs, encode_texts
+from regard.train.loop import Report, optimiser_of, train
+from regard.train.run import About, Log, check_room, prepare, read_about, sources_of
+from regard.train.settings import Settings
+from regard.train.sources import Pair, hold_out, read_pairs, read_texts
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A run that can be trained. notes: what a person should know before it starts."""
+
+    run: Path
+    model: Transformer
+    tokenizer: Any
+    data: Data
+    optimiser: torch.optim.Optimizer
+    settings: Settings
+    progress: Progress
+    notes: tuple[str, ...]
+    held: tuple[Pair, ...] = ()
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are learned."""
+        return sum(p.numel() for p in self.model.parameters())
+
+
+def ready_for_texts(
+    files: Sequence[Path], run: Path, settings: Settings, *, resume: bool = False, watch: str | None = None
+) -> Ready:
+    """A run that learns to predict the next token of texts.
+
+    Raises:
+        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
+    """
+    texts = read_texts(files)
+    tokenizer = _tokenizer(run, settings, texts, frame="none")
+    ids = encode_texts(tokenizer, texts)
+    data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
+    config = TransformerConfig.nanogpt(
+        len(tokenizer), length=settings.block, layers=settings.layers, d_model=settings.d_model,
+        heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
+    notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
+    about = About("text", settings, config, sources_of(files), watch)
+    return _ready(run, about, tokenizer, data, notes, resume=resume)
+
+
+def ready_for_pairs(
+    file: Path, run: Path, settings: Settings, *, resume: bool = False, watch: str | None = None
+) -> Ready:
+    """A run that learns to translate, from a file of tab-separated pairs.
+
+    Raises:
+        RegardError: as `ready_for_texts`.
+    """
+    pairs = read_pairs(file)
+    if settings.held_out < 1:
+        settings = replace(settings, held_out=float(max(1, round(settings.held_out * len(pairs)))))
+    training, held = hold_out(pairs, int(settings.held_out), settings.seed)
+    tokenizer = _tokenizer(
+        run, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
+    )
+    kept, long = encode_pairs(tokenizer, training, settings.block)
+    validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # nothing is left out of what is measured
+    if not kept:
+        raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
+    start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
+    data = Translation(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
+    config = TransformerConfig.translator(
+        len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
+    apart = len(pairs) - len(training) - len(held)
+    notes: tuple[str, ...] = (
+        f"{len(kept):,} pairs to train on, {len(held):,} held out; {len(tokenizer):,} in the vocabulary",
+    )
+    if apart:
+        notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
+    if long:
+        notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
+    about = About("pairs", settings, config, sources_of([file]), watch)
+    return replace(_ready(run, about, tokenizer, data, notes, resume=resume), held=tuple(held))
+
+
+def run_training(
+    ready: Ready, *, tell: Callable[[Report], None], look: Callable[[int], None] = lambda step: None, team: Any = None
+) -> Progress:
+    """Train a run to its end, or until Ctrl-C, which saves first. tell, look: as `train` calls them."""
+    lead = team is None or team.rank == 0
+    log = Log(ready.run, ready.progress.step) if lead else None
+
+    def told(report: Report) -> None:
+        if log is not None:
+            log.add(report)
+            tell(report)
+
+    def save(progress: Progress) -> None:
+        if lead:
+            save_checkpoint(
+                ready.run, ready.model, ready.tokenizer, ready.optimiser, progress, keep=ready.settings.keep
+            )
+
+    with interrupted() as stop:
+        return train(
+            ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
+            save=save, tell=told, look=look if lead else lambda step: None, stop=stop, team=team,
+        )  # fmt: skip
+
+
+@contextmanager
+def interrupted() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C (and a polite kill) into a question that the loop asks after each update; a second one interrupts."""
+    asked: list[int] = []
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    kinds = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {kind: signal.signal(kind, ask) for kind in kinds}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+def trained(run: Path) -> tuple[Transformer, Any, About]:
+    """The newest model of a run, its tokenizer, and what the run is."""
+    model, tokenizer = read_model(run)
+    return model, tokenizer, read_about(run)
+
+
+def _ready(run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool) -> Ready:
+    """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on."""
+    settings = about.settings
+    going_on = prepare(run, about, resume=resume)
+    for name, text in tokenizer_files(tokenizer).items():
+        with whole(run / name) as file:
+            file.write_text(text, encoding="utf-8")
+    torch.manual_seed(settings.seed)
+    model = Transformer(about.config)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device)
+    check_room(run, model, settings)
+    optimiser, progress = optimiser_of(model, settings), Progress()
+    remove_leftovers(run)
+    if going_on:
+        progress, more = load_checkpoint(run, model, optimiser)
+        if progress.step >= settings.steps:
+            raise RegardError(
+                f"--resume {str(run)!r}: all its {progress.step} steps are done; ask for more with --steps"
+            )
+        notes += (f"going on after step {progress.step}", *more)
+    return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes)
+
+
+def _tokenizer(run: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:
+    """The run's own tokenizer where it has one already, else one made from the texts it trains on."""
+    if (run / "run.json").is_file() and (run / "tokenizer.json").is_file():
+        return read_tokenizer(run)
+    size = settings.vocabulary
+    if settings.tokenizer == "characters":
+        return tokenizers.characters(texts, frame=frame)
+    if settings.tokenizer == "words":
+        return tokenizers.words(texts, most=size, frame=frame)
+    if settings.tokenizer == "bytes":
+        return tokenizers.byte_pairs(texts, size=size, frame=frame)
+    return tokenizers.word_pieces(texts, size=size, lower=False, frame=frame)

@@ -1,0 +1,147 @@
+"""How a run trains: one frozen, typed description; from a file, from flags, or from both."""
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from regard.errors import RegardError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that decides what a run comes to, beside its texts. With the same settings it comes to the same.
+
+    tokenizer: "characters", "words", "bytes" (byte-level BPE) or "pieces" (WordPiece); vocabulary: its size at most,
+        for the last three.
+    layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most.
+    dropout: while training.
+    steps: how many updates. batch: examples of one update's part; for pairs, the tokens of the longer side that an
+        update's part holds at most, padding included. accumulate: parts of an update.
+    rate, least_rate: the learning rate after warm-up, and at the end of the cosine (Loshchilov and Hutter 2017).
+        warmup: steps of its linear rise. decay, beta1, beta2: of AdamW (Loshchilov and Hutter 2019). clip: the largest
+        norm of the gradient, 0 for none. smoothing: of the labels (Szegedy et al. 2016).
+    held_out: the part of a text that validates, at its end; of pairs how many, if 1 or more.
+    evaluate_every, save_every, sample_every, watch_every: in steps, 0 for never; the last step does all of them.
+    keep: how many checkpoints stay. dtype: "bfloat16" computes in it where that helps, weights stay float32.
+    compile: whether torch.compile is used. seed: of first weights, batches and dropout.
+    """
+
+    tokenizer: Literal["characters", "words", "bytes", "pieces"] = "characters"
+    vocabulary: int = 8000
+    layers: int = 4
+    d_model: int = 128
+    heads: int = 4
+    d_hidden: int | None = None
+    block: int = 64
+    dropout: float = 0.0
+    steps: int = 2000
+    batch: int = 12
+    accumulate: int = 1
+    rate: float = 1e-3
+    least_rate: float = 1e-4
+    warmup: int = 100
+    decay: float = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.99
+    clip: float = 1.0
+    smoothing: float = 0.0
+    held_out: float = 0.1
+    evaluate_every: int = 250
+    save_every: int = 250
+    sample_every: int = 500
+    watch_every: int = 100
+    keep: int = 2
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    seed: int = 1337
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            _typed(name, getattr(self, name), kind)
+        least = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
+        least |= dict.fromkeys(("accumulate",), 1) | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
+        least |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise RegardError(f"{name}: given {getattr(self, name)}, needs {number} or more")
+        for name in ("dropout", "smoothing", "beta1", "beta2"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise RegardError(f"{name}: given {getattr(self, name)}, needs to be from 0 to below 1")
+        for name in ("rate", "least_rate", "held_out"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise RegardError(f"{name}: given {getattr(self, name)}, needs a number above 0")
+
+    @classmethod
+    def for_pairs(cls, **changes: Any) -> "Settings":
+        """What translates short sentences well on a small machine."""
+        sizes = {"tokenizer": "bytes", "layers": 3, "d_model": 192, "heads": 6, "d_hidden": 512, "block": 64}
+        sizes |= {"batch": 2048, "dropout": 0.1, "smoothing": 0.1, "rate": 2e-3, "least_rate": 2e-5, "warmup": 400}
+        sizes |= {"steps": 8000, "decay": 0.01, "beta2": 0.98, "held_out": 2000.0, "vocabulary": 6000}
+        return cls(**{**sizes, **changes})
+
+    def learning_rate(self, step: int) -> float:
+        """Of update number step, the first of which is 0: linear warm-up, then a cosine down to least_rate."""
+        if step < self.warmup:
+            return self.rate * (step + 1) / self.warmup
+        part = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
+        return self.least_rate + 0.5 * (1 + math.cos(math.pi * part)) * (self.rate - self.least_rate)
+
+    def as_json(self) -> dict[str, Any]:
+        """What run.json holds."""
+        return asdict(self)
+
+    def differences(self, other: "Settings") -> list[str]:
+        """Names of what differs, but for how long and how often: a run may go on for more steps than was planned."""
+        free = {"steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
+        mine, theirs = asdict(self), asdict(other)
+        return [name for name in mine if name not in free and mine[name] != theirs[name]]
+
+
+def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with some of them changed.
+
+    Raises:
+        RegardError: a name that is none of theirs, or a value that cannot be.
+    """
+    unknown = sorted(set(changes) - {field.name for field in fields(Settings)})
+    if unknown:
+        raise RegardError(f"settings: there is none named {unknown[0]!r}; docs/training.md lists them")
+    return replace(settings, **changes)
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """The settings of a .toml or .json file, by name.
+
+    Raises:
+        RegardError: it cannot be read, or is neither.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
+    except OSError as error:
+        raise RegardError(f"--config {str(file)!r} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # of both formats, and of bytes that are no UTF-8
+        raise RegardError(f"--config {str(file)!r} is no whole TOML or JSON: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict):
+        raise RegardError(f"--config {str(file)!r}: needs names with values, given {type(content).__name__}")
+    return content
+
+
+def _typed(name: str, given: Any, kind: Any) -> None:
+    """Refuse a value that is not of its field's kind."""
+    options = get_args(kind)
+    if options and isinstance(options[0], str):  # a Literal
+        if given not in options:
+            raise RegardError(f"{name}: given {given!r}, needs {', '.join(map(repr, options))}")
+        return
+    allowed = options or (kind,)
+    if given is None and type(None) in allowed:
+        return
+    right = isinstance(given, bool) if bool in allowed else isinstance(given, (int, float) if float in allowed else int)
+    if not right or (isinstance(given, bool) and bool not in allowed):
+        wanted = "true or false" if bool in allowed else "a number" if float in allowed else "a whole number"
+        raise RegardError(f"{name}: given {given!r}, needs {wanted}")

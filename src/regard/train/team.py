@@ -1,0 +1,57 @@
+"""Several processes that train together, through Hugging Face accelerate: each takes its rows of every batch."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from regard.errors import RegardError
+
+
+class Team:
+    """One of several processes. rank: which one, from 0; size: how many."""
+
+    def __init__(self, accelerator: Any) -> None:
+        self._accelerator = accelerator
+        self.rank, self.size = accelerator.process_index, accelerator.num_processes
+
+    def wait(self) -> None:
+        """Go on only when all processes have come here."""
+        self._accelerator.wait_for_everyone()
+
+    def joined(self, model: Any) -> Any:
+        """The model with its gradients averaged over all processes at each backward pass."""
+        return self._accelerator.prepare_model(model)
+
+    def summed(self, number: float) -> float:
+        """A number's sum over all processes."""
+        return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
+
+    def any(self, asked: bool) -> bool:
+        """Whether one of the processes was asked to stop."""
+        return self.summed(float(asked)) > 0
+
+
+@contextmanager
+def team() -> Iterator[Team | None]:
+    """The team that this process was started in (by `accelerate launch` or torchrun); None where it is alone.
+
+    Raises:
+        RegardError: there are several processes, and accelerate is not installed.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield None
+        return
+    try:
+        from accelerate import Accelerator
+    except ImportError:
+        raise RegardError("several processes need accelerate: pip install 'regard[distributed]'") from None
+    accelerator = Accelerator(cpu=not torch.cuda.is_available())
+    try:
+        yield Team(accelerator)
+    finally:
+        accelerator.end_training()
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()

@@ -1,0 +1,78 @@
+"""What a run keeps of itself on the way: traces of a watched sentence, and what the model writes."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.captures import open as open_trace
+from regard.captures import save as save_trace
+from regard.errors import RegardError
+from regard.files import whole
+from regard.models.trained import Trained
+from regard.train.session import Ready
+from regard.train.sources import Pair
+
+WATCH, SAMPLES = "watch", "samples.txt"
+
+
+def watched_pair(sentence: str, pairs: tuple[Pair, ...], name: str) -> Pair:
+    """A watched sentence and its target: given with a tab between, or a sentence that was held out.
+
+    Raises:
+        RegardError: there is no target for it.
+    """
+    source, tab, target = sentence.partition("\t")
+    if tab and source.strip() and target.strip():
+        return Pair(source.strip(), target.strip())
+    for pair in pairs:
+        if pair.source == sentence:
+            return pair
+    raise RegardError(
+        f"--watch {sentence[:40]!r}: a translator needs a target, with a tab between, or a sentence held out of {name}"
+    )
+
+
+def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
+    """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
+    opened = Trained(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
+    with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
+        if isinstance(sentence, Pair):
+            trace = opened.trace(sentence.source, target=sentence.target)
+        else:
+            trace = opened.trace(sentence)
+    folder = ready.run / WATCH
+    folder.mkdir(exist_ok=True)
+    save_trace(trace, folder / f"step-{step:06d}.safetensors")
+
+
+def watched(run: Path) -> list[tuple[int, Any]]:
+    """The kept traces of a run, by step; each is read when it is looked at.
+
+    Raises:
+        RegardError: there is none.
+    """
+    files = sorted((run / WATCH).glob("step-*.safetensors"))
+    if not files:
+        raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
+    return [(int(file.stem.removeprefix("step-")), open_trace(file)) for file in files]
+
+
+def sample(ready: Ready, prompt: str, step: int) -> str:
+    """What the model writes after a prompt (of a translator: what it makes of it), added to RUN/samples.txt."""
+    opened = Trained(ready.model, ready.tokenizer, name=ready.run.name)
+    pairs = ready.model.config.kind == "encoder-decoder"
+    with torch.random.fork_rng(devices=[]):
+        if pairs:
+            text = opened.generate(prompt, new_tokens=min(64, ready.settings.block)).text
+        else:
+            room = ready.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            if room < 1:
+                raise RegardError(f"--prompt {prompt[:40]!r}: it fills the model's {ready.settings.block} tokens")
+            text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
+    file = ready.run / SAMPLES
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    shown = f"{prompt} → {text}" if pairs else text
+    with whole(file) as temporary:
+        temporary.write_text(f"{before}step {step}: {shown}\n", encoding="utf-8")
+    return shown

@@ -1,0 +1,113 @@
+"""The loop: it learns one batch by heart, adds parts up to the same update, and stops where numbers end."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard import RegardError
+from regard.models.config import TransformerConfig
+from regard.models.transformer import Transformer
+from regard.train.checkpoint import Progress
+from regard.train.data import Batch
+from regard.train.loop import loss_of, optimiser_of, train, validate
+from regard.train.settings import Settings, with_changes
+
+SETTINGS = Settings(steps=120, rate=1e-2, warmup=5, decay=0.0, evaluate_every=0, save_every=0, beta2=0.98)
+
+
+class Always:
+    """The same batches every time, one after another."""
+
+    def __init__(self, *batches: Batch) -> None:
+        self.batches = batches
+
+    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+        return self.batches[place[1] % len(self.batches)], (0, place[1] + 1)
+
+    def validation(self, most: int | None = None):
+        yield from self.batches
+
+
+def small(kind: str = "decoder", **changes: object) -> Transformer:
+    torch.manual_seed(0)
+    sizes = {"layers": 2, "d_model": 24, "heads": 3, "length": 31, "start": 0 if kind == "encoder-decoder" else None}
+    return Transformer(TransformerConfig(vocabulary=23, kind=kind, **(sizes | changes)))
+
+
+def some(kind: str = "decoder") -> Batch:
+    torch.manual_seed(1)
+    ids = torch.randint(23, (5, 12))
+    if kind == "decoder":
+        return Batch(ids[:, :-1], ids[:, 1:])
+    return Batch(ids[:, :-1], ids[:, 1:], None, torch.randint(23, (5, 7)), torch.ones(5, 7, dtype=torch.bool))
+
+
+def go(model: Transformer, data: Always, settings: Settings, saved: list[Progress] | None = None) -> Progress:
+    kept = [] if saved is None else saved
+    return train(
+        model, data, optimiser_of(model, settings), settings, Progress(), save=kept.append, tell=lambda _: None
+    )
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_one_batch_is_learned_by_heart(kind: str) -> None:
+    model, data = small(kind), Always(some(kind))
+    assert validate(model, data.validation(), SETTINGS) > 2.5
+    done = go(model, data, SETTINGS)
+    assert done.step == 120
+    assert done.best is not None
+    assert done.best < 0.05
+
+
+def test_parts_of_an_update_add_up() -> None:
+    whole = some()
+    parts = [whole.part(0, 2), whole.part(1, 2)]  # of unlike sizes: three rows and two
+    settings = replace(SETTINGS, steps=3, warmup=1)
+    one, two = small(), small()
+    go(one, Always(whole), settings)
+    go(two, Always(*parts), replace(settings, accumulate=2))
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
+
+
+def test_the_loss_is_cross_entropy_in_nats() -> None:
+    model, batch = small(), some()
+    logits = model(batch.ids).logits
+    expected = -logits.log_softmax(-1).gather(-1, batch.labels[..., None]).sum()
+    torch.testing.assert_close(loss_of(model, batch, SETTINGS), expected)
+
+
+def test_bfloat16_keeps_float32_weights() -> None:
+    model = small()
+    go(model, Always(some()), replace(SETTINGS, steps=30, dtype="bfloat16"))
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert validate(model, [some()], SETTINGS) < 2.5
+
+
+def test_a_loss_that_is_no_number_stops_and_saves_nothing() -> None:
+    model, saved = small(), []
+    with torch.no_grad():
+        model.decoder[1].feedforward_norm.weight[3] = torch.nan
+    with pytest.raises(RegardError, match=r"step 0: the tensor 'decoder.1.feedforward_norm.weight' is no number"):
+        go(model, Always(some()), replace(SETTINGS, save_every=1), saved)
+    assert saved == []
+
+
+def test_weights_that_grow_without_end_are_not_saved() -> None:
+    model, saved = small(), []
+    wild = with_changes(SETTINGS, {"rate": 1e30, "warmup": 0, "save_every": 1, "clip": 0.0})
+    with pytest.raises(RegardError, match=r"step \d+: the (loss|tensor)"):
+        go(model, Always(some()), wild, saved)
+    for progress in saved:
+        assert progress.step < 3
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    settings = Settings(steps=100, warmup=10, rate=1.0, least_rate=0.1)
+    rates = [settings.learning_rate(step) for step in range(101)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[9] == rates[10] == pytest.approx(1.0)
+    assert rates[55] == pytest.approx(0.55)
+    assert rates[100] == pytest.approx(0.1)
+    assert rates[10:] == sorted(rates[10:], reverse=True)

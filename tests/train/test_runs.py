@@ -1,0 +1,221 @@
+"""Training runs as a person starts, kills, stops and resumes them: processes of their own, compared bit for bit."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+import regard
+from tests.support import in_one_process
+
+SMALL = ["--set", "layers=2", "--set", "d_model=24", "--set", "heads=3", "--set", "block=17", "--set", "batch=5"]
+OFTEN = ["--set", "evaluate_every=0", "--set", "sample_every=0", "--set", "warmup=3", "--set", "dropout=0.1"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The text that Python ships: its licence."""
+    file = tmp_path_factory.mktemp("text") / "text.txt"
+    drawn = random.Random(0)
+    words = ["the", "river", "bank", "was", "wide", "and", "money", "was", "in", "the", "other", "bank"]
+    file.write_text(" ".join(drawn.choice(words) for _ in range(3000)), encoding="utf-8")
+    return file
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "regard", "train", *map(str, arguments)]
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    pointed = json.loads((run / "latest.json").read_text())["checkpoint"]
+    return safetensors.torch.load_file(run / "checkpoints" / pointed / "model.safetensors")
+
+
+def train(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def whole(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 60 steps that nothing interrupted."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    watched = ["--watch", "the river bank", "--set", "watch_every=20"]
+    done = train(text, "--out", run, "--steps", 60, *SMALL, *OFTEN, "--set", "save_every=10", *watched)
+    assert done.returncode == 0, done.stderr
+    return run
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_comes_to_the_same_bits(text: Path, whole: Path, tmp_path: Path) -> None:
+    run, drawn, kills = tmp_path / "killed", random.Random(7), 0
+    arguments = [text, "--out", run, "--steps", 60, *SMALL, *OFTEN, "--set", "save_every=1", "--resume"]
+    for _ in range(40):
+        log = run / "log.jsonl"
+        size = log.stat().st_size if log.exists() else 0
+        process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + 120
+        if kills < 5:  # wait until it trains, then a little, and kill it in whatever it is doing
+            while process.poll() is None and time.monotonic() < until:
+                if log.exists() and log.stat().st_size > size + 300:
+                    break
+                time.sleep(0.002)
+            time.sleep(drawn.random() * 0.05)
+            process.kill()
+        _, told = process.communicate(timeout=200)
+        if process.returncode == -signal.SIGKILL:
+            kills += 1
+            continue
+        assert process.returncode == 0, told
+        break
+    assert kills >= 3
+    expected, found = weights(whole), weights(run)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    steps = [json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert steps == list(range(1, 61))
+    losses = [[json.loads(line)["loss"] for line in (r / "log.jsonl").read_text().splitlines()] for r in (run, whole)]
+    assert losses[0] == losses[1]
+    assert not list((run / "checkpoints").glob(".*"))
+    assert len(list((run / "checkpoints").iterdir())) == 2
+
+
+def test_ctrl_c_saves_and_stops(text: Path, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = [text, "--out", run, "--steps", 60, *SMALL, *OFTEN, "--set", "save_every=0"]
+    process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if (run / "log.jsonl").exists() and (run / "log.jsonl").read_text().count("\n") > 2:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 130, err
+    assert "go on with --resume" in out
+    assert err == ""
+    step = int(json.loads((run / "latest.json").read_text())["checkpoint"].removeprefix("step-"))
+    assert 2 < step < 60
+    done = train(*arguments, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert f"going on after step {step}" in done.stdout
+    assert all(torch.equal(a, weights(run)[name]) for name, a in weights(whole).items())
+
+
+def test_a_full_disk_keeps_the_last_good_checkpoint(text: Path, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    before = weights(run)
+    code = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from regard.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+main(sys.argv[1:])
+"""
+    arguments = ["train", text, "--out", run, "--steps", 70, *SMALL, *OFTEN, "--resume", "--set", "save_every=10"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "regard: error:" in done.stderr
+    assert "cannot" in done.stderr
+    assert all(torch.equal(a, before[name]) for name, a in weights(run).items())
+    assert not list((run / "checkpoints").glob(".*"))
+
+
+def test_the_run_opens_like_any_model(whole: Path) -> None:
+    model = regard.load(whole)
+    trace = model.trace("the river bank")
+    assert trace.attention[1].shape == (3, 14, 14)
+    assert trace.status.difference is not None
+    assert trace.status.difference < 1e-5
+    assert sorted(path.name for path in (whole / "watch").iterdir()) == [
+        f"step-{n:06d}.safetensors" for n in (0, 20, 40, 60)
+    ]
+    kept = regard.open(whole / "watch" / "step-000060.safetensors")
+    torch.testing.assert_close(kept.attention[1].dense(), trace.attention[1].dense())
+    assert (whole / "loss.png").stat().st_size > 5000
+
+
+def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
+    def file(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    out = ["--out", str(tmp_path / "new")]
+    cut = tmp_path / "cut"
+    shutil.copytree(whole, cut)
+    state = cut / "checkpoints" / "step-000060" / "training.safetensors"
+    state.write_bytes(state.read_bytes()[:-100])
+    again = [str(text), "--steps", "70", *SMALL, *OFTEN]
+    bad: list[tuple[list[str], str]] = [
+        (["train"], "needs text files, or --pairs FILE; given neither"),
+        (["train", str(text), "--pairs", "x.tsv", *out], "given both"),
+        (["train", str(text)], "--out is needed"),
+        (["train", str(tmp_path / "none"), *out], "cannot be read: No such file"),
+        (["train", file("empty", b""), *out], "is empty: there is nothing to train on"),
+        (["train", file("blank", b" \n"), *out], "is blank"),
+        (["train", file("latin", b"caf\xe9 au lait"), *out], "is no UTF-8: byte 0xe9 at place 3"),
+        (["train", file("tiny", b"a few words"), *out], "a block of 64 needs 65"),
+        (["train", "--pairs", file("p1", b"one\ttwo\nthree\n"), *out], "line 2: no tab"),
+        (["train", "--pairs", file("p2", b"one\t\n"), *out], "line 1: the target is missing"),
+        (["train", "--pairs", file("p3", b"\n\n"), *out], "holds no pair"),
+        (["train", "--pairs", file("p4", b"a\tb\nc\td\n"), *out], "2000 pairs cannot be held out of 2"),
+        (["train", str(text), *out, "--set", "layers"], "--set 'layers': needs NAME=VALUE"),
+        (["train", str(text), *out, "--set", "layer=2"], "there is none named 'layer'"),
+        (["train", str(text), *out, "--set", "layers=many"], "layers: given 'many', needs a whole number"),
+        (["train", str(text), *out, "--set", "heads=5"], "heads"),
+        (["train", str(text), *out, "--steps", "0"], "steps: given 0, needs 1 or more"),
+        (["train", str(text), *out, "--config", file("c.toml", b"a = [")], "no whole TOML or JSON"),
+        (["train", str(text), *out, "--set", "batch=100000000"], "of memory"),
+        (["train", str(text), "--out", str(whole), *SMALL], "holds a run already: go on with --resume"),
+        (["train", *again, "--out", str(whole), "--resume", "--set", "d_model=48"], "its d_model is 24, given is 48"),
+        (["train", file("other", text.read_bytes() + b" bank"), "--steps", "70", *SMALL, *OFTEN, "--out", str(whole),
+          "--resume"], "trained on other texts"),
+        (["train", str(text), "--steps", "60", *SMALL, *OFTEN, "--out", str(whole), "--resume"], "all its 60 steps"),
+        (["train", *again, "--out", str(cut), "--resume"], "truncated or no safetensors file"),
+        (["train", str(text), "--out", str(tmp_path)], "is not empty and holds no run"),
+        (["train", str(text), "--out", str(text), *SMALL], "is a file: needs a folder's name"),
+        (["evolve"], "no run given"),
+        (["evolve", str(tmp_path / "none")], "no folder"),
+        (["evolve", str(tmp_path)], "has no watched traces"),
+        (["evolve", str(whole), "--layer", "2"], "layer 2 is out of range: there are layers 0 to 1"),
+        (["evolve", str(whole), "--head", "3"], "head 3 is out of range"),
+        (["evolve", str(whole), "--part", "cross"], "is no encoder-decoder"),
+        (["evolve", str(whole), "--figure", "a.txt"], ".gif"),
+        (["generate", "the river"], "--model is needed"),
+        (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
+        (["generate", "the river", "--model", str(whole), "--new-tokens", "60"], "new_tokens can be 8 at most"),
+        (["translate", "the river"], "--model is needed"),
+        (["translate", "the river", "--model", str(whole)], "is no encoder-decoder"),
+    ]  # fmt: skip
+    for (arguments, says), (code, told, err) in zip(bad, in_one_process(tmp_path, [a for a, _ in bad]), strict=True):
+        assert code == 2, (arguments, told, err)
+        assert err.startswith("regard: error: "), arguments
+        assert err.count("\n") == 1, (arguments, err)
+        assert says in err, (arguments, err)
+    assert not (tmp_path / "new" / "checkpoints").exists()
+
+
+def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> None:
+    drawn = ["--new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
+    done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
+    assert done.returncode == 0, done.stderr
+    assert "9 tokens written, 4 given" in done.stdout
+    assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
+    told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.gif", "--json", "a.json")
+    assert told.returncode == 0, told.stderr
+    data = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert data["steps"] == [0, 20, 40, 60]
+    assert all(abs(sum(row) - 1) < 1e-5 for table in data["weights"] for row in table)
+    assert (tmp_path / "a.gif").read_bytes().startswith(b"GIF8")
+    assert sorted(os.listdir(tmp_path)) == ["a.gif", "a.json", "a.safetensors"]
