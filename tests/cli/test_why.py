@@ -1,7 +1,14 @@
 """`regard why` as a process of its own."""
 
+import json
+from importlib.resources import files
+
+import jsonschema
+
+import regard
 from tests.cli.test_see import refused
-from tests.support import make_tiny
+from tests.pairs import make_pair
+from tests.support import in_one_process, make_tiny
 
 
 def test_rankings(regard_command, minilm, tmp_path) -> None:
@@ -20,3 +27,36 @@ def test_bad_input(regard_command) -> None:
     refused(regard_command("why", "a bank"), "--word is needed")
     refused(regard_command("why", "a bank", "--word", "bunk"), "the nearest are 'bank'")
     refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: given 0")
+    refused(
+        regard_command("why", "--open", "a.safetensors", "--word", "bank"), "why cuts tokens and heads, so it needs"
+    )
+    refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "ending needs to be .json")
+
+
+def test_a_word_of_a_target(tmp_path) -> None:
+    make_pair(tmp_path / "pair")
+    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2"]
+    saved = ["--json", "why.json", "--save", "a.safetensors"]
+    (code, out, err), (code_2, out_2, err_2) = in_one_process(
+        tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-4], "--word", "man"]]
+    )
+    assert code == 0, err
+    assert "“rive” in target 1: heads behind it" in out
+    assert "wrote why.json" in out
+    data = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.views").joinpath("why.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    (word,) = data["words"]
+    assert (word["word"], word["side"], data["targets"], data["generated"]) == (
+        "rive",
+        "target",
+        ["sur la rive"],
+        [False],
+    )
+    assert {cause["part"] for cause in word["tokens"]} == {"decoder", "cross"}
+    assert len(word["heads"]) == 2 * 3 * 3
+    assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
+    assert code_2 == 0, err_2  # the model writes a target itself, and that is said
+    assert "the model wrote the target itself: 1: " in out_2
+    assert "“man” in text 1: tokens behind it" in out_2

@@ -30,6 +30,10 @@ def test_floats_keep_their_precision(bank, tmp_path: Path) -> None:
     assert read["pairs"][0]["states"] == sight.pairs[0].states
 
 
+def test_the_version_is_the_schemas(bank, schema) -> None:
+    assert as_data(see(bank))["version"] == schema["properties"]["version"]["const"] == 2
+
+
 def test_what_is_no_number_is_null(bank) -> None:
     sight = see(bank, "bank")
     object.__setattr__(sight.pairs[0], "learned", math.nan)

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from regard.explain.sight import see
-from regard.views.parts import visible
+from regard.views.parts import shares, spelled, visible
 from regard.views.terminal import show
 
 
@@ -86,3 +86,13 @@ def test_tokens_that_repeat_have_numbers(minilm) -> None:
     assert "bank (2) " in out
     assert "bank (5) " in out
     assert "by (" not in out
+
+
+def test_tokens_of_a_vocabulary_show_their_blanks() -> None:
+    assert [spelled(text) for text in (" bank", "bank", "bank ", "  ", "\n", "")] == [
+        "␣bank", "bank", "bank␣", "␣␣", "\\n", "",
+    ]  # fmt: skip
+
+
+def test_a_name_and_its_number_stay_on_one_line() -> None:
+    assert shares([("river", 0.25), ("bank", 0.125), ("a", 0.0625)], 24).plain == "river 0.250  bank 0.125\na 0.062"

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from regard import __version__
+from regard.cli.evolve import evolve
+from regard.cli.generate import generate
+from regard.cli.map import map_file
+from regard.cli.positions import positions
 from regard.cli.see import see
+from regard.cli.steps import steps
+from regard.cli.tokens import tokens
+from regard.cli.train import train
+from regard.cli.translate import translate
 from regard.cli.why import why
 from regard.errors import RegardError
 
@@ -23,6 +31,12 @@ app = typer.Typer(
 )
 app.command()(see)
 app.command()(why)
+app.command("map")(map_file)
+app.command()(tokens)
+app.command()(positions)
+app.command()(steps)
+for verb in (train, generate, translate, evolve):
+    app.command()(verb)
 
 
 @app.callback(invoke_without_command=True)

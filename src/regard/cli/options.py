@@ -14,8 +14,29 @@ def whole_number(given: str | int) -> int:
         raise typer.BadParameter(f"given {given!r}, needs a whole number") from error
 
 
+class Numbers(tuple[int, ...]):
+    """Several whole numbers as one option's value."""
+
+
+def whole_numbers(given: str | Numbers) -> Numbers:
+    """An option's value as numbers: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter, naming what was given."""
+    if isinstance(given, Numbers):
+        return given
+    numbers: list[int] = []
+    for part in given.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not (last.isdecimal() and int(first) <= int(last) < 10_000)):
+            raise typer.BadParameter(f"given {given!r}, needs whole numbers such as 0,2-4")
+        numbers += range(int(first), int(last or first) + 1)
+    return Numbers(sorted(set(numbers)))
+
+
 def _number(metavar: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(parser=whole_number, metavar=metavar, help=text)
+
+
+def _numbers(name: str, text: str) -> typer.models.OptionInfo:
+    return typer.Option(name, parser=whole_numbers, metavar="N,N-N", help=text)
 
 
 def _file(name: str, text: str) -> typer.models.OptionInfo:
@@ -23,6 +44,10 @@ def _file(name: str, text: str) -> typer.models.OptionInfo:
 
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="One text or several.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="T", help="Of an encoder-decoder: what it writes; once for each text."),
+]
 FollowedWord = Annotated[str | None, typer.Option(help="The word to follow; without it, an overview of all tokens.")]
 References = Annotated[
     str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
@@ -31,6 +56,22 @@ ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name;
 Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0.")]
 Head = Annotated[int | None, _number("N", "Show this head, counted from 0, of --layer or of every layer.")]
 Top = Annotated[int, _number("K", "How many tokens to name.")]
+Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
+Window = Annotated[int | None, _number("N", "Read a text in overlapping windows of N tokens.")]
+Stride = Annotated[int | None, _number("N", "How far a window is past the last; by default half of it.")]
+StaticFile = Annotated[
+    str | None,
+    typer.Option("--static", metavar="FILE|learned", help="Beside static vectors: word2vec, GloVe, the model's."),
+]
 FigureFile = Annotated[Path | None, _file("--figure", "Write a picture: .png or .svg.")]
 JsonFile = Annotated[Path | None, _file("--json", "Write everything shown, at full precision: .json.")]
+OpenFile = Annotated[Path | None, _file("--open", "Look at saved traces, without the model: no TEXT then.")]
 SaveFile = Annotated[Path | None, _file("--save", "Write the traces: .safetensors.")]
+SaveLayers = Annotated[Numbers | None, _numbers("--save-layers", "Save the attention of these layers alone.")]
+SaveHeads = Annotated[Numbers | None, _numbers("--save-heads", "Save these heads alone.")]
+SaveDtype = Annotated[
+    str | None, typer.Option("--save-dtype", metavar="D", help="Save as float16 or bfloat16: half the size.")
+]
+SaveBlocks = Annotated[
+    bool, typer.Option("--save-blocks", help="Save what stands around attention too, for contributions.")
+]

@@ -10,11 +10,23 @@ from regard.cli.options import (
     JsonFile,
     Layer,
     ModelName,
+    Next,
+    OpenFile,
     References,
+    SaveBlocks,
+    SaveDtype,
     SaveFile,
+    SaveHeads,
+    SaveLayers,
+    StaticFile,
+    Stride,
+    Targets,
     Texts,
     Top,
+    Window,
 )
+from regard.cli.saving import Saving
+from regard.cli.traced import Given, trace_word, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -23,46 +35,84 @@ PICTURES = (".png", ".svg")
 
 def see(
     texts: Texts = None,
+    targets: Targets = None,
     word: FollowedWord = None,
     references: References = None,
     model: ModelName = None,
     layer: Layer = None,
     head: Head = None,
     top: Top = 5,
+    next_token: Next = False,
+    window: Window = None,
+    stride: Stride = None,
+    static: StaticFile = None,
     figure: FigureFile = None,
     json_file: JsonFile = None,
+    open_file: OpenFile = None,
     save_file: SaveFile = None,
+    save_layers: SaveLayers = None,
+    save_heads: SaveHeads = None,
+    save_dtype: SaveDtype = None,
+    save_blocks: SaveBlocks = False,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model."""
-    texts = texts or []
-    words = _references(references, word)
-    _check(texts, word, top, figure, json_file, save_file)
+    if top < 1:
+        raise RegardError(f"--top: given {top}, needs 1 or more")
+    if word is not None and not word.strip():
+        raise RegardError("--word is empty: give a word of the text")
+    words = _references(references, word, open_file)
+    if static is not None and not words:
+        raise RegardError("--static needs --word and --with: it compares words' static vectors")
+    given = Given(texts or [], targets or [], model, window, stride, open_file)
+    given.check("see")
+    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_blocks)
+    files = [
+        (figure, PICTURES, "--figure"),
+        (json_file, (".json",), "--json"),
+        (save_file, (".safetensors",), "--save"),
+    ]
+    for file, kinds, option in files:
+        if file is not None:
+            check_target(file, kinds, option)
+    saving.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
 
     from regard.explain import sight as explain
-    from regard.models.load import load
-    from regard.trace import save
+    from regard.explain.unfold import unfold
     from regard.views.terminal import show
 
     notes: list[str] = []
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
-    with errors.status("loading the model and tracing …"):
-        opened = load(model)
-        traces = opened.trace(texts) if len(texts) > 1 else [opened.trace(texts[0])]
-        named = [_trace_word(opened, each) for each in words]
-        seen = explain.see(traces, word, references=named, layer=layer, head=head, top=top)
-    if figure is not None:
-        from regard.views.figures import draw
+    with errors.status("loading and tracing …"):
+        found = traced(given, needs_model=next_token)
+        unfolded = None if window is None else unfold(found.traces, word)
+        traces = found.traces if unfolded is None else unfolded.traces
+        references_traced = [trace_word(found.model, each, "--with") for each in words]
+        seen = explain.see(
+            traces,
+            word,
+            references=references_traced,
+            layer=layer,
+            head=head,
+            top=top,
+            names=found.names,
+            lens_of=found.model if next_token else None,
+            generated=found.generated,
+            unfolded=unfolded,
+        )
+        if static is not None:
+            seen = _with_static(seen, static, words, traces, references_traced)
+        saving.write(traces)  # first: it may refuse, and nothing is to be written then
+        if figure is not None:
+            from regard.views.figures import draw
 
-        notes = draw(seen, traces, figure, layer=layer, head=head)
+            notes = draw(seen, traces, figure, layer=layer, head=head)
     if json_file is not None:
         from regard.views.data import write_json
 
         write_json(seen, json_file)
-    if save_file is not None:
-        save(traces, save_file)
     show(seen, console)
     for note in notes:
         console.print(f"picture: {note}", style="dim", markup=False)
@@ -71,43 +121,29 @@ def see(
             console.print(f"wrote {file}", style="dim", markup=False)
 
 
-def _trace_word(model: Any, word: str) -> Any:
-    """A reference word as a text of its own."""
-    try:
-        return model.trace(word)
-    except RegardError as error:
-        raise RegardError(f"--with {word[:40]!r}: {error}") from None
+def _with_static(seen: Any, static: str, words: list[str], traces: Any, references: list[Any]) -> Any:
+    """The sight with static vectors of the word and the reference words, of a file or of the model's own table."""
+    from dataclasses import replace
+
+    from regard.explain.static_words import learned_words, static_words
+    from regard.static import read_static
+
+    word = seen.word or ""
+    if static != "learned":
+        return replace(seen, static=static_words(read_static(Path(static), [word, *words]), word, words, static))
+    first = traces[0].encoder if hasattr(traces[0], "encoder") else traces[0]
+    of = f"the learned embeddings of {first.status.model}"
+    return replace(seen, static=static_words(learned_words(word, first, references), word, words, of))
 
 
-def _references(given: str | None, word: str | None) -> list[str]:
+def _references(given: str | None, word: str | None, open_file: Path | None) -> list[str]:
     if given is None:
         return []
     if word is None:
         raise RegardError("--with needs --word: it compares that word with others")
+    if open_file is not None:
+        raise RegardError("--with needs the model, to read its words: it cannot go with --open")
     words = [each.strip() for each in given.split(",")]
     if not all(words):
         raise RegardError(f"--with {given!r}: needs words separated by commas, one is empty")
     return list(dict.fromkeys(words))
-
-
-def _check(
-    texts: list[str], word: str | None, top: int, figure: Path | None, json_file: Path | None, save_file: Path | None
-) -> None:
-    """What can be refused before a model is loaded."""
-    from regard.tokens import check_text
-
-    if top < 1:
-        raise RegardError(f"--top: given {top}, needs 1 or more")
-    if word is not None and not word.strip():
-        raise RegardError("--word is empty: give a word of the text")
-    if not texts:
-        raise RegardError("no text given: regard see TEXT [TEXT ...]")
-    for number, text in enumerate(texts, 1):
-        check_text(text, f"text {number}" if len(texts) > 1 else "text")
-    for option, file, kinds in (
-        ("--figure", figure, PICTURES),
-        ("--json", json_file, (".json",)),
-        ("--save", save_file, (".safetensors",)),
-    ):
-        if file is not None:
-            check_target(file, kinds, option)

@@ -4,43 +4,90 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from regard.cli.options import FollowedWord, ModelName, Texts, Top
+from regard.cli.options import (
+    FollowedWord,
+    JsonFile,
+    ModelName,
+    OpenFile,
+    SaveBlocks,
+    SaveDtype,
+    SaveFile,
+    SaveHeads,
+    SaveLayers,
+    Targets,
+    Texts,
+    Top,
+)
+from regard.cli.saving import Saving
+from regard.cli.traced import Given, traced
 from regard.errors import RegardError
+from regard.files import check_target
 
 
-def _retrace(model: Any, text: str, cuts: Sequence[Any]) -> Any:
-    return model.trace(text, without=cuts)
-
-
-def why(texts: Texts = None, word: FollowedWord = None, model: ModelName = None, top: Top = 10) -> None:
+def why(
+    texts: Texts = None,
+    targets: Targets = None,
+    word: FollowedWord = None,
+    model: ModelName = None,
+    top: Top = 10,
+    json_file: JsonFile = None,
+    open_file: OpenFile = None,
+    save_file: SaveFile = None,
+    save_layers: SaveLayers = None,
+    save_heads: SaveHeads = None,
+    save_dtype: SaveDtype = None,
+    save_blocks: SaveBlocks = False,
+) -> None:
     """Rank the tokens and heads behind a word, and check the ranking by cutting each of them."""
-    from regard.tokens import check_text
-
-    if not texts:
-        raise RegardError("no text given: regard why TEXT [TEXT ...] --word W")
+    if open_file is not None:
+        raise RegardError("--open: why cuts tokens and heads, so it needs the model and traces anew: give TEXT instead")
+    given = Given(texts or [], targets or [], model)
+    given.check("why")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    for number, text in enumerate(texts, 1):
-        check_text(text, f"text {number}" if len(texts) > 1 else "text")
+    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_blocks)
+    for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
+        if file is not None:
+            check_target(file, kinds, option)
+    saving.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
 
+    from regard.explain.why import occurrences
     from regard.explain.why import why as explain
     from regard.models import without
-    from regard.models.load import load
     from regard.views.why import show_why
 
-    found, statuses = [], []
+    console = Console(highlight=False)
+    found = []
     with Console(stderr=True, highlight=False).status("loading the model, tracing and cutting …"):
-        opened = load(model)
-        for number, text in enumerate(texts, 1):
-            trace = opened.trace(text)
-            statuses.append(trace.status)
-            words = trace.word(word)
-            for nth, each in enumerate(words):
+        done = traced(given)
+        for number, trace in enumerate(done.traces, 1):
+            words = occurrences(trace, word)
+            for nth, (side, each) in enumerate(words):
                 label = f"{number}{chr(97 + nth) if len(words) > 1 else ''}"
-                found.append((label, explain(trace, each, partial(_retrace, opened, text), without)))
-    show_why(found, statuses, top, Console(highlight=False))
+                retrace = partial(_retrace, done.model, given.texts[number - 1], trace)
+                found.append((label, explain(trace, each, retrace, without, side=side)))
+        saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
+    statuses = [trace.status for trace in done.traces]
+    if json_file is not None:
+        from regard.views.data import write_why
+
+        write_why(found, done.texts, done.generated, statuses, json_file)
+    if any(done.generated):
+        told = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
+        console.print(f"the model wrote the target itself: {told}\n", style="dim", markup=False)
+    show_why(found, statuses, top, console)
+    for file in (json_file, save_file):
+        if file is not None:
+            console.print(f"wrote {file}", style="dim", markup=False)
+
+
+def _retrace(model: Any, text: str, trace: Any, cuts: Sequence[Any]) -> Any:
+    """The same text, and the very tokens of its target where it has one, with cuts."""
+    if not model.pairs:
+        return model.trace(text, without=cuts)
+    return model.trace(text, target_ids=[token.id for token in trace.decoder.tokens], without=cuts)

@@ -1,15 +1,19 @@
-"""Everything shown, as JSON at full precision; docs/json.md and see.schema.json describe it."""
+"""Everything shown, as JSON at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from regard.explain.sight import Sight
+from regard.explain.why import Why
 from regard.files import whole
+from regard.trace import Status
 
-VERSION = 1
+VERSION = 2
+WHY_VERSION = 1
 
 
 def as_data(sight: Sight) -> dict[str, Any]:
@@ -17,9 +21,47 @@ def as_data(sight: Sight) -> dict[str, Any]:
     return {"format": "regard see", "version": VERSION, **_plain(asdict(sight))}
 
 
+def why_data(
+    found: Sequence[tuple[str, Why]],
+    texts: Sequence[tuple[str, str | None]],
+    generated: Sequence[bool],
+    statuses: Sequence[Status],
+) -> dict[str, Any]:
+    """The rankings of each occurrence, by its label, as JSON's own types. texts: each with its target, if any."""
+    words = []
+    for label, why in found:
+        words.append({"label": label, **asdict(why)})
+        for name in ("tokens_agreement", "heads_agreement"):
+            words[-1][name] = dict(zip(("weight", "contribution"), words[-1][name], strict=True))
+    return {
+        "format": "regard why",
+        "version": WHY_VERSION,
+        "texts": [text for text, _ in texts],
+        "targets": [target for _, target in texts],
+        "generated": list(generated),
+        "words": _plain(words),
+        "statuses": _plain([asdict(status) for status in statuses]),
+    }
+
+
 def write_json(sight: Sight, file: Path) -> None:
     """Write the sight as one JSON file, whole or not at all; floats at full precision."""
-    text = json.dumps(as_data(sight), ensure_ascii=False, indent=1, allow_nan=False)
+    _write(as_data(sight), file)
+
+
+def write_why(
+    found: Sequence[tuple[str, Why]],
+    texts: Sequence[tuple[str, str | None]],
+    generated: Sequence[bool],
+    statuses: Sequence[Status],
+    file: Path,
+) -> None:
+    """Write rankings as one JSON file, whole or not at all; floats at full precision."""
+    _write(why_data(found, texts, generated, statuses), file)
+
+
+def _write(data: dict[str, Any], file: Path) -> None:
+    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
     with whole(file) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 

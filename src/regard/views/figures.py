@@ -1,98 +1,91 @@
 """Pictures of a sight: the attention matrix, lines from a word to what it attends to, its path through the layers."""
 
-import unicodedata
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import matplotlib
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 from torch import Tensor
 
+from regard.explain.attended import there
 from regard.explain.sight import Occurrence, Sight
-from regard.files import whole
 from regard.trace import Trace, gives
+from regard.views import alignment_picture, saying_picture, static_words
+from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, PATHS, SPECIAL, mark_names, names, whose, write
 from regard.views.parts import short, visible
-
-# One colour a head: light and dark of six hues, told apart by colour-blind eyes as far as twelve can be; lines of the
-# next twelve are dashed, then dotted.
-HEADS = (
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
-    "#332288", "#b8a800", "#44aa99", "#882255", "#117733", "#777777",
-)  # fmt: skip
-DASHES = ("-", "--", ":", "-.")
-PATHS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
-LABELS = 48  # tokens up to which every row and column is named
-NAMED = 32  # of more tokens, how many of those that lines go to are named
-FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
-                  "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
 
 def draw(
-    sight: Sight, traces: Sequence[Trace], file: Path, *, layer: int | None = None, head: int | None = None
+    sight: Sight, traces: Sequence[Any], file: Path, *, layer: int | None = None, head: int | None = None
 ) -> list[str]:
     """Write one picture of a sight, PNG or SVG by the file's ending, whole or not at all.
 
-    For each text the attention matrix (of layer, 0 where none is given; of head, or the mean of heads) and, where a
-    word is followed, lines from it to what each head attends to; then the word's path through all layers.
+    For each text the attention matrix (of layer, the first where none is given; of head, or the mean of heads) and,
+    where a word is followed, lines from it to what each head attends to; then what a language model says next, what
+    each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text and its target
+    the cross-attention between them in the place of the matrices and of the path.
 
-    Returns notes on what the picture could not show: characters that no installed font has.
+    traces: those that the sight is of. Returns notes on what the picture could not show: characters that no installed
+    font has.
     """
-    layer = 0 if layer is None else layer
-    kind = file.suffix.lower().removeprefix(".")
-    followed = bool(sight.occurrences)
-    heights = [_height(len(tokens)) for tokens in sight.tokens] + ([5.2] if sight.movement else [])
-    figure = Figure(figsize=(13 if followed else 8.5, sum(heights)), layout="constrained")
+    sides = [sight] if sight.target is None else [sight, sight.target.sight]
+    rows: list[tuple[float, Any]] = []  # height in inches, and what draws the row into its part of the grid
+    if sight.target is None:
+        rows += _matrix_rows(sight, traces, layer, head)
+    else:
+        rows += [row for each in sight.target.alignments for row in alignment_picture.rows(sight, each)]
+    for side in sides:
+        rows += saying_picture.rows(side)
+    if sight.target is None and sight.movement:
+        rows.append((5.2, lambda figure, place: _path(figure.add_subplot(place), sight)))
+    if sight.static is not None:
+        rows.append((4.4, lambda figure, place: static_words.paint(figure, place, sight.static)))
+    wide = bool(sight.occurrences) or sight.target is not None
+    figure = Figure(figsize=(13 if wide else 8.5, sum(height for height, _ in rows)), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(len(heights), 2 if followed else 1, height_ratios=heights)
+    grid = figure.add_gridspec(len(rows), 1, height_ratios=[height for height, _ in rows])
+    for number, (_, paint) in enumerate(rows):
+        paint(figure, grid[number, 0])
+    return write(figure, file)
+
+
+def _matrix_rows(sight: Sight, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[tuple[float, Any]]:
+    layer = there(traces[0].attention)[0] if layer is None else layer
     shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
     largest = max(_largest(matrix, trace) for matrix, trace in zip(shown, traces, strict=True))
-    for number, (matrix, trace) in enumerate(zip(shown, traces, strict=True)):
-        _matrix(figure, figure.add_subplot(grid[number, 0]), matrix, trace, number, _whose(layer, head), largest)
-        if followed:
-            _lines(figure.add_subplot(grid[number, 1]), sight, number, trace, layer, head)
-    if sight.movement:
-        _path(figure.add_subplot(grid[-1, :]), sight)
-    font = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in fontManager.get_font_names())]
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "regard"}),
-    ):
-        warnings.simplefilter("always")
-        for text in figure.findobj(Text):
-            text.set_fontfamily(font)
-            text.set_parse_math(False)
-        with whole(file) as temporary:
-            figure.savefig(temporary, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
-    return _missing_glyphs(caught)
+
+    def paint(figure: Figure, place: Any, number: int) -> None:
+        parts = place.subgridspec(1, 2 if sight.occurrences else 1)
+        title = f"Text {sight.labels[number]}: attention weights, {whose(layer, head)}"
+        _matrix(figure, figure.add_subplot(parts[0]), shown[number], traces[number], title, largest)
+        if sight.occurrences:
+            _lines(figure.add_subplot(parts[1]), sight, number, traces[number], layer, head)
+
+    return [
+        (_height(len(tokens)), lambda figure, place, number=number: paint(figure, place, number))
+        for number, tokens in enumerate(sight.tokens)
+    ]
 
 
-def _matrix(
-    figure: Figure, axes: Axes, matrix: Float[Tensor, "L L"], trace: Trace, number: int, whose: str, largest: float
-) -> None:
+def _matrix(figure: Figure, axes: Axes, matrix: Float[Tensor, "L L"], trace: Trace, title: str, largest: float) -> None:
     """The attention matrix with the tokens on both axes, in colours that end at the largest weight given."""
     values = matrix.cpu().numpy()
     image = axes.imshow(values, cmap="cividis", vmin=0, vmax=largest, aspect="equal", interpolation="nearest")
-    names = [short(token.text, 16) for token in trace.tokens]
-    step = max(1, -(-len(names) // LABELS))
-    places = range(0, len(names), step)
-    size = 8 if len(names) <= 24 else 6 if len(names) <= LABELS else 5
-    axes.set_xticks(places, [_name(names[n], n, step) for n in places], rotation=90, fontsize=size)
-    axes.set_yticks(places, [_name(names[n], n, step) for n in places], fontsize=size)
+    places, told, size = names(trace.tokens)
+    axes.set_xticks(places, told, rotation=90, fontsize=size)
+    axes.set_yticks(places, told, fontsize=size)
+    mark_names(axes, "x", trace.tokens)
+    mark_names(axes, "y", trace.tokens)
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
-    axes.set_title(f"Text {number + 1}: attention weights, {whose}", fontsize=10)
-    above = (
-        values.max() > largest * 1.0001
-    )  # special tokens may take more: they have the last colour, and are in the bar
+    axes.set_title(title, fontsize=10)
+    above = values.max() > largest * 1.0001  # special tokens may take more: the last colour, and told at the bar
     bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, extend="max" if above else "neither")
     bar.ax.tick_params(labelsize=7)
     if above:
@@ -115,7 +108,7 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
         if place not in named:
             continue
         own = any(place in o.tokens for o in mine)
-        colour = "#999999" if token.special else "black"
+        colour = SPECIAL if token.special else "black"
         weight = "bold" if own else "normal"
         axes.text(1.03, place, short(token.text), va="center", fontsize=size, color=colour, fontweight=weight)
     for nth, occurrence in enumerate(mine):
@@ -135,8 +128,8 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     marks = [Line2D([], [], color=HEADS[h % len(HEADS)], linewidth=3, label=str(h)) for h in heads]
     axes.legend(handles=marks, title="head", ncols=max(1, -(-len(marks) // 12)), loc="center left",
                 bbox_to_anchor=(1.0, 0.5), fontsize=7, title_fontsize=7, frameon=False)  # fmt: skip
-    whose = _whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
-    axes.set_title(f"Text {number + 1}: what {_quoted(sight)} attends to, {whose}; width: weight", fontsize=10)
+    told = whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
+    axes.set_title(f"Text {sight.labels[number]}: what {_quoted(sight)} attends to, {told}; width: weight", fontsize=10)
 
 
 def _path(axes: Axes, sight: Sight) -> None:
@@ -148,8 +141,8 @@ def _path(axes: Axes, sight: Sight) -> None:
         colour = PATHS[number % len(PATHS)]
         axes.plot(*zip(*shown, strict=True), ".", color=colour, markersize=5, alpha=0.4)
         if len(shown) <= LABELS:
-            names = [visible(token.text) for token in sight.tokens[number] if not token.special]
-            for name, place in zip(names, shown, strict=True):
+            spelled = [visible(token.text) for token in sight.tokens[number] if not token.special]
+            for name, place in zip(spelled, shown, strict=True):
                 axes.annotate(
                     name, place, textcoords="offset points", xytext=(3, 2), fontsize=6, color=colour, alpha=0.7
                 )
@@ -197,26 +190,6 @@ def _quoted(sight: Sight) -> str:
     return f"“{short(sight.word or '')}”"
 
 
-def _whose(layer: int, head: int | None, every: str = "mean of heads") -> str:
-    return f"layer {layer}, {every if head is None else f'head {head}'}"
-
-
-def _name(name: str, place: int, step: int) -> str:
-    return name if step == 1 else f"{place} {name}"
-
-
 def _height(tokens: int) -> float:
     """Inches for a text's row of pictures."""
     return min(8.0, max(4.6, 1.6 + 0.21 * tokens))
-
-
-def _missing_glyphs(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """One note for all characters that no installed font has."""
-    lost = []
-    for warning in caught:
-        message = str(warning.message)
-        if message.startswith("Glyph "):
-            code = int(message.split()[1])
-            lost.append(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})")
-    unique = list(dict.fromkeys(lost))
-    return [f"no installed font has {', '.join(unique)}: drawn as a box"] if unique else []

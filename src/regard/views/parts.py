@@ -38,6 +38,27 @@ def quoted(word: str | None) -> str:
     return f"“{short(word or '', 40)}”"
 
 
+def spelled(text: str, most: int = 24) -> str:
+    """A token of a vocabulary: blanks at its ends are told by a mark, since " bank" and "bank" are two tokens."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
+
+
+def shares(named: Iterable[tuple[str, float]], room: int) -> Text:
+    """Names and their numbers, wrapped so that a name and its number stay on one line of room characters."""
+    line, used = Text(), 0
+    for name, number in named:
+        size = len(name) + 6
+        if used and used + 2 + size > room:
+            line.append("\n")
+            used = 0
+        line.append(("  " if used else "") + name, style="bold")
+        line.append(f" {number:.3f}")
+        used += size + (2 if used else 0)
+    return line
+
+
 def section(title: str, *parts: RenderableType) -> Group:
     """A title and its parts, set in."""
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())

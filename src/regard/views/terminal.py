@@ -10,7 +10,11 @@ from rich.text import Text
 
 from regard.explain.sight import Attended, Occurrence, Pair, Sight
 from regard.tokens import Token
-from regard.views.parts import columns, put, quoted, section, short, shown, status, visible
+from regard.views import static_words
+from regard.views.moving import moving
+from regard.views.pairs import across, alignment
+from regard.views.parts import columns, put, quoted, section, shares, short, shown, status, visible
+from regard.views.saying import lens, predictions
 
 # Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
 COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
@@ -26,29 +30,65 @@ def show(sight: Sight, console: Console) -> None:
 def render(sight: Sight, width: int = 80) -> list[RenderableType]:
     """The parts of a sight, in the order of the way that the data takes."""
     parts: list[RenderableType] = [_tokens(sight)]
-    if sight.word is None:
-        parts += [_overview(sight, n, width) for n in range(len(sight.texts))]
+    if sight.windows:
+        parts.append(_windows(sight))
+    if sight.target is None:
+        parts += _side(sight, "text", width)
     else:
-        parts += [_learned(sight), _layers(sight), _states(sight)]
-        parts += [_attends(sight, occurrence, width) for occurrence in sight.occurrences]
-        if sight.references:
-            parts.append(_references(sight))
+        parts += [_tokens(sight.target.sight, "Tokens of the targets", sight.target.generated)]
+        parts += [alignment(each, sight, width) for each in sight.target.alignments]
+        parts += _side(sight, "text", width) + across(sight, width) + _side(sight.target.sight, "target", width, sight)
     words = list(dict.fromkeys(reference.word for reference in sight.references))
-    parts.append(status(sight.statuses, dict(zip(words, sight.reference_statuses, strict=True))))
+    statuses = sight.statuses if sight.target is None else sight.target.sight.statuses
+    parts.append(status(statuses, dict(zip(words, sight.reference_statuses, strict=True))))
     return parts
 
 
-def _tokens(sight: Sight) -> Group:
+def _side(sight: Sight, side: str, width: int, source: Sight | None = None) -> list[RenderableType]:
+    """What is shown of texts, or of their targets: of the word where it occurs there, or of all tokens.
+
+    source: of targets, the texts.
+    """
+    parts: list[RenderableType] = []
+    if sight.word is None:
+        parts += [_overview(sight, n, side, width) for n in range(len(sight.texts))]
+    elif sight.occurrences:
+        parts += [_learned(sight, side), _layers(sight, side), _states(sight, side)]
+        parts += [_attends(sight, occurrence, side, width) for occurrence in sight.occurrences]
+        parts += [moving(each, sight, side, width, source) for each in sight.steps]
+        if sight.references:
+            parts.append(_references(sight))
+        if sight.static is not None:
+            parts.append(static_words.table(sight.static))
+    if sight.predictions:
+        parts.append(predictions(sight, side, width))
+    return parts + [lens(each, sight, side, width) for each in sight.lenses]
+
+
+def _tokens(sight: Sight, title: str = "Tokens", generated: Sequence[bool] = ()) -> Group:
     lines: list[RenderableType] = []
     marked = {(o.text, n) for o in sight.occurrences for n in o.tokens}
     for number, tokens in enumerate(sight.tokens):
-        line = Text.assemble((f"{number + 1}  ", "bold"))
+        line = Text.assemble((f"{sight.labels[number]}  ", "bold"))
         for place, token in enumerate(tokens):
             line.append(*_token(token, place, (number, place) in marked))
             line.append(" ")
         lines.append(line)
     counts = ", ".join(str(len(tokens)) for tokens in sight.tokens)
-    return section(f"Tokens ({counts}, special ones included)", *lines)
+    if any(generated):
+        which = "" if all(generated) else " " + ", ".join(sight.labels[n] for n, own in enumerate(generated) if own)
+        lines.append(Text(f"the model wrote target{which} itself: the likeliest token each time", style="dim"))
+    return section(f"{title} ({counts}, special ones included)", *lines)
+
+
+def _windows(sight: Sight) -> Group:
+    table = columns("shown as", ("text", "right"), ("window", "right"), ("its tokens", "right"))
+    for label, each in zip(sight.labels, sight.windows, strict=True):
+        table.add_row(label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}")
+    note = (
+        "each window is a text of its own to the model; an occurrence is shown in the one where it is furthest inside"
+    )
+    return section("Windows", table, Text(note, style="dim"))
 
 
 def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
@@ -58,8 +98,8 @@ def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
     return visible(token.text), f"bold underline {style}" if marked else style
 
 
-def _learned(sight: Sight) -> Group:
-    table = columns("text", "tokens", ("first values", "right"))
+def _learned(sight: Sight, side: str) -> Group:
+    table = columns(side, "tokens", ("first values", "right"))
     for occurrence in sight.occurrences:
         tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
         spelled = " ".join(f"{short(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
@@ -74,14 +114,14 @@ def _learned(sight: Sight) -> Group:
         good = all(equal) and not unknown
         lines.append(Text(f"The learned embeddings are {told}.", style="green" if good else "yellow"))
     width = len(sight.occurrences[0].learned or ())
-    return section(f"{quoted(sight.word)}: learned embedding, {width} values", *lines)
+    return section(f"{_whose(sight, side)}: learned embedding, {width} values", *lines)
 
 
-def _layers(sight: Sight) -> Group:
+def _layers(sight: Sight, side: str) -> Group:
     """Cosine between the texts, layer by layer."""
     pairs: Sequence[Pair] = sight.pairs
     if not pairs:
-        return section(f"{quoted(sight.word)}: one occurrence, so there is nothing to compare it with")
+        return section(f"{_whose(sight, side)}: one occurrence, so there is nothing to compare it with")
     note = ""
     if len(pairs) > MOST_PAIRS:
         first = sight.occurrences[0].label
@@ -97,23 +137,25 @@ def _layers(sight: Sight) -> Group:
             table.add_row(row[0], *row[1 + start : 9 + start])
         tables.append(table)
     tables += [Text(note, style="dim")] if note else []
-    return section(f"{quoted(sight.word)}: cosine between its occurrences, by text", *tables)
+    return section(f"{_whose(sight, side)}: cosine between its occurrences, by {side}", *tables)
 
 
-def _states(sight: Sight) -> Group:
+def _states(sight: Sight, side: str) -> Group:
     """The word's vector at every layer: its first values in each text."""
-    table = columns("", "text", (f"first {VALUES} values", "right"), ("length", "right"))
+    table = columns("", side, (f"first {VALUES} values", "right"), ("length", "right"))
     count = len(sight.occurrences[0].states)
     for n in range(count):
         for occurrence in sight.occurrences:
             state = occurrence.states[n]
+            if state is None:
+                continue
             name = _state_name(n) if occurrence is sight.occurrences[0] else ""
             length = sum(x * x for x in state) ** 0.5
             table.add_row(name, occurrence.label, _values(state, VALUES), f"{length:.2f}")
-    return section(f"{quoted(sight.word)}: contextual embedding", table)
+    return section(f"{_whose(sight, side)}: contextual embedding", table)
 
 
-def _attends(sight: Sight, occurrence: Occurrence, width: int) -> Group:
+def _attends(sight: Sight, occurrence: Occurrence, side: str, width: int) -> Group:
     counts = Counter(token.text for token in sight.tokens[occurrence.text])
     repeated = {text for text, count in counts.items() if count > 1}
     parts: list[RenderableType] = [
@@ -123,7 +165,7 @@ def _attends(sight: Sight, occurrence: Occurrence, width: int) -> Group:
     for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
         parts.append(Text(f"single heads of layer {layer}", style="italic"))
         parts.append(_attention_table(list(heads), "head", repeated, width))
-    return section(f"{quoted(sight.word)} in text {occurrence.label} attends to", *parts)
+    return section(f"{quoted(sight.word)} in {side} {occurrence.label} attends to", *parts)
 
 
 def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str], width: int) -> Table:
@@ -131,17 +173,8 @@ def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str
     table = columns((by, "right"), ("special", "right"), "other tokens, largest first")
     room = max(30, width - 2 - len(by) - len("special") - 6)
     for row in rows:
-        line, used = Text(), 0
-        for share in row.top:
-            name = short(share.text) + (f" ({share.token})" if share.text in repeated else "")
-            size = len(name) + 6
-            if used and used + 2 + size > room:  # a name and its number stay on one line
-                line.append("\n")
-                used = 0
-            line.append(("  " if used else "") + name, style="bold")
-            line.append(f" {share.weight:.3f}")
-            used += size + (2 if used else 0)
-        table.add_row(str(row.layer if by == "layer" else row.head), shown(row.special), line)
+        named = [(short(s.text) + (f" ({s.token})" if s.text in repeated else ""), s.weight) for s in row.top]
+        table.add_row(str(row.layer if by == "layer" else row.head), shown(row.special), shares(named, room))
     return table
 
 
@@ -156,18 +189,18 @@ def _references(sight: Sight) -> Group:
     return section(f"{quoted(sight.word)} beside reference words", table, Text(note, style="dim"))
 
 
-def _overview(sight: Sight, number: int, width: int) -> Group:
+def _overview(sight: Sight, number: int, side: str, width: int) -> Group:
     """For each token, where most of its attention goes in each layer; as many layers a table as fit."""
     table_rows, tokens = sight.overview[number], sight.tokens[number]
-    layers = len(table_rows[0])
+    layers = [each.layer for each in table_rows[0]]
     longest = max(len(visible(token.text)) for token in tokens)
     cell = min(longest, 12) + 5
     first = min(longest, 16) + 6
     fit = max(1, (width - first - 2) // (cell + 2))
     parts: list[RenderableType] = []
-    for start in range(0, layers, fit):
-        shown = range(start, min(start + fit, layers))
-        table = columns("token", *(f"layer {n}" for n in shown))
+    for start in range(0, len(layers), fit):
+        shown = range(start, min(start + fit, len(layers)))
+        table = columns("token", *(f"layer {layers[n]}" for n in shown))
         for place, (token, row) in enumerate(zip(tokens, table_rows, strict=True)):
             cells = [_most(row[n]) for n in shown]
             table.add_row(Text(f"{place:>3} {visible(token.text)}", style="dim" if token.special else ""), *cells)
@@ -175,7 +208,8 @@ def _overview(sight: Sight, number: int, width: int) -> Group:
     head = table_rows[0][0].head
     whose = "mean of heads" if head is None else f"head {head}"
     note = "the largest weight on a token that is not special; * where special tokens take more than half"
-    return section(f"Text {number + 1}: where each token looks most ({whose})", *parts, Text(note, style="dim"))
+    title = f"{side.capitalize()} {sight.labels[number]}: where each token looks most ({whose})"
+    return section(title, *parts, Text(note, style="dim"))
 
 
 def _most(row: Attended) -> Text:
@@ -185,6 +219,10 @@ def _most(row: Attended) -> Text:
     name = name if len(name) <= 12 else name[:11] + "…"
     mark = "*" if row.special > 0.5 else ""
     return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
+
+
+def _whose(sight: Sight, side: str) -> str:
+    return quoted(sight.word) + (" in the targets" if side == "target" else "")
 
 
 def _values(vector: Sequence[float], count: int) -> str:

@@ -9,26 +9,37 @@ from regard.explain.why import Cause, Why
 from regard.trace import Status
 from regard.views.parts import columns, put, quoted, section, short, shown, status
 
+MEASURES = {
+    "effect": "by effect of the cut: 1 - cosine of the contextual embedding",
+    "divergence": "by what the cut changes about the next token after the word (KL divergence, nats)",
+}
+SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
+
 
 def show_why(found: Sequence[tuple[str, Why]], statuses: Sequence[Status], top: int, console: Console) -> None:
     """Print the rankings of each occurrence, by its label, then the status."""
     parts = []
     for label, why in found:
-        title = f"{quoted(why.word)} in text {label}"
-        parts.append(_ranking(f"{title}: tokens behind it", why.tokens, why.tokens_agreement, top))
-        parts.append(_ranking(f"{title}: heads behind it", why.heads, why.heads_agreement, top))
+        title = f"{quoted(why.word)} in {'target' if why.side == 'target' else 'text'} {label}"
+        parts.append(_ranking(f"{title}: tokens behind it", why, why.tokens, why.tokens_agreement, top))
+        parts.append(_ranking(f"{title}: heads behind it", why, why.heads, why.heads_agreement, top))
     put([*parts, status(statuses)], console)
 
 
-def _ranking(title: str, causes: Sequence[Cause], agreement: tuple[float, float], top: int) -> Group:
-    rows = columns(("", "right"), "", ("effect of its cut", "right"), ("contribution", "right"), ("weight", "right"))
+def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[float, float], top: int) -> Group:
+    says_next = why.by == "divergence"
+    measures = [("next token", "right")] if says_next else []
+    rows = columns(("", "right"), "", *measures, ("effect", "right"), ("contribution", "right"), ("weight", "right"))
     for rank, cause in enumerate(causes[:top], 1):
-        name = cause.name if cause.token is None else f"{short(cause.name)} ({cause.token})"
-        rows.add_row(str(rank), name, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
-    left = f", {len(causes) - top} more left out" if len(causes) > top else ""
+        name = (
+            cause.name
+            if cause.token is None
+            else f"{short(cause.name)} ({SIDES.get(cause.part or '', '')}{cause.token})"
+        )
+        told = [shown(cause.divergence, ".4f")] if says_next else []
+        rows.add_row(str(rank), name, *told, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
+    left = f"; {len(causes) - top} more left out" if len(causes) > top else ""
     by, raw = shown(agreement[1], ".2f"), shown(agreement[0], ".2f")
-    note = (
-        f"by effect: 1 - cosine of the contextual embedding{left}\n"
-        f"rank correlation with the effect: contribution {by}, weight {raw}"
-    )
+    what = "it" if says_next else "the effect"
+    note = f"{MEASURES[why.by]}{left}\nrank correlation with {what}: contribution {by}, weight {raw}"
     return section(title, rows, Text(note, style="dim"))

@@ -1,0 +1,62 @@
+"""`regard evolve`: how the attention of a watched sentence formed while a model was trained."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Head, JsonFile, whole_number
+from regard.errors import RegardError
+from regard.files import check_target
+
+Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
+OneLayer = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0.")]
+Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
+Picture = Annotated[
+    Path | None, typer.Option("--figure", metavar="FILE", help="Small multiples (.png, .svg) or a .gif.")
+]
+
+
+def evolve(
+    run: Run = None,
+    layer: OneLayer = 0,
+    head: Head = None,
+    part: Part = None,
+    figure: Picture = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Show how a watched sentence's attention and learned embeddings changed, step by step."""
+    if run is None:
+        raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
+    if not run.is_dir():
+        raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
+    for option, file, kinds in (("--figure", figure, (".png", ".svg", ".gif")), ("--json", json_file, (".json",))):
+        if file is not None:
+            check_target(file, kinds, option)
+
+    # torch is imported only now: help and bad input do not wait for it
+    from rich.console import Console
+
+    from regard.explain.evolution import evolution
+    from regard.train.watch import watched
+    from regard.views.evolution import show_evolution
+
+    found = evolution(watched(run), layer, head, part=part)
+    console = Console(highlight=False)
+    if figure is not None:
+        from regard.views.training import draw_evolution
+
+        draw_evolution(found, figure)
+    if json_file is not None:
+        import json
+        from dataclasses import asdict
+
+        from regard.files import whole
+
+        with whole(json_file) as file:
+            told = {"format": "regard evolve", "version": 1, **asdict(found)}
+            file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    show_evolution(found, console)
+    for file in (figure, json_file):
+        if file is not None:
+            console.print(f"wrote {file}", style="dim", markup=False)

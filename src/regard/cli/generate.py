@@ -1,0 +1,77 @@
+"""`regard generate`: a causal model goes on with a text."""
+
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import ModelName, SaveFile, whole_number
+from regard.errors import RegardError
+from regard.files import check_target
+
+
+def real_number(given: str | float) -> float:
+    """An option's value as a number. Raises typer.BadParameter, naming what was given."""
+    try:
+        return float(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"given {given!r}, needs a number") from error
+
+
+Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
+NewTokens = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The most tokens to write.")]
+Temperature = Annotated[
+    float | None,
+    typer.Option(parser=real_number, metavar="T", help="Draw at random: below 1 likelier tokens, above 1 others."),
+]
+TopK = Annotated[int | None, typer.Option(parser=whole_number, metavar="K", help="Draw among the K likeliest.")]
+Seed = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Of the random numbers.")]
+
+
+def generate(
+    text: Prompt = None,
+    model: ModelName = None,
+    new_tokens: NewTokens = 60,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    seed: Seed = None,
+    save_file: SaveFile = None,
+) -> None:
+    """Let a causal model (one's own run, too) write on; the likeliest token each time, unless told to draw."""
+    from regard.tokens import check_text
+
+    if text is None:
+        raise RegardError("no text given: regard generate TEXT --model M")
+    check_text(text)
+    if model is None:
+        raise RegardError("--model is needed: the default model reads, it cannot write")
+    if new_tokens < 1:
+        raise RegardError(f"--new-tokens: given {new_tokens}, needs 1 or more")
+    if seed is not None and temperature is None and top_k is None:
+        raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
+    if save_file is not None:
+        check_target(save_file, (".safetensors",), "--save")
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+
+    from regard.models.load import load
+    from regard.views.parts import put, status
+    from regard.views.writing import written
+
+    drawn: dict[str, Any] = {}
+    if temperature is not None or top_k is not None:
+        drawn = {"do_sample": True, "temperature": 1.0 if temperature is None else temperature}
+        drawn |= {} if top_k is None else {"top_k": top_k}
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    with errors.status("loading the model and writing …"):
+        opened = load(model)
+        if opened.pairs:
+            raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")
+        done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
+    if save_file is not None:
+        from regard.captures import save
+
+        save(done.trace, save_file)
+    put([*written(done), status([done.trace.status])], console)
+    if save_file is not None:
+        console.print(f"wrote {save_file}", style="dim", markup=False)

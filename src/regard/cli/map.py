@@ -1,0 +1,160 @@
+"""`regard map`: the whole attention matrix of one layer over a long text, in numbers and as a picture."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
+from regard.errors import RegardError
+from regard.files import check_target
+
+TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
+Layer = Annotated[
+    int | None, typer.Option(parser=whole_number, metavar="N", help="The layer to look at, counted from 0.")
+]
+Head = Annotated[
+    int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
+]
+Top = Annotated[
+    int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and pairs of tokens to name.")
+]
+Far = Annotated[
+    int, typer.Option(parser=whole_number, metavar="N", help="Name pairs of tokens more than N tokens apart.")
+]
+SaveTrace = Annotated[
+    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace of that layer: .safetensors.")
+]
+
+
+def map_file(
+    file: TextFile = None,
+    model: ModelName = None,
+    layer: Layer = None,
+    head: Head = None,
+    top: Top = 10,
+    far: Far = 64,
+    window: Window = None,
+    stride: Stride = None,
+    figure: FigureFile = None,
+    json_file: JsonFile = None,
+    save_file: SaveTrace = None,
+) -> None:
+    """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
+    if file is None:
+        raise RegardError("no file given: regard map FILE --layer N")
+    if layer is None:
+        raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
+    _check(top, far, window, stride, figure, json_file, save_file)
+    text = read_text(file)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from regard.explain.attended import check_heads
+    from regard.explain.matrix import matrix
+    from regard.explain.windowed import windowed
+    from regard.models.load import load
+    from regard.models.progress import layers_run
+    from regard.views.matrix import show_matrix, write_json
+
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
+        loading = bars.add_task("loading the model", total=None)
+        opened = load(model)
+        _check_numbers(opened, layer, head)
+        bars.update(loading, total=1, completed=1)
+        tracing = bars.add_task("reading and tracing", total=1)
+        looking = bars.add_task("going through the matrix", total=1)
+        if window is None:
+            with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
+                trace = opened.trace(text, layers=[layer], logits=False)
+            bars.update(tracing, completed=1)
+            check_heads(trace, layer, head)
+            found = matrix(trace, layer, head, top=top, far=far, progress=lambda share: bars.advance(looking, share))
+        else:
+
+            def step(share: float) -> None:
+                bars.advance(tracing, share)
+                bars.advance(looking, share)
+
+            plan, windows = opened.stream(text, window=window, stride=stride, layers=[layer])
+            found = windowed(plan, windows, layer, head, top=top, far=far, progress=step)
+    notes: list[str] = []
+    if figure is not None:
+        from regard.views.matrix_picture import draw_matrix
+
+        notes = draw_matrix(found, figure)
+    if json_file is not None:
+        write_json(found, json_file)
+    if save_file is not None:
+        trace.save(save_file)
+    show_matrix(found, str(file), console)
+    for note in notes:
+        console.print(f"picture: {note}", style="dim", markup=False)
+    for written in (figure, json_file, save_file):
+        if written is not None:
+            console.print(f"wrote {written}", style="dim", markup=False)
+
+
+def read_text(file: Path) -> str:
+    """A file's text, without the mark of its encoding (BOM) where it begins with one.
+
+    Raises:
+        RegardError: there is no such file, it cannot be read, is empty or blank, or is not UTF-8: the byte is named.
+    """
+    from regard.tokens import check_text
+
+    try:
+        found = file.read_bytes()
+    except OSError as error:
+        raise RegardError(f"cannot read {str(file)!r}: {error.strerror or error}") from error
+    try:
+        text = found.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # What was decoded may begin after a mark of three bytes, from which the position is counted.
+        place = error.start + len(found) - len(error.object)
+        line = found.count(b"\n", 0, place) + 1
+        raise RegardError(
+            f"{str(file)!r} is not UTF-8: byte 0x{found[place]:02x} at {place} (line {line}), {error.reason}"
+        ) from error
+    return check_text(text, repr(str(file)))
+
+
+def _check(
+    top: int,
+    far: int,
+    window: int | None,
+    stride: int | None,
+    figure: Path | None,
+    json_file: Path | None,
+    save_file: Path | None,
+) -> None:
+    """What can be refused before the file is read."""
+    for option, given, least in (("--top", top, 1), ("--far", far, 0)):
+        if given < least:
+            raise RegardError(f"{option}: given {given}, needs {least} or more")
+    if stride is not None and window is None:
+        raise RegardError("--stride needs --window: it says how far one window is past the last")
+    if save_file is not None and window is not None:
+        raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
+    for option, target, kinds in (
+        ("--figure", figure, (".png", ".svg")),
+        ("--json", json_file, (".json",)),
+        ("--save", save_file, (".safetensors",)),
+    ):
+        if target is not None:
+            check_target(target, kinds, option)
+
+
+def _check_numbers(opened: Any, layer: int, head: int | None) -> None:
+    """Refuse a layer or head that the model's config does not have, before the text is traced."""
+    config = opened.model.config
+    for name, given, count in (
+        ("layer", layer, getattr(config, "num_hidden_layers", None)),
+        ("head", head, getattr(config, "num_attention_heads", None)),
+    ):
+        if given is not None and isinstance(count, int) and not 0 <= given < count:
+            raise RegardError(f"{name} {given} is out of range: {opened.name} has {name}s 0 to {count - 1}")

@@ -1,0 +1,68 @@
+"""`regard positions`: positional encodings as numbers and as a picture."""
+
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import FigureFile, ModelName, whole_number
+from regard.errors import RegardError
+from regard.files import check_target
+
+KINDS = ("sinusoidal", "learned", "rotary", "alibi")
+Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
+Width = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Components of a vector (64).")]
+Length = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many positions (100).")]
+
+
+def positions(
+    kind: Kind = "sinusoidal",
+    width: Width = None,
+    length: Length = None,
+    model: ModelName = None,
+    figure: FigureFile = None,
+) -> None:
+    """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
+    if kind not in KINDS:
+        raise RegardError(f"--kind {kind!r}: needs {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+    for name, given in (("--width", width), ("--length", length)):
+        if given is not None and given < 1:
+            raise RegardError(f"{name}: given {given}, needs 1 or more")
+    if model is not None and kind != "learned":
+        raise RegardError("--model needs --kind learned: the other kinds are formulas")
+    if width is not None and kind == "alibi":
+        raise RegardError("--width: alibi is a bias of positions alone, it has no width")
+    if figure is not None:
+        check_target(figure, (".png", ".svg"), "--figure")
+
+    # torch and matplotlib are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+
+    from regard.views.positions import draw_positions, encoding, show_positions
+
+    if kind == "learned":
+        pictures, of = _learned(model, length, width)
+    else:
+        pictures, of = encoding(kind, 100 if length is None else length, 64 if width is None else width), ""
+    console = Console(highlight=False)
+    show_positions(kind, pictures, of, console)
+    if figure is not None:
+        draw_positions(kind, pictures, of, figure)
+        console.print(f"wrote {figure}", style="dim", markup=False)
+
+
+def _learned(model: str | None, length: int | None, width: int | None) -> tuple[Any, str]:
+    """A model's own table, (1, length, width), as it is added to a text of that many tokens; and the model's name."""
+    from regard.models.load import load
+
+    opened = load(model)
+    filler = getattr(opened.tokenizer, "pad_token_id", None) or 0  # padding has no position of its own in some models
+    asked = min(100, opened.limit or 100) if length is None else length
+    trace = opened.trace(ids=[filler + 1] * asked)
+    table = trace.positional
+    if table is None:
+        raise RegardError(
+            f"--kind learned: {opened.name} adds no positions to its input, rotary ones work in attention"
+        )
+    if width is not None and width > table.shape[1]:
+        raise RegardError(f"--width: given {width}, {opened.name} has {table.shape[1]} components")
+    return table[None, :, :width], f" of {opened.name}"

@@ -1,0 +1,87 @@
+"""`regard steps`: one word's way through one head of a real model, every number of it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import FollowedWord, JsonFile, ModelName, whole_number
+from regard.errors import RegardError
+from regard.files import check_target
+
+OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
+OneLayer = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0.")]
+OneHead = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0.")]
+
+
+def steps(
+    text: OneText = None,
+    word: FollowedWord = None,
+    model: ModelName = None,
+    layer: OneLayer = 0,
+    head: OneHead = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
+    from regard.tokens import check_text
+
+    if text is None:
+        raise RegardError("no text given: regard steps TEXT --word W")
+    check_text(text)
+    if word is None or not word.strip():
+        raise RegardError("--word is needed: a word of the text")
+    if json_file is not None:
+        check_target(json_file, (".json",), "--json")
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+
+    from regard.models.load import load
+    from regard.textbook import steps_of
+    from regard.views.steps import show_steps
+
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    with errors.status("loading the model and tracing …"):
+        opened = load(model)
+        if opened.pairs:
+            raise RegardError(f"steps: {opened.name} is an encoder-decoder: use regard.textbook.steps_of in Python")
+        trace = opened.trace(text)
+    found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    if json_file is not None:
+        _write(json_file, text, trace.tokens, layer, head, found)
+    for n, record in found:
+        show_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console)
+    if json_file is not None:
+        console.print(f"wrote {json_file}", style="dim", markup=False)
+
+
+def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: list[tuple[int, Any]]) -> None:
+    """Every number at full precision; a score that may not be looked at is null."""
+    import json
+    import math
+    from dataclasses import asdict, fields
+
+    from torch import Tensor
+
+    from regard.files import whole
+
+    def numbers(record: Any) -> dict[str, Any]:
+        each = {field.name: getattr(record, field.name) for field in fields(record)}
+        return {name: finite(value.tolist()) if isinstance(value, Tensor) else value for name, value in each.items()}
+
+    def finite(values: Any) -> Any:
+        if isinstance(values, list):
+            return [finite(value) for value in values]
+        return values if math.isfinite(values) else None
+
+    data = {
+        "format": "regard steps",
+        "version": 1,
+        "text": text,
+        "tokens": [asdict(token) for token in tokens],
+        "layer": layer,
+        "head": head,
+        "queries": [{"token": n, **numbers(record)} for n, record in found],
+    }
+    with whole(file) as temporary:
+        temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", "utf-8")

@@ -1,0 +1,55 @@
+"""`regard tokens`: a text's tokens, coloured, with their ids and counts."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import Texts
+from regard.errors import RegardError
+
+TokenizerName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="words|cl100k_base|MODEL",
+        help="words: a dictionary of the texts' own; cl100k_base: by tiktoken; or a model's; by default MiniLM's.",
+    ),
+]
+RanksFile = Annotated[Path | None, typer.Option("--ranks", metavar="FILE", help="A local file of cl100k_base's ranks.")]
+
+
+def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
+    """Show the tokens of one text or several: coloured, with ids and counts."""
+    if not texts:
+        raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
+    if ranks is not None and tokenizer != "cl100k_base":
+        raise RegardError("--ranks needs --tokenizer cl100k_base: the file holds its ranks")
+    if any(not text for text in texts):
+        raise RegardError("a text is empty: needs at least one character")
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+
+    from regard.views.tokens import show_tokens
+
+    found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]
+    show_tokens(found, tokenizer or "the default model", Console(highlight=False))
+
+
+def _cut(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
+    """Each text's tokens."""
+    if tokenizer == "words":
+        from regard.textbook import dictionary, word_tokens
+
+        numbers = dictionary(" ".join(texts))
+        return [word_tokens(text, numbers) for text in texts]
+    if tokenizer == "cl100k_base":
+        from regard.cl100k import cl100k_base, cl100k_tokens
+
+        encoding = cl100k_base(ranks)
+        return [cl100k_tokens(text, encoding) for text in texts]
+    from regard.models.load import load_tokenizer
+    from regard.tokens import check_text, encode
+
+    opened = load_tokenizer(tokenizer)
+    return [encode(opened, check_text(text, "text")).tokens for text in texts]

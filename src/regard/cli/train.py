@@ -1,0 +1,88 @@
+"""`regard train`: a transformer of one's own, from texts or from sentence pairs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.options import whole_number
+from regard.errors import RegardError
+
+Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
+PairsFile = Annotated[Path | None, typer.Option("--pairs", metavar="FILE", help="Source<tab>target lines: translate.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="RUN", help="The run's folder.")]
+Steps = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many updates.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where RUN stopped, or start it.")]
+Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings: .toml or .json.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting: --set layers=6.")]
+Watch = Annotated[str | None, typer.Option(metavar="SENTENCE", help="Keep its traces (pairs: source<tab>target).")]
+Prompt = Annotated[str | None, typer.Option(metavar="TEXT", help="What samples on the way begin with.")]
+Board = Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard (extra tensorboard).")]
+
+
+def train(
+    files: Files = None,
+    pairs: PairsFile = None,
+    out: Out = None,
+    steps: Steps = None,
+    resume: Resume = False,
+    config: Config = None,
+    settings: Set = None,
+    watch: Watch = None,
+    prompt: Prompt = None,
+    tensorboard: Board = False,
+) -> None:
+    """Train a transformer on texts (next token) or on pairs (translation); every setting is in docs/training.md."""
+    if bool(files) == (pairs is not None):
+        raise RegardError("train: needs text files, or --pairs FILE; given " + ("both" if files else "neither"))
+    if out is None:
+        raise RegardError("--out is needed: the folder that the run is written to")
+    changes = _changes(config, settings, steps)
+
+    # torch is imported only now: help and bad input do not wait for it
+    from regard.cli.training import follow
+    from regard.train.session import ready_for_pairs, ready_for_texts
+    from regard.train.settings import Settings, with_changes
+    from regard.train.team import team
+    from regard.train.watch import watched_pair
+
+    chosen = with_changes(Settings() if pairs is None else Settings.for_pairs(), changes)
+    with team() as joined:
+        if joined is not None and joined.rank > 0:  # the first one makes the folder, the others find it made
+            joined.wait()
+            resume = True
+        if pairs is None:
+            ready: Any = ready_for_texts(files or [], out, chosen, resume=resume, watch=watch)
+            seen: Any = watch
+        else:
+            ready = ready_for_pairs(pairs, out, chosen, resume=resume, watch=watch)
+            seen = None if watch is None else watched_pair(watch, ready.held, str(pairs))
+        if joined is not None and joined.rank == 0:
+            joined.wait()
+        follow(ready, watch=seen, prompt=prompt, tensorboard=tensorboard, team=joined)
+
+
+def _changes(config: Path | None, settings: list[str] | None, steps: int | None) -> dict[str, Any]:
+    """Settings by name: of the file, then of --set, then of --steps."""
+    from regard.train.settings import read_settings
+
+    changes: dict[str, Any] = {} if config is None else read_settings(config)
+    for each in settings or ():
+        name, equals, text = each.partition("=")
+        if not equals or not name.strip():
+            raise RegardError(f"--set {each!r}: needs NAME=VALUE")
+        changes[name.strip()] = _value(text.strip())
+    return changes | ({} if steps is None else {"steps": steps})
+
+
+def _value(text: str) -> Any:
+    """A setting's value as it was meant: a number, true, false, none, or a word."""
+    known = {"true": True, "false": False, "none": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,79 @@
+"""A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from regard.errors import RegardError
+from regard.train.loop import Report
+from regard.train.run import read_log
+from regard.train.session import Ready, run_training
+from regard.train.watch import keep_trace, sample
+from regard.views.training import draw_loss
+
+
+def follow(ready: Ready, *, watch: Any, prompt: str | None, tensorboard: bool, team: Any) -> None:
+    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved."""
+    out, bar = Console(highlight=False), Console(stderr=True, highlight=False)
+    lead = team is None or team.rank == 0
+    if lead:
+        for note in (*ready.notes, f"{ready.parameters:,} parameters to learn, on {ready.model.device}"):
+            out.print(note, style="dim", markup=False)
+    board = _board(ready) if tensorboard and lead else None
+    settings = ready.settings
+    columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
+               TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s"))  # fmt: skip
+    speed: list[float] = []
+    with Progress(*columns, console=bar, disable=not lead or not bar.is_terminal, transient=True) as progress:
+        task = progress.add_task("", total=settings.steps, completed=ready.progress.step, loss="–", speed="–")
+
+        def tell(report: Report) -> None:
+            speed.append(report.tokens / report.seconds)
+            del speed[:-50]
+            fast = f"{sorted(speed)[len(speed) // 2]:,.0f}"
+            progress.update(task, completed=report.step, loss=f"{report.loss:.3f}", speed=fast)
+            if report.validation is not None:
+                told = f"step {report.step}: loss {report.loss:.4f}, held out {report.validation:.4f}, {fast} tokens/s"
+                (progress.console if bar.is_terminal else out).print(told, markup=False)
+                sys.stdout.flush()
+            if board is not None:
+                board.add_scalar("loss", report.loss, report.step)
+                board.add_scalar("rate", report.rate, report.step)
+                if report.validation is not None:
+                    board.add_scalar("held out", report.validation, report.step)
+
+        def look(step: int) -> None:
+            last = step == settings.steps
+            if watch is not None and (last or _due(step, settings.watch_every)):
+                keep_trace(ready, watch, step)
+            if (prompt is not None or ready.held) and (last or _due(step, settings.sample_every)):
+                text = prompt if prompt is not None else ready.held[0].source
+                out.print(f"  writes: {sample(ready, text, step)!r}", style="dim", markup=False)
+
+        if watch is not None and lead and ready.progress.step == 0:
+            keep_trace(ready, watch, 0)
+        done = run_training(ready, tell=tell, look=look, team=team)
+    if not lead:
+        return
+    draw_loss(read_log(ready.run), ready.run / "loss.png")
+    ended = "done" if done.step == settings.steps else f"stopped, go on with --resume --out {ready.run}"
+    best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
+    out.print(f"step {done.step} of {settings.steps}: {ended}{best}", markup=False)
+    out.print(f"wrote {ready.run}", style="dim", markup=False)
+    if done.step < settings.steps:
+        sys.stdout.flush()
+        raise SystemExit(130)
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
+
+
+def _board(ready: Ready) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise RegardError("--tensorboard needs the package: pip install 'regard[tensorboard]'") from None
+    return SummaryWriter(str(ready.run / "tensorboard"))

@@ -1,0 +1,73 @@
+"""`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
+
+from regard.cli.options import FigureFile, Head, JsonFile, Layer, ModelName, SaveFile, Texts, Top
+from regard.errors import RegardError
+from regard.files import check_target
+
+
+def translate(
+    texts: Texts = None,
+    model: ModelName = None,
+    layer: Layer = None,
+    head: Head = None,
+    top: Top = 5,
+    figure: FigureFile = None,
+    json_file: JsonFile = None,
+    save_file: SaveFile = None,
+) -> None:
+    """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
+    from regard.tokens import check_text
+
+    if not texts:
+        raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
+    for number, text in enumerate(texts, 1):
+        check_text(text, f"text {number}" if len(texts) > 1 else "text")
+    if model is None:
+        raise RegardError("--model is needed: the default model is no encoder-decoder")
+    if top < 1:
+        raise RegardError(f"--top: given {top}, needs 1 or more")
+    for option, file, kinds in (
+        ("--figure", figure, (".png", ".svg")),
+        ("--json", json_file, (".json",)),
+        ("--save", save_file, (".safetensors",)),
+    ):
+        if file is not None:
+            check_target(file, kinds, option)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.console import Console
+
+    from regard.cli.traced import Given, traced
+    from regard.explain import sight as explain
+    from regard.views.pairs import alignment
+    from regard.views.parts import put, status
+    from regard.views.writing import translated
+
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    with errors.status("loading the model and translating …"):
+        found = traced(Given(texts=texts, model=model))
+        if not found.generated:
+            raise RegardError(f"translate: {found.model.name} is no encoder-decoder, it reads a text alone")
+        seen = explain.see(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
+    notes: list[str] = []
+    if figure is not None:
+        from regard.views.figures import draw
+
+        notes = draw(seen, found.traces, figure, layer=layer, head=head)
+    if json_file is not None:
+        from regard.views.data import write_json
+
+        write_json(seen, json_file)
+    if save_file is not None:
+        from regard.captures import save
+
+        save(found.traces if len(found.traces) > 1 else found.traces[0], save_file)
+    assert seen.target is not None
+    parts = [translated(text or "", target or "") for text, target in found.texts]
+    parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
+    put([*parts, status([trace.decoder.status for trace in found.traces])], console)
+    for note in notes:
+        console.print(f"picture: {note}", style="dim", markup=False)
+    for file in (figure, json_file, save_file):
+        if file is not None:
+            console.print(f"wrote {file}", style="dim", markup=False)

@@ -1,0 +1,158 @@
+"""The few definitions that only the worked examples need, as the formulas have them: read them, then the real thing.
+
+What the rest of the library has is not here: attention itself is `regard.attend`, its layers are `SelfAttention`,
+`CrossAttention` and `MultiHeadAttention`, positional encodings are `regard.positions`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.door import attend
+from regard.attention.map import AttentionMap
+from regard.errors import RegardError
+from regard.tokens import Token
+from regard.trace import Trace
+
+TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
+
+
+def dictionary(text: str) -> dict[str, int]:
+    """The words of a text and their numbers: commas dropped, split on blanks, sorted (capitals first), from 0."""
+    return {word: number for number, word in enumerate(sorted(set(_words(text))))}
+
+
+def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
+    """The ids of a text's words.
+
+    Raises:
+        RegardError: a word is not in the dictionary: a textbook's dictionary knows nothing else.
+    """
+    unknown = [word for word in _words(text) if word not in numbers]
+    if unknown:
+        raise RegardError(f"the dictionary of {len(numbers)} words has no {unknown[0]!r}")
+    return torch.tensor([numbers[word] for word in _words(text)])
+
+
+def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
+    """The same as tokens that know their characters, as every other tokenizer of `regard` gives them."""
+    spans = [match.span() for match in re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)]
+    ids = look_up(text, numbers).tolist()
+    return [
+        Token(number, text[start:end].replace(",", ""), start, end, place, False)
+        for place, (number, (start, end)) in enumerate(zip(ids, spans, strict=True))
+    ]
+
+
+def plain_softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
+    """exp(scores) / sum, as the formula is printed: for scores of 100 in float32 it overflows, and gives NaN."""
+    grown = scores.exp()
+    return grown / grown.sum(-1, keepdim=True)
+
+
+def softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
+    """The same with each row's largest score taken off first: equal in every case, and it cannot overflow."""
+    grown = (scores - scores.amax(-1, keepdim=True)).exp()
+    return grown / grown.sum(-1, keepdim=True)
+
+
+def self_attention(x: Float[Tensor, "L M"], *, scale: float = 1.0) -> Float[Tensor, "L M"]:
+    """Attention without parameters: softmax(scale · x @ xᵀ) @ x. The words themselves are query, key and value."""
+    output: Tensor = attend(x, x, x, scale=scale).output
+    return output
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """One query's way through one head, in float64; each tensor follows from the ones before.
+
+    products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled where there
+    is no softcap; scores = capped + bias, -inf where the query may not look; exponentials = exp(scores - largest);
+    total = their sum, and a sink's; weights = exponentials / total; weighted = weights · value, a row a key;
+    context = the sum of its rows. error: how far the weights are from those of the model's own map.
+    """
+
+    query: Float[Tensor, " D"]
+    key: Float[Tensor, "S D"]
+    value: Float[Tensor, "S E"]
+    scale: float
+    softcap: float | None
+    sink: float | None
+    products: Float[Tensor, " S"]
+    scaled: Float[Tensor, " S"]
+    capped: Float[Tensor, " S"]
+    bias: Float[Tensor, " S"]
+    scores: Float[Tensor, " S"]
+    exponentials: Float[Tensor, " S"]
+    total: float
+    weights: Float[Tensor, " S"]
+    weighted: Float[Tensor, "S E"]
+    context: Float[Tensor, " E"]
+    error: float
+
+
+def steps(
+    map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
+) -> Steps:
+    """The record of one query of an attention map; value are the vectors that it weighs.
+
+    Raises:
+        RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
+    """
+    for name, given, size in (("query", query, map.query.shape[2]), ("head", head, map.query.shape[1])):
+        if not 0 <= given < size:
+            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    rule, heads = map.rule, map.query.shape[1]
+    values = value if value.ndim == 3 else value[None]
+    q = map.query[0, head, query].double()  # (D,)
+    k = map.key[0, head * map.key.shape[1] // heads].double()  # (S, D)
+    v = values[head * len(values) // heads].double()  # (S, E)
+    products = k @ q
+    scaled = rule.scale * products
+    capped = scaled if rule.softcap is None else rule.softcap * torch.tanh(scaled / rule.softcap)
+    bias = torch.zeros_like(capped)
+    if rule.bias is not None:
+        whole = rule.bias.expand(*map.query.shape[:3], len(k))
+        bias = whole[0, head, query].double()
+    row = (0,) * (map.ndim - 3) + (head,) * (map.ndim > 2) + (query,)  # of a map with all its axes, or the last ones
+    own = map.scores[row]
+    scores = (capped + bias).masked_fill(own == -torch.inf, -torch.inf)
+    sink = None if rule.sinks is None else float(rule.sinks[head])
+    largest = max(float(scores.max()), -torch.inf if sink is None else sink)
+    if largest == -torch.inf:
+        raise RegardError(f"query {query} may attend to nothing: there are no weights to compute")
+    exponentials = (scores - largest).exp()
+    total = exponentials.sum() + (0.0 if sink is None else torch.tensor(sink - largest).double().exp())
+    weights = exponentials / total
+    weighted = weights[:, None] * v
+    error = float((weights - map[row].double()).abs().max())
+    if not error <= TOLERANCE:
+        raise RegardError(f"the steps of query {query}, head {head} are {error:.1e} from the map's weights")
+    return Steps(
+        q, k, v, float(rule.scale), rule.softcap, sink, products, scaled, capped, bias, scores, exponentials,
+        float(total), weights, weighted, weighted.sum(0), error,
+    )  # fmt: skip
+
+
+def steps_of(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> Steps:
+    """The record of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
+
+    Raises:
+        RegardError: there is no such token, layer or head, or the trace does not hold the layer's values.
+    """
+    maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
+    for name, given, size in (("layer", layer, len(maps)), ("token", token, len(trace.tokens))):
+        if not 0 <= given < size:
+            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    value = values[layer]
+    if value is None:
+        raise RegardError(f"the trace does not hold the values of layer {layer}")
+    return steps(maps[layer], value, token, head=head)
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", "").split()

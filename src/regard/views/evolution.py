@@ -1,0 +1,19 @@
+"""How attention formed, in a terminal: a row a step."""
+
+from rich.console import Console
+from rich.text import Text
+
+from regard.explain.evolution import Evolution
+from regard.views.parts import columns, put, section, short
+
+
+def show_evolution(found: Evolution, console: Console) -> None:
+    """Print for each step how spread attention is, how much it changed, and its strongest pair."""
+    rows = columns(("step", "right"), ("entropy", "right"), ("change", "right"), "strongest pair", ("weight", "right"))
+    for n, step in enumerate(found.steps):
+        weights = found.weights[n]
+        value, i, j = max((w, i, j) for i, row in enumerate(weights) for j, w in enumerate(row))
+        pair = f"{short(repr(found.queries[i])[1:-1], 14)} ({i}) → {short(repr(found.keys[j])[1:-1], 14)} ({j})"
+        rows.add_row(str(step), f"{found.entropy[n]:.3f}", f"{found.change[n]:.4f}", pair, f"{value:.3f}")
+    note = "entropy: mean over the queries, in nats; change: mean absolute difference from the step before"
+    put([section(found.title, rows, Text(note, style="dim"))], console)

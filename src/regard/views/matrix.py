@@ -1,0 +1,85 @@
+"""A layer's whole attention matrix in a terminal, and as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
+from regard.files import whole
+from regard.views.parts import columns, put, section, short, shown, status, visible
+
+VERSION = 1
+
+
+def show_matrix(matrix: Matrix, name: str, console: Console) -> None:
+    """Print what a person reads of a matrix, then its status. name: the text's."""
+    heads = f"head {matrix.head}" if matrix.head is not None else f"mean of {len(matrix.heads)} heads"
+    title = f"{short(name, 40)}: {matrix.tokens} tokens, layer {matrix.layer}, {heads}"
+    put(
+        [
+            section(title, _means(matrix.heads)),
+            _received(matrix.receivers),
+            _pairs(matrix.pairs, matrix.far),
+            status([matrix.status]),
+        ],
+        console,
+    )
+
+
+def write_json(matrix: Matrix, file: Path) -> None:
+    """Write the matrix's numbers as one JSON file, whole or not at all; floats at full precision."""
+    data = {"format": "regard map", "version": VERSION, **asdict(matrix)}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    with whole(file) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _means(heads: Sequence[HeadFigures]) -> Group:
+    """One line a head: means over all queries."""
+    sinks = any(each.sink > 0 for each in heads)
+    last = [("to its sink", "right")] if sinks else []
+    rows = columns(
+        ("head", "right"), ("entropy", "right"), ("distance", "right"), ("to special tokens", "right"), *last
+    )
+    for each in heads:
+        figures = [f"{each.entropy:.2f}", f"{each.distance:.1f}", f"{each.special:.1%}"]
+        rows.add_row(str(each.head), *figures, *([f"{each.sink:.1%}"] if sinks else []))
+    return Group(rows, Text("means over all queries; entropy in nats, distance in tokens", style="dim"))
+
+
+def _received(receivers: Sequence[Receiver]) -> Group:
+    rows = columns("token", ("number", "right"), ("received", "right"), ("of all", "right"), "around it")
+    for each in receivers:
+        kind = " (special)" if each.special else ""
+        name = f"{short(each.place.text, 16)}{kind}"
+        rows.add_row(name, str(each.place.token), shown(each.received, ".1f"), f"{each.share:.2%}", _around(each.place))
+    note = Text("received: the weights on it, summed over all queries; 1 is what tokens get on average", style="dim")
+    return section("Tokens that receive most", rows, note)
+
+
+def _pairs(pairs: Sequence[Pair], far: int) -> Group:
+    title = f"Largest weights between tokens more than {far} apart, special tokens aside"
+    if not pairs:
+        return section(title, Text("none: no token attends so far"))
+    rows = columns(("weight", "right"), ("head", "right"), ("apart", "right"), "from (query) and to (key)")
+    for each in pairs:
+        told = f"{_named(each.query)}\n{_named(each.key)}"
+        rows.add_row(f"{each.weight:.3f}", str(each.head), str(each.distance), told)
+    return section(title, rows)
+
+
+def _named(place: Place) -> str:
+    return f"{short(place.text, 12)} ({place.token})  {_around(place)}"
+
+
+def _around(place: Place, most: int = 30) -> str:
+    """The text around a token, on one line; nothing for a token that stands for no characters."""
+    if place.start == place.end:
+        return ""
+    line = visible(" ".join(place.around.split()))
+    spare = max(0, len(line) - most)
+    return line[spare // 2 : len(line) - (spare - spare // 2)]

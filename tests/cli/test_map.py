@@ -1,0 +1,123 @@
+"""`regard map`: once as a person runs it, the rest in this process, with the model that is loaded already."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import regard
+from regard.cli.map import map_file
+
+TEXT = (
+    "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
+    "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the "
+    "world.\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT * 3, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, minilm, monkeypatch):
+    """The verb itself, in this process."""
+    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    return map_file
+
+
+def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("\ufeff" + TEXT * 3, encoding="utf-8")
+    result = regard_command(
+        "map", "text.txt", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--figure", "a.png",
+        "--json", "a.json", "--save", "a.safetensors",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "layer 3, head 2" in result.stdout
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors", "text.txt"]
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    saved = regard.open(tmp_path / "a.safetensors")
+    assert saved.text == TEXT * 3  # without the mark of its encoding
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (data["format"], data["version"], data["layer"], data["head"]) == ("regard map", 1, 3, 2)
+    dense = minilm.trace(TEXT * 3, layers=[3]).attention[3][2]
+    assert data["tokens"] == dense.shape[0] == len(data["picture"])
+    torch.testing.assert_close(torch.tensor(data["picture"]), dense, atol=1e-6, rtol=0)
+    assert data["receivers"][0]["received"] == pytest.approx(float(dense.sum(0).max()), rel=1e-4)
+    assert all(pair["distance"] > 30 for pair in data["pairs"])
+    assert len(data["pairs"]) == len(data["receivers"]) == 4
+    first = data["pairs"][0]
+    assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
+    assert f"{first['weight']:.3f}" in result.stdout
+
+
+def test_windows(run, folder: Path, capsys) -> None:
+    run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
+    out = capsys.readouterr().out
+    assert "layer 1, mean of 12 heads" in out
+    assert "windows of 64 tokens, stride 20: attention does not reach across windows" in " ".join(out.split())
+    data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
+    assert len(data["heads"]) == 12
+    assert data["picture"][0][-1] == 0
+    assert "<svg" in (folder / "a.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "says"),
+    [
+        (None, {}, "no file given: regard map FILE --layer N"),
+        ("text.txt", {"layer": None}, "--layer is needed"),
+        ("none.txt", {}, "cannot read 'none.txt': No such file"),
+        (".", {}, "cannot read '.': Is a directory"),
+        ("empty.txt", {}, "'empty.txt' is empty"),
+        ("blank.txt", {}, "'blank.txt' is blank"),
+        ("latin.txt", {}, "'latin.txt' is not UTF-8: byte 0xe9 at 8 (line 2), "),
+        ("marked.txt", {}, "'marked.txt' is not UTF-8: byte 0xff at 5 (line 1), "),
+        ("text.txt", {"layer": 6}, "layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"),
+        ("text.txt", {"layer": -1}, "layer -1 is out of range"),
+        ("text.txt", {"head": 12}, "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
+        ("text.txt", {"top": 0}, "--top: given 0, needs 1 or more"),
+        ("text.txt", {"far": -1}, "--far: given -1, needs 0 or more"),
+        ("text.txt", {"stride": 4}, "--stride needs --window"),
+        ("text.txt", {"window": 600}, "window: given 600, all-MiniLM-L6-v2 takes 512"),
+        ("text.txt", {"window": 64, "stride": 63}, "stride: given 63, needs 1 to 61"),
+        ("text.txt", {"window": 64, "save_file": Path("a.safetensors")}, "no trace to save"),
+        ("long.txt", {}, "takes 512 at most; it can be read in overlapping windows, with --window"),
+        ("text.txt", {"figure": Path("a.gif")}, "ending needs to be .png or .svg"),
+        ("text.txt", {"json_file": Path("a.txt")}, "ending needs to be .json"),
+    ],
+)
+def test_bad_input(run, folder: Path, capsys, file, options, says: str) -> None:
+    (folder / "empty.txt").write_bytes(b"")
+    (folder / "blank.txt").write_bytes(b" \n ")
+    (folder / "latin.txt").write_bytes(b"a bank\nc\xe9")
+    (folder / "marked.txt").write_bytes(b"\xef\xbb\xbfab\xffc")
+    (folder / "long.txt").write_bytes(b"bank " * 600)
+    before = sorted(os.listdir(folder))
+    with pytest.raises(regard.RegardError) as caught:
+        run(None if file is None else Path(file), **({"layer": 0} | options))
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert capsys.readouterr().out == ""
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_what_is_refused_ends_with_2(regard_command) -> None:
+    result = regard_command("map", "none.txt", "--layer", "x")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "given 'x', needs a whole number" in result.stderr
+
+
+def test_help_does_not_wait_for_torch(regard_command) -> None:
+    result = regard_command("map", "--help")
+    assert result.returncode == 0
+    for option in ("--layer", "--head", "--far", "--window", "--stride", "--save"):
+        assert option in result.stdout

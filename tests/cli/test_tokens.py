@@ -1,0 +1,114 @@
+"""`regard tokens`, `positions` and `steps` as a person runs them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import RIVER, in_one_process
+
+
+def test_words(regard_command) -> None:
+    told = regard_command("tokens", "Life is short, eat dessert first", "--tokenizer", "words")
+    assert told.returncode == 0, told.stderr
+    assert "Life is short, eat dessert first" in told.stdout
+    assert "0 4 5 2 1 3" in told.stdout
+    assert "6 tokens, 6 different; 32 characters, 32 bytes" in told.stdout
+
+
+def test_the_default_model_s(regard_command) -> None:
+    told = regard_command("tokens", "fishing on a riverbank", "fishing")
+    assert told.returncode == 0, told.stderr
+    assert "##bank" in told.stdout
+    assert "101 5645 2006 1037 2314 9299 102" in told.stdout
+    assert "Text 2" in told.stdout
+
+
+def test_colours_in_a_terminal() -> None:
+    import io
+
+    from rich.console import Console
+
+    from regard.textbook import dictionary, word_tokens
+    from regard.views.tokens import COLOURS, show_tokens
+
+    out = io.StringIO()
+    console = Console(force_terminal=True, color_system="truecolor", width=100, file=out)
+    text = "a  b c"
+    show_tokens([(text, word_tokens(text, dictionary(text)))], "words", console)
+    line = out.getvalue().splitlines()[1]
+    for colour, word in zip(COLOURS, "abc", strict=False):
+        red, green, blue = (int(colour[n : n + 2], 16) for n in (1, 3, 5))
+        assert f"48;2;{red};{green};{blue}m{word}\x1b[0m" in line
+    assert "m  \x1b" in line or "\x1b[0m  \x1b" in line  # blanks between tokens are kept
+
+
+BAD = [
+    (["tokens"], "no text given: regard tokens TEXT"),
+    (["tokens", ""], "a text is empty"),
+    (["tokens", "a", "--tokenizer", "./none"], "there is no such folder"),
+    (["tokens", "a", "--ranks", "x"], "--ranks needs --tokenizer cl100k_base"),
+    (["tokens", "a", "--tokenizer", "cl100k_base", "--ranks", "none"], "cannot be read"),
+    (["positions", "--kind", "spiral"], "--kind 'spiral': needs sinusoidal, learned, rotary or alibi"),
+    (["positions", "--width", "0"], "--width: given 0, needs 1 or more"),
+    (["positions", "--length", "x"], "given 'x', needs a whole number"),
+    (["positions", "--kind", "rotary", "--width", "7"], "width: given 7, needs to be even"),
+    (["positions", "--model", "x"], "--model needs --kind learned"),
+    (["positions", "--kind", "alibi", "--width", "5"], "it has no width"),
+    (["positions", "--figure", "a.txt"], ".png"),
+    (["positions", "--kind", "learned", "--length", "513"], "takes 512 at most"),
+    (["positions", "--kind", "learned", "--width", "385"], "has 384 components"),
+    (["steps"], "no text given"),
+    (["steps", RIVER], "--word is needed"),
+    (["steps", RIVER, "--word", "boat"], "'boat' is not in the text"),
+    (["steps", RIVER, "--word", "bank", "--layer", "6"], "layer 6 is out of range"),
+    (["steps", RIVER, "--word", "bank", "--head", "-1"], "head -1 is out of range"),
+    (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
+]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    for (arguments, says), (code, out, err) in zip(BAD, in_one_process(tmp_path, [a for a, _ in BAD]), strict=True):
+        assert code == 2, arguments
+        assert out == "", arguments
+        assert err.startswith("regard: error: "), arguments
+        assert err.count("\n") == 1, arguments
+        assert says in err, arguments
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
+def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
+    told = regard_command("positions", "--kind", kind, "--length", "11", "--figure", "a.png")
+    assert told.returncode == 0, told.stderr
+    assert f"{kind} positions" in told.stdout
+    assert (tmp_path / "a.png").stat().st_size > 5000
+    if kind == "sinusoidal":
+        assert "0.8415" in told.stdout
+        assert "5 more rows, 58 more columns" in told.stdout
+
+
+def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
+    told = regard_command("steps", RIVER, "--word", "bank", "--layer", "0", "--head", "3", "--json", "a.json")
+    assert told.returncode == 0, told.stderr
+    assert "“bank” in layer 0, head 3, step by step" in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    data = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    (query,) = data["queries"]
+    assert query["token"] == 11
+    assert data["tokens"][11]["text"] == "bank"
+    for n in range(len(data["tokens"])):
+        product = sum(a * b for a, b in zip(query["query"], query["key"][n], strict=True))
+        assert abs(product - query["products"][n]) < 1e-9
+        assert abs(query["scaled"][n] - product * query["scale"]) < 1e-9
+        assert abs(query["weights"][n] - query["exponentials"][n] / query["total"]) < 1e-12
+    assert abs(sum(query["weights"]) - 1) < 1e-9
+    columns = zip(*query["weighted"], strict=True)
+    assert all(abs(sum(c) - x) < 1e-9 for c, x in zip(columns, query["context"], strict=True))
+
+
+def test_every_token_of_a_word_has_its_steps(regard_command) -> None:
+    told = regard_command("steps", "He stood on the riverbank.", "--word", "riverbank")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("step by step") == 2
