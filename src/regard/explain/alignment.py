@@ -37,7 +37,7 @@ class Alignment:
 
     written_layer, read_layer: the layers shown. agreement: how far these two views agree, at most 1, 0 for not at all.
     head: the one head whose weights these are, None for the mean of heads. tokens: one entry a target token.
-    weights[n][i][j]: what row i, which reads target token i and writes token i + 1, gives source token j in layer
+    `weights[n][i][j]`: what row i, which reads target token i and writes token i + 1, gives source token j in layer
     layers[n], of all layers that the trace holds.
     """
 

@@ -18,8 +18,8 @@ from regard.trace import PairTrace, Trace
 class Evolution:
     """One head (None: the mean of heads) of one layer, at several steps of training.
 
-    queries, keys: the tokens down and across. weights[n][i][j]: at steps[n]. entropy[n]: the mean, in nats, of what the
-    queries attend to; change[n]: the mean absolute difference from the step before, 0 for the first. embedded: the
+    queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]: the mean, in nats, of what
+    the queries attend to; change[n]: the mean absolute difference from the step before, 0 for the first. embedded: the
     tokens whose learned embeddings paths follow, one point a step, on the plane of all of them; share: the part of the
     variance each of its axes keeps.
     """

@@ -47,7 +47,7 @@ class Sight:
     """All that is shown of some texts.
 
     labels: what tables call the texts. windows: where each comes from, of texts that were read in windows.
-    overview[t][i]: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
+    `overview[t][i]`: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
     the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
     states. steps: how much of each occurrence's steps came from attention. predictions: of models with a language head,
     what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences. lenses: what
