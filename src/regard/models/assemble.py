@@ -218,8 +218,8 @@ def _check_length(done: Pass, stack: Stack, texts: list[Encoded]) -> None:
     given, found = max(len(text.tokens) for text in texts), stack.states[0].shape[1]
     if given != found:
         raise RegardError(
-            f"model {done.name!r}: its layers {stack.path!r} have {found} tokens where {given} were given: it adds or "
-            "drops some by itself, it cannot be traced"
+            f"model {done.name!r}: its layers {stack.path!r} have {found} tokens where {given} were given, in states "
+            f"of shape {tuple(stack.states[0].shape)}: it cannot be traced"
         )
 
 
