@@ -41,8 +41,8 @@ class Settings:
     steps: int = 2000
     batch: int = 12
     accumulate: int = 1
-    rate: float = 1e-3
-    least_rate: float = 1e-4
+    rate: float = 3e-3
+    least_rate: float = 3e-4
     warmup: int = 100
     decay: float = 0.1
     beta1: float = 0.9
