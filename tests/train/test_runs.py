@@ -177,6 +177,12 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["train", str(text), *out, "--steps", "0"], "steps: given 0, needs 1 or more"),
         (["train", str(text), *out, "--config", file("c.toml", b"a = [")], "no whole TOML or JSON"),
         (["train", str(text), *out, "--set", "batch=100000000"], "of memory"),
+        (["train", str(text), *out, "--set", "d_model=131072", "--set", "layers=99"], "of memory"),
+        (["train", str(text), *out, *SMALL, "--watch", "the river bank was wide"], "23 tokens, with this block it can"),
+        (["train", str(text), *out, *SMALL, "--prompt", "the river bank wa"], "it can have 16 at most"),
+        (["train", str(text), *out, *SMALL, "--watch", " "], "--watch"),
+        (["train", "--pairs", file("p5", b"a\tb\nc\td\ne\tf\n"), *out, "--set", "held_out=1", "--watch", "x"],
+         "a translator needs a target"),
         (["train", str(text), "--out", str(whole), *SMALL], "holds a run already: go on with --resume"),
         (["train", *again, "--out", str(whole), "--resume", "--set", "d_model=48"], "its d_model is 24, given is 48"),
         (["train", file("other", text.read_bytes() + b" bank"), "--steps", "70", *SMALL, *OFTEN, "--out", str(whole),
@@ -203,7 +209,8 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         assert err.startswith("regard: error: "), arguments
         assert err.count("\n") == 1, (arguments, err)
         assert says in err, (arguments, err)
-    assert not (tmp_path / "new" / "checkpoints").exists()
+    assert not (tmp_path / "new").exists(), "nothing half-written"
+    assert json.loads((whole / "run.json").read_text())["settings"]["steps"] == 60, "nothing changed"
 
 
 def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> None:

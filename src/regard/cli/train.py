@@ -40,26 +40,25 @@ def train(
     changes = _changes(config, settings, steps)
 
     # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.training import follow
+    from regard.cli.training import board_kind, follow
     from regard.train.session import ready_for_pairs, ready_for_texts
     from regard.train.settings import Settings, with_changes
     from regard.train.team import team
-    from regard.train.watch import watched_pair
 
     chosen = with_changes(Settings() if pairs is None else Settings.for_pairs(), changes)
+    board = board_kind() if tensorboard else None
     with team() as joined:
         if joined is not None and joined.rank > 0:  # the first one makes the folder, the others find it made
             joined.wait()
             resume = True
+        asked: dict[str, Any] = {"resume": resume, "watch": watch, "prompt": prompt}
         if pairs is None:
-            ready: Any = ready_for_texts(files or [], out, chosen, resume=resume, watch=watch)
-            seen: Any = watch
+            ready = ready_for_texts(files or [], out, chosen, **asked)
         else:
-            ready = ready_for_pairs(pairs, out, chosen, resume=resume, watch=watch)
-            seen = None if watch is None else watched_pair(watch, ready.held, str(pairs))
+            ready = ready_for_pairs(pairs, out, chosen, **asked)
         if joined is not None and joined.rank == 0:
             joined.wait()
-        follow(ready, watch=seen, prompt=prompt, tensorboard=tensorboard, team=joined)
+        follow(ready, board=board, team=joined)
 
 
 def _changes(config: Path | None, settings: list[str] | None, steps: int | None) -> dict[str, Any]:

@@ -14,15 +14,18 @@ from regard.train.watch import keep_trace, sample
 from regard.views.training import draw_loss
 
 
-def follow(ready: Ready, *, watch: Any, prompt: str | None, tensorboard: bool, team: Any) -> None:
-    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved."""
+def follow(ready: Ready, *, board: Any, team: Any) -> None:
+    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
+
+    board: of `board_kind`, or None.
+    """
     out, bar = Console(highlight=False), Console(stderr=True, highlight=False)
     lead = team is None or team.rank == 0
     if lead:
         for note in (*ready.notes, f"{ready.parameters:,} parameters to learn, on {ready.model.device}"):
             out.print(note, style="dim", markup=False)
-    board = _board(ready) if tensorboard and lead else None
-    settings = ready.settings
+    writer = board(str(ready.run / "tensorboard")) if board is not None and lead else None
+    settings, watch, prompt = ready.settings, ready.watched, ready.prompt
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s"))  # fmt: skip
     speed: list[float] = []
@@ -38,11 +41,11 @@ def follow(ready: Ready, *, watch: Any, prompt: str | None, tensorboard: bool, t
                 told = f"step {report.step}: loss {report.loss:.4f}, held out {report.validation:.4f}, {fast} tokens/s"
                 (progress.console if bar.is_terminal else out).print(told, markup=False)
                 sys.stdout.flush()
-            if board is not None:
-                board.add_scalar("loss", report.loss, report.step)
-                board.add_scalar("rate", report.rate, report.step)
+            if writer is not None:
+                writer.add_scalar("loss", report.loss, report.step)
+                writer.add_scalar("rate", report.rate, report.step)
                 if report.validation is not None:
-                    board.add_scalar("held out", report.validation, report.step)
+                    writer.add_scalar("held out", report.validation, report.step)
 
         def look(step: int) -> None:
             last = step == settings.steps
@@ -55,6 +58,8 @@ def follow(ready: Ready, *, watch: Any, prompt: str | None, tensorboard: bool, t
         if watch is not None and lead and ready.progress.step == 0:
             keep_trace(ready, watch, 0)
         done = run_training(ready, tell=tell, look=look, team=team)
+    if writer is not None:
+        writer.close()
     if not lead:
         return
     draw_loss(read_log(ready.run), ready.run / "loss.png")
@@ -71,9 +76,14 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _board(ready: Ready) -> Any:
+def board_kind() -> Any:
+    """What writes for TensorBoard.
+
+    Raises:
+        RegardError: the package is not installed.
+    """
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise RegardError("--tensorboard needs the package: pip install 'regard[tensorboard]'") from None
-    return SummaryWriter(str(ready.run / "tensorboard"))
+    return SummaryWriter

@@ -22,7 +22,6 @@ from regard.errors import RegardError
 from regard.files import whole
 from regard.memory import foresee, spelled
 from regard.models.config import TransformerConfig
-from regard.models.store import POINTER
 from regard.models.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
 from regard.train.settings import Settings
@@ -63,12 +62,12 @@ def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def prepare(run: Path, about: About, *, resume: bool) -> bool:
-    """Make a run's folder ready, and tell whether there is a checkpoint to go on from.
+def check_folder(run: Path, about: About, *, resume: bool) -> None:
+    """Refuse a run's folder that cannot be begun or gone on with; nothing is written.
 
     Raises:
         RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
-            other texts: what differs is named. Or it cannot be written to.
+            other texts: what differs is named.
     """
     if run.exists() and not run.is_dir():
         raise RegardError(f"--out {str(run)!r} is a file: needs a folder's name")
@@ -76,8 +75,16 @@ def prepare(run: Path, about: About, *, resume: bool) -> bool:
         if not resume:
             raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
         _same(run, read_about(run), about)
-    elif run.is_dir() and any(run.iterdir()):
+    elif run.is_dir() and any(not entry.name.startswith(f".{Path(ABOUT).stem}-") for entry in run.iterdir()):
         raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
+
+
+def write_about(run: Path, about: About) -> None:
+    """Make a run's folder, and say in it what the run is.
+
+    Raises:
+        RegardError: the file system refuses.
+    """
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -93,7 +100,6 @@ def prepare(run: Path, about: About, *, resume: bool) -> bool:
     }
     with whole(run / ABOUT) as file:
         file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return (run / POINTER).is_file()
 
 
 def read_about(run: Path) -> About:
@@ -116,19 +122,21 @@ def read_about(run: Path) -> About:
         raise RegardError(f"{str(file)!r} is not whole: {error}") from error
 
 
-def check_room(run: Path, model: Transformer, settings: Settings) -> None:
-    """Refuse a run whose checkpoints or memory there is no room for, before it starts.
+def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None:
+    """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
 
     Raises:
         RegardError: naming what is needed and what there is.
     """
-    need = (settings.keep + 1) * size_of_checkpoint(model)
-    free = shutil.disk_usage(run).free
+    foresee(*training_memory(config, settings), "a smaller batch, block or model")
+    with torch.device("meta"):
+        need = (settings.keep + 1) * size_of_checkpoint(Transformer(config))
+    there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
     if need > free:
         raise RegardError(
             f"--out {str(run)!r}: {settings.keep + 1} checkpoints need {spelled(need)}, the disk has {spelled(free)}"
         )
-    foresee(*training_memory(model.config, settings), "a smaller batch, block or model")
 
 
 def training_memory(config: TransformerConfig, settings: Settings) -> tuple[int, torch.device, str]:

@@ -14,20 +14,25 @@ from regard import tokenizers
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.config import TransformerConfig
-from regard.models.store import read_model
+from regard.models.store import POINTER, read_model
 from regard.models.transformer import Transformer
 from regard.tokenizers import read_tokenizer, tokenizer_files
+from regard.tokens import check_text
 from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.data import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.loop import Report, optimiser_of, train
-from regard.train.run import About, Log, check_room, prepare, read_about, sources_of
+from regard.train.run import About, Log, check_folder, check_room, read_about, sources_of, write_about
 from regard.train.settings import Settings
-from regard.train.sources import Pair, hold_out, read_pairs, read_texts
+from regard.train.sources import Pair, hold_out, read_pairs, read_texts, watched_pair
 
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A run that can be trained. notes: what a person should know before it starts."""
+    """A run that can be trained.
+
+    notes: what a person should know before it starts. held: of pairs, those that are held out. watched: the sentence,
+    or pair, whose traces are kept on the way. prompt: what samples begin with.
+    """
 
     run: Path
     model: Transformer
@@ -38,6 +43,8 @@ class Ready:
     progress: Progress
     notes: tuple[str, ...]
     held: tuple[Pair, ...] = ()
+    watched: str | Pair | None = None
+    prompt: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -46,9 +53,17 @@ class Ready:
 
 
 def ready_for_texts(
-    files: Sequence[Path], run: Path, settings: Settings, *, resume: bool = False, watch: str | None = None
+    files: Sequence[Path],
+    run: Path,
+    settings: Settings,
+    *,
+    resume: bool = False,
+    watch: str | None = None,
+    prompt: str | None = None,
 ) -> Ready:
     """A run that learns to predict the next token of texts.
+
+    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
@@ -62,14 +77,26 @@ def ready_for_texts(
         heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
+    for option, text, most in (("--watch", watch, settings.block), ("--prompt", prompt, settings.block - 1)):
+        if text is not None:
+            _fits(tokenizer, text, most, option)
     about = About("text", settings, config, sources_of(files), watch)
-    return _ready(run, about, tokenizer, data, notes, resume=resume)
+    return replace(_ready(run, about, tokenizer, data, notes, resume=resume), watched=watch, prompt=prompt)
 
 
 def ready_for_pairs(
-    file: Path, run: Path, settings: Settings, *, resume: bool = False, watch: str | None = None
+    file: Path,
+    run: Path,
+    settings: Settings,
+    *,
+    resume: bool = False,
+    watch: str | None = None,
+    prompt: str | None = None,
 ) -> Ready:
     """A run that learns to translate, from a file of tab-separated pairs.
+
+    watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
+    way, by default the first pair held out.
 
     Raises:
         RegardError: as `ready_for_texts`.
@@ -99,8 +126,12 @@ def ready_for_pairs(
         notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
     if long:
         notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
+    watched = None if watch is None else watched_pair(watch, held, str(file))
+    if prompt is not None:
+        check_text(prompt, "--prompt")
     about = About("pairs", settings, config, sources_of([file]), watch)
-    return replace(_ready(run, about, tokenizer, data, notes, resume=resume), held=tuple(held))
+    ready = _ready(run, about, tokenizer, data, notes, resume=resume)
+    return replace(ready, held=tuple(held), watched=watched, prompt=prompt)
 
 
 def run_training(
@@ -154,27 +185,39 @@ def trained(run: Path) -> tuple[Transformer, Any, About]:
 
 
 def _ready(run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool) -> Ready:
-    """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on."""
+    """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
+
+    Everything that can be refused is refused before the folder is written to.
+    """
     settings = about.settings
-    going_on = prepare(run, about, resume=resume)
-    for name, text in tokenizer_files(tokenizer).items():
-        with whole(run / name) as file:
-            file.write_text(text, encoding="utf-8")
+    check_folder(run, about, resume=resume)
+    check_room(run, about.config, settings)
     torch.manual_seed(settings.seed)
     model = Transformer(about.config)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
-    check_room(run, model, settings)
     optimiser, progress = optimiser_of(model, settings), Progress()
-    remove_leftovers(run)
-    if going_on:
+    if (run / POINTER).is_file():
         progress, more = load_checkpoint(run, model, optimiser)
         if progress.step >= settings.steps:
             raise RegardError(
                 f"--resume {str(run)!r}: all its {progress.step} steps are done; ask for more with --steps"
             )
         notes += (f"going on after step {progress.step}", *more)
+    write_about(run, about)
+    for name, text in tokenizer_files(tokenizer).items():
+        with whole(run / name) as file:
+            file.write_text(text, encoding="utf-8")
+    remove_leftovers(run)
     return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes)
+
+
+def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
+    """Refuse a text that the model could not read."""
+    check_text(text, option)
+    count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+    if count > most:
+        raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
 def _tokenizer(run: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:

@@ -90,6 +90,23 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
     return [pair for name in groups if name not in apart for pair in groups[name]], [groups[name][0] for name in drawn]
 
 
+def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
+    """A watched sentence and its target: given with a tab between, or a sentence that was held out.
+
+    Raises:
+        RegardError: there is no target for it.
+    """
+    source, tab, target = sentence.partition("\t")
+    if tab and source.strip() and target.strip():
+        return Pair(source.strip(), target.strip())
+    for pair in pairs:
+        if pair.source == sentence:
+            return pair
+    raise RegardError(
+        f"--watch {sentence[:40]!r}: a translator needs a target, with a tab between, or a sentence held out of {name}"
+    )
+
+
 def _read(file: Path) -> str:
     try:
         content = file.read_bytes()

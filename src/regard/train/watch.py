@@ -16,23 +16,6 @@ from regard.train.sources import Pair
 WATCH, SAMPLES = "watch", "samples.txt"
 
 
-def watched_pair(sentence: str, pairs: tuple[Pair, ...], name: str) -> Pair:
-    """A watched sentence and its target: given with a tab between, or a sentence that was held out.
-
-    Raises:
-        RegardError: there is no target for it.
-    """
-    source, tab, target = sentence.partition("\t")
-    if tab and source.strip() and target.strip():
-        return Pair(source.strip(), target.strip())
-    for pair in pairs:
-        if pair.source == sentence:
-            return pair
-    raise RegardError(
-        f"--watch {sentence[:40]!r}: a translator needs a target, with a tab between, or a sentence held out of {name}"
-    )
-
-
 def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
     """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
     opened = Trained(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
@@ -67,8 +50,6 @@ def sample(ready: Ready, prompt: str, step: int) -> str:
             text = opened.generate(prompt, new_tokens=min(64, ready.settings.block)).text
         else:
             room = ready.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
-            if room < 1:
-                raise RegardError(f"--prompt {prompt[:40]!r}: it fills the model's {ready.settings.block} tokens")
             text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
     file = ready.run / SAMPLES
     before = file.read_text(encoding="utf-8") if file.exists() else ""
