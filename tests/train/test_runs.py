@@ -226,3 +226,17 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     assert all(abs(sum(row) - 1) < 1e-5 for table in data["weights"] for row in table)
     assert (tmp_path / "a.gif").read_bytes().startswith(b"GIF8")
     assert sorted(os.listdir(tmp_path)) == ["a.gif", "a.json", "a.safetensors"]
+
+
+def test_tensorboard_gets_what_the_log_has(text: Path, tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = tmp_path / "run"
+    done = train(text, "--out", run, "--steps", 5, *SMALL, "--set", "evaluate_every=2", "--tensorboard")
+    assert done.returncode == 0, done.stderr
+    board = EventAccumulator(str(run / "tensorboard"))
+    board.Reload()
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
+    told = {event.step: event.value for event in board.Scalars("loss")}
+    assert told == pytest.approx({report["step"]: report["loss"] for report in log})
+    assert [event.step for event in board.Scalars("held out")] == [2, 4, 5]
