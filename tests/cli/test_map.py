@@ -57,6 +57,30 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     first = data["pairs"][0]
     assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
     assert f"{first['weight']:.3f}" in result.stdout
+    again = regard_command(
+        "map", "--open", "a.safetensors", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--json", "b.json"
+    )
+    assert again.returncode == 0, again.stderr
+    opened = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
+    assert any(note.startswith("attention and values were saved of") for note in opened.pop("status")["notes"])
+    assert opened == {name: value for name, value in data.items() if name != "status"}
+
+
+def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
+    trace = minilm.trace(TEXT, layers=[2])
+    trace.save("one.safetensors")
+    regard.save([trace, trace], "two.safetensors")
+    run(open_file=Path("one.safetensors"), layer=2)
+    assert "layer 2" in capsys.readouterr().out
+    for file, given, says in (
+        ("one.safetensors", {"layer": 3}, "layer 3"),
+        ("two.safetensors", {"layer": 2}, "holds 2 traces, map looks at one"),
+        ("one.safetensors", {"layer": 2, "window": 64}, "--open and --window"),
+        ("one.safetensors", {"layer": 2, "file": Path("text.txt")}, "--open and FILE"),
+        ("none.safetensors", {"layer": 2}, "no trace file 'none.safetensors'"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            run(open_file=Path(file), **given)
 
 
 def test_windows(run, folder: Path, capsys) -> None:

@@ -90,8 +90,12 @@ def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
 
 
 def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
-    told = regard_command("steps", RIVER, "--word", "bank", "--layer", "0", "--head", "3", "--json", "a.json")
+    shown = ["--word", "bank", "--layer", "0", "--head", "3"]
+    told = regard_command("steps", RIVER, *shown, "--json", "a.json", "--save", "a.safetensors")
     assert told.returncode == 0, told.stderr
+    again = regard_command("steps", "--open", "a.safetensors", *shown, "--json", "b.json")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
     assert "“bank” in layer 0, head 3, step by step" in told.stdout
     assert max(map(len, told.stdout.splitlines())) <= 80
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))

@@ -27,10 +27,21 @@ def test_bad_input(regard_command) -> None:
     refused(regard_command("why", "a bank"), "--word is needed")
     refused(regard_command("why", "a bank", "--word", "bunk"), "the nearest are 'bank'")
     refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: given 0")
-    refused(
-        regard_command("why", "--open", "a.safetensors", "--word", "bank"), "why cuts tokens and heads, so it needs"
-    )
     refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "ending needs to be .json")
+
+
+def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
+    why = ["why", "--word", "bank", "--top", "3"]
+    opened, by_tiny = [*why, "--open", "a.safetensors"], ["--model", "tiny"]
+    given, again, other = in_one_process(
+        tmp_path, [[*why, "a man on a river bank", *by_tiny], [*opened, *by_tiny], opened]
+    )
+    assert again[0] == given[0] == 0, again[2]
+    assert _timeless(again[1]) == _timeless(given[1])
+    assert other[0] == 2
+    assert "trace 1 is not what all-MiniLM-L6-v2 gives: --model M names the model that made it" in other[2]
 
 
 def test_a_word_of_a_target(tmp_path) -> None:
@@ -57,6 +68,16 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert {cause["part"] for cause in word["tokens"]} == {"decoder", "cross"}
     assert len(word["heads"]) == 2 * 3 * 3
     assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
+    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2"]
+    (code_3, out_3, err_3), refused_3 = in_one_process(tmp_path, [[*again, "--model", "pair"], again])
+    assert code_3 == 0, err_3
+    assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])
+    assert refused_3[0] == 2
+    assert "is not of all-MiniLM-L6-v2's kind: --model M names the model that made it" in refused_3[2]
     assert code_2 == 0, err_2  # the model writes a target itself, and that is said
     assert "the model wrote the target itself: 1: " in out_2
     assert "“man” in text 1: tokens behind it" in out_2
+
+
+def _timeless(told: str) -> list[str]:
+    return [line for line in told.split("\n") if not line.strip().startswith("time ")]

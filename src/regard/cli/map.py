@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
+from regard.cli.options import FigureFile, JsonFile, ModelName, OpenFile, Stride, Window, whole_number
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -38,15 +38,20 @@ def map_file(
     stride: Stride = None,
     figure: FigureFile = None,
     json_file: JsonFile = None,
+    open_file: OpenFile = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
-    if file is None:
+    if file is None and open_file is None:
         raise RegardError("no file given: regard map FILE --layer N")
+    if open_file is not None:
+        for option, given in (("FILE", file), ("--window", window), ("--model", model)):
+            if given is not None:
+                raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
     if layer is None:
         raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
     _check(top, far, window, stride, figure, json_file, save_file)
-    text = read_text(file)
+    text = "" if file is None else read_text(file)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
@@ -62,16 +67,20 @@ def map_file(
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
-        loading = bars.add_task("loading the model", total=None)
-        opened = load(model)
-        _check_numbers(opened, layer, head)
-        bars.update(loading, total=1, completed=1)
-        tracing = bars.add_task("reading and tracing", total=1)
+        if open_file is None:
+            loading = bars.add_task("loading the model", total=None)
+            opened = load(model)
+            _check_numbers(opened, layer, head)
+            bars.update(loading, total=1, completed=1)
+            tracing = bars.add_task("reading and tracing", total=1)
         looking = bars.add_task("going through the matrix", total=1)
         if window is None:
-            with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
-                trace = opened.trace(text, layers=[layer], logits=False)
-            bars.update(tracing, completed=1)
+            if open_file is not None:
+                trace = _saved(open_file)
+            else:
+                with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
+                    trace = opened.trace(text, layers=[layer], logits=False)
+                bars.update(tracing, completed=1)
             check_heads(trace, layer, head)
             found = matrix(trace, layer, head, top=top, far=far, progress=lambda share: bars.advance(looking, share))
         else:
@@ -91,7 +100,7 @@ def map_file(
         write_json(found, json_file)
     if save_file is not None:
         trace.save(save_file)
-    show_matrix(found, str(file), console)
+    show_matrix(found, str(file or open_file), console)
     for note in notes:
         console.print(f"picture: {note}", style="dim", markup=False)
     for written in (figure, json_file, save_file):
@@ -121,6 +130,20 @@ def read_text(file: Path) -> str:
             f"{str(file)!r} is not UTF-8: byte 0x{found[place]:02x} at {place} (line {line}), {error.reason}"
         ) from error
     return check_text(text, repr(str(file)))
+
+
+def _saved(file: Path) -> Any:
+    """The one trace of a file, of one text."""
+    from regard.captures import open as read
+
+    traces = read(file)
+    if isinstance(traces, list) and len(traces) == 1:
+        (traces,) = traces
+    if isinstance(traces, list):
+        raise RegardError(f"--open: {str(file)!r} holds {len(traces)} traces, map looks at one: save that alone")
+    if hasattr(traces, "encoder"):
+        raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
+    return traces
 
 
 def _check(

@@ -66,6 +66,7 @@ StaticFile = Annotated[
 FigureFile = Annotated[Path | None, _file("--figure", "Write a picture: .png or .svg.")]
 JsonFile = Annotated[Path | None, _file("--json", "Write everything shown, at full precision: .json.")]
 OpenFile = Annotated[Path | None, _file("--open", "Look at saved traces, without the model: no TEXT then.")]
+OpenAgain = Annotated[Path | None, _file("--open", "Take the texts of saved traces: --model traces them again.")]
 SaveFile = Annotated[Path | None, _file("--save", "Write the traces: .safetensors.")]
 SaveLayers = Annotated[Numbers | None, _numbers("--save-layers", "Save the attention of these layers alone.")]
 SaveHeads = Annotated[Numbers | None, _numbers("--save-heads", "Save these heads alone.")]

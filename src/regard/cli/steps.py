@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.options import FollowedWord, JsonFile, ModelName, whole_number
+from regard.cli.options import FollowedWord, JsonFile, ModelName, OpenFile, SaveFile, whole_number
+from regard.cli.traced import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -21,38 +22,43 @@ def steps(
     layer: OneLayer = 0,
     head: OneHead = 0,
     json_file: JsonFile = None,
+    open_file: OpenFile = None,
+    save_file: SaveFile = None,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
-    from regard.tokens import check_text
-
-    if text is None:
-        raise RegardError("no text given: regard steps TEXT --word W")
-    check_text(text)
+    given = Given([] if text is None else [text], [], model, file=open_file)
+    given.check("steps")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
-    if json_file is not None:
-        check_target(json_file, (".json",), "--json")
+    for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
+        if file is not None:
+            check_target(file, kinds, option)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
 
-    from regard.models.load import load
     from regard.textbook import steps_of
     from regard.views.steps import show_steps
 
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
     with errors.status("loading the model and tracing …"):
-        opened = load(model)
-        if opened.pairs:
-            raise RegardError(f"steps: {opened.name} is an encoder-decoder: use regard.textbook.steps_of in Python")
-        trace = opened.trace(text)
+        done = traced(given)
+    if len(done.traces) > 1:
+        raise RegardError(f"steps: {str(open_file)!r} holds {len(done.traces)} traces, needs a file of one")
+    (trace,) = done.traces
+    if hasattr(trace, "encoder"):
+        name = trace.decoder.status.model
+        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.steps_of in Python")
     found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     if json_file is not None:
-        _write(json_file, text, trace.tokens, layer, head, found)
+        _write(json_file, trace.text, trace.tokens, layer, head, found)
+    if save_file is not None:
+        trace.save(save_file)
     for n, record in found:
         show_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console)
-    if json_file is not None:
-        console.print(f"wrote {json_file}", style="dim", markup=False)
+    for file in (json_file, save_file):
+        if file is not None:
+            console.print(f"wrote {file}", style="dim", markup=False)
 
 
 def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: list[tuple[int, Any]]) -> None:

@@ -88,6 +88,45 @@ def traced(given: Given, *, needs_model: bool = False) -> Traced:
     return Traced(model.trace(texts), _alone(texts), model, names)
 
 
+def traced_again(given: Given) -> Traced:
+    """The texts of a saved file, traced anew by the model: for what a file cannot tell.
+
+    Raises:
+        RegardError: the model gives other tokens or other vectors than those saved.
+    """
+    from regard.models.load import load
+
+    old = traced(Given(file=given.file))
+    model = load(given.model)
+    new = []
+    for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
+        which = f"--open {str(given.file)!r}: trace {number}"
+        if not text:
+            raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
+        if model.pairs != hasattr(saved, "encoder"):
+            raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
+        if model.pairs:  # the very tokens, for a target that was written need not be how its text is tokenised
+            trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
+            sides = [(saved.encoder, trace.encoder), (saved.decoder, trace.decoder)]
+        else:
+            trace = model.trace(text)
+            sides = [(saved, trace)]
+        if not all(_same(*each) for each in sides):
+            raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
+        for there, here in sides:
+            here.text, here.tokens = there.text, there.tokens
+        new.append(trace)
+    return Traced(new, old.texts, model, _names(model.tokenizer), [False] * len(new))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
+    if [token.id for token in a.tokens] != [token.id for token in b.tokens] or a.contextual.shape != b.contextual.shape:
+        return False
+    there, here = a.contextual.float().cpu(), b.contextual.float().cpu()
+    return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
+
+
 def _alone(texts: Sequence[str]) -> Both:
     return [(text, None) for text in texts]
 

@@ -8,7 +8,7 @@ from regard.cli.options import (
     FollowedWord,
     JsonFile,
     ModelName,
-    OpenFile,
+    OpenAgain,
     SaveBlocks,
     SaveDtype,
     SaveFile,
@@ -19,7 +19,7 @@ from regard.cli.options import (
     Top,
 )
 from regard.cli.saving import Saving
-from regard.cli.traced import Given, traced
+from regard.cli.traced import Given, traced, traced_again
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -31,7 +31,7 @@ def why(
     model: ModelName = None,
     top: Top = 10,
     json_file: JsonFile = None,
-    open_file: OpenFile = None,
+    open_file: OpenAgain = None,
     save_file: SaveFile = None,
     save_layers: SaveLayers = None,
     save_heads: SaveHeads = None,
@@ -39,9 +39,7 @@ def why(
     save_blocks: SaveBlocks = False,
 ) -> None:
     """Rank the tokens and heads behind a word, and check the ranking by cutting each of them."""
-    if open_file is not None:
-        raise RegardError("--open: why cuts tokens and heads, so it needs the model and traces anew: give TEXT instead")
-    given = Given(texts or [], targets or [], model)
+    given = Given(texts or [], targets or [], model, file=open_file)
     given.check("why")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
@@ -64,12 +62,12 @@ def why(
     console = Console(highlight=False)
     found = []
     with Console(stderr=True, highlight=False).status("loading the model, tracing and cutting …"):
-        done = traced(given)
+        done = traced(given) if open_file is None else traced_again(given)
         for number, trace in enumerate(done.traces, 1):
             words = occurrences(trace, word)
             for nth, (side, each) in enumerate(words):
                 label = f"{number}{chr(97 + nth) if len(words) > 1 else ''}"
-                retrace = partial(_retrace, done.model, given.texts[number - 1], trace)
+                retrace = partial(_retrace, done.model, done.texts[number - 1][0], trace)
                 found.append((label, explain(trace, each, retrace, without, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
     statuses = [trace.status for trace in done.traces]
