@@ -1,6 +1,5 @@
 """What stands around one attention call: the output projection, the residual beside it and the norms behind it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -54,20 +53,13 @@ class Block:
         """What the model adds to the residual."""
         return self.projected if self.scaling is None else self.scaling.added
 
-    def crop(self, batch: int, rows: slice, own: Callable[[Tensor], Tensor] | None = None) -> "Block":
-        """The block of one text of a batch: its rows are copied where they would keep the whole batch in memory.
-
-        own: what takes the text's rows out of a tensor of the batch instead, where it has them already.
-        """
-
-        def copied(batched: Tensor) -> Tensor:
-            return batched[batch, rows].clone() if self.residual.shape[0] > 1 else batched[batch, rows]
-
-        own = own or copied
+    def crop(self, batch: int, rows: slice) -> "Block":
+        """The block of one text of a batch."""
         scaling = self.scaling
         if scaling is not None:
-            scaling = replace(scaling, scale=own(scaling.scale), added=own(scaling.added))
-        return replace(self, residual=own(self.residual), projected=own(self.projected), scaling=scaling)
+            scaling = replace(scaling, scale=scaling.scale[batch, rows], added=scaling.added[batch, rows])
+        own = {name: getattr(self, name)[batch, rows] for name in ("residual", "projected")}
+        return replace(self, **own, scaling=scaling)
 
 
 @dataclass(frozen=True)
@@ -76,6 +68,6 @@ class Unverified:
 
     reason: str
 
-    def crop(self, batch: int, rows: slice, own: Callable[[Tensor], Tensor] | None = None) -> "Unverified":
+    def crop(self, batch: int, rows: slice) -> "Unverified":
         """Itself: the shape is the same for every text."""
         return self

@@ -83,11 +83,11 @@ def check_text(text: Any, name: str = "text") -> str:
         raise RegardError(f"{name}: given {type(text).__name__}, needs to be a string")
     if not text.strip():
         raise RegardError(f"{name} is {'blank' if text else 'empty'}: it needs at least one word")
-    for place, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            raise RegardError(
-                f"{name} is not valid Unicode: character {place} is the lone surrogate U+{ord(character):04X}"
-            )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        lone = f"character {error.start} is the lone surrogate U+{ord(text[error.start]):04X}"
+        raise RegardError(f"{name} is not valid Unicode: {lone}") from None
     return text
 
 
@@ -122,7 +122,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     unknown_id = tokenizer.unk_token_id
     special_ids = set(tokenizer.all_special_ids) - {unknown_id}
     spelled = _spelled.setdefault(tokenizer, {})
-    spelled |= {number: readable(tokenizer, number) for number in {*ids} - spelled.keys()}
+    spelled |= {number: readable(tokenizer, number) for number in {*ids} if number not in spelled}
     tokens = tuple(
         Token(number, spelled[number], start, end, word, number in special_ids or word is None)
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
@@ -261,17 +261,12 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
 
 def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
     """Runs of characters, blanks aside, that no token stands for."""
-    covered = bytearray(len(text))
-    for token in tokens:
-        covered[token.start : token.end] = b"\1" * (token.end - token.start)
-    runs, run = [], ""
-    for character, kept in zip(text, covered, strict=True):
-        if not kept and not character.isspace():
-            run += character
-        elif run:
-            runs.append(run)
-            run = ""
-    return [*runs, run] if run else runs
+    gaps, at = [], 0
+    for start, end in sorted((token.start, token.end) for token in tokens):
+        if start > at:
+            gaps.append(text[at:start])
+        at = max(at, end)
+    return [run for gap in [*gaps, text[at:]] for run in gap.split()]
 
 
 def readable(tokenizer: Any, number: int) -> str:

@@ -69,7 +69,7 @@ class Case:
 def cpu_tiles_at_any_size() -> Iterator[None]:
     """The CPU's own kernels take every call that they can compute, not only those of a size at which they win."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("CPU_QUERIES", "CPU_KEYS", "CPU_SCORES", "CPU_SCORES_IN_ALL"):
+        for name in ("CPU_QUERIES", "CPU_KEYS", "CPU_SCORES", "CPU_SCORES_IN_ALL", "CPU_SPEED"):
             patch.setattr(kernels, name, 0)
         patch.setattr(statistics, "CPU_SCORES", 0)
         yield

@@ -26,7 +26,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return right(*args)
 
     monkeypatch.setattr(linear, "LEAST", 1)
-    monkeypatch.setattr(products, "product", lambda: products.onednn)
+    monkeypatch.setattr(products, "linear", lambda: products.onednn)
     monkeypatch.setattr(linear, "_onednn", counted)
     return calls
 

@@ -26,7 +26,7 @@ def counted(monkeypatch) -> list[tuple[int, ...]]:
 
     monkeypatch.setattr(products, "_linear", counting)
     monkeypatch.setattr(products, "LEAST", 1)
-    monkeypatch.setattr(chosen, "product", lambda: chosen.onednn)
+    monkeypatch.setattr(chosen, "linear", lambda: chosen.onednn)
     return shapes
 
 

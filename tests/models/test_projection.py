@@ -378,10 +378,8 @@ def test_a_block_of_one_text() -> None:
     own = blocks[1].crop(1, slice(0, 11))
     assert torch.equal(own.residual, output.hidden_states[1][1, :11])
     assert torch.equal(own.projected, blocks[1].projected[1, :11])
-    assert own.residual.untyped_storage().nbytes() == 11 * 24 * 4  # the batch may go
+    assert own.residual.data_ptr() == blocks[1].residual[1].data_ptr()  # by reference: it costs nothing
     assert own.weight is blocks[1].weight
-    _, blocks, _ = watch(make_model("bert"), input_ids=IDS[:1])
-    assert blocks[0].crop(0, slice(0, 13)).residual.data_ptr() == blocks[0].residual.data_ptr()
 
 
 def test_nothing_is_followed_outside() -> None:

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention import blockwise, cuda
 from regard.attention.cpu import forward as cpu
+from regard.attention.cpu import products
 from regard.attention.masks import Mask
 from regard.attention.tiles import Rule
 
@@ -21,6 +22,10 @@ SDPA_MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a 
 # The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
 # and only loading them (half a second, some seconds once after an installation) speaks against it.
 CPU_QUERIES, CPU_KEYS, CPU_SCORES, CPU_SCORES_IN_ALL = 64, 256, 1 << 19, 1 << 20
+
+# How many times as fast as the BLAS of torch oneDNN has to be for the tiles to win where PyTorch's kernel can do the
+# call without writing a mask out: at 2.2 (AMD EPYC) they take half its time, at 0.9 (Intel Xeon) 1.4 to 2.3 of it.
+CPU_SPEED = 1.4
 
 
 class Computed(NamedTuple):
@@ -61,6 +66,8 @@ def compute(
         half = rule.mask is not None and _is_causal(rule.mask, length, size)
         left = length * size // (2 if half else 1)
         large = work and length >= CPU_QUERIES and size >= CPU_KEYS and left >= CPU_SCORES
+        plain = rule.bias is None and (rule.mask is None or half)
+        large = large and not (sdpa and plain and products.speed() < CPU_SPEED)
         large = large or (not sdpa and lines * length * size >= CPU_SCORES_IN_ALL)
         if large and not training:
             done = cpu.forward(query, key, value, rule)
@@ -162,9 +169,10 @@ def _is_causal(mask: Mask, length: int, size: int) -> bool:
 
 def kernels() -> dict[str, str]:
     """The kernels by name: "available" with what each is for, or why it is not available here."""
-    from regard.attention.cpu import products
-
     product = "oneDNN" if products.product() is products.onednn else "the BLAS of torch"
+    size = "from about 700 x 700 unmasked scores a head"
+    tiles = size if products.speed() >= CPU_SPEED else f"masks and rules that sdpa-cpu cannot have, {size}"
+    shorter = "shorter texts" if products.speed() >= CPU_SPEED else "float32 and float64 (faster here than the tiles)"
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     gpu = {
         "cudnn-cuda": "bfloat16 and float16, widths to 128, Hopper and later",
@@ -177,7 +185,7 @@ def kernels() -> dict[str, str]:
         state = f"not available: {why}" if why else f"available: {device}, {use}; checked before its first use"
         gpu[name] = state if device else "not available: torch finds no CUDA device"
     return gpu | {
-        "blockwise-cpu": f"available: CPU, up to float32, from about 700 x 700 unmasked scores a head (by {product})",
-        "sdpa-cpu": "available: CPU, shorter texts, and float32 or float64 where gradients are wanted",
+        "blockwise-cpu": f"available: CPU, up to float32, {tiles} (by {product})",
+        "sdpa-cpu": f"available: CPU, {shorter}, and float32 or float64 where gradients are wanted",
         "blockwise": "available: every device, dtype and mask",
     }

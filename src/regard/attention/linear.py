@@ -1,4 +1,4 @@
-"""A linear layer whose training takes less time on CPUs: products by oneDNN where that beats the BLAS of torch.
+"""A linear layer whose training takes less time on some CPUs: products by oneDNN where that beats the BLAS of torch.
 
 Its three products (output, gradient of the input, gradient of the weight) are most of what a training step does, and
 oneDNN computes them up to twice as fast as MKL on some CPUs. Results agree within float32's rounding.
@@ -21,7 +21,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Float[Tensor, "*B n"]) -> Float[Tensor, "*B m"]:
         """x @ weight.T + bias."""
-        if _pays(x, self.weight) and products.product() is products.onednn:
+        if _pays(x, self.weight) and products.linear() is products.onednn:
             return _Product.apply(x, self.weight, self.bias)
         return F.linear(x, self.weight, self.bias)
 

@@ -1,4 +1,7 @@
-"""From what a forward pass of a batch left to the trace of each text, its padding taken away."""
+"""From what a forward pass of a batch left to the trace of each text, its padding taken away.
+
+Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,18 +114,8 @@ def _trace(
 ) -> Trace:
     run = slice(0, len(encoded.tokens))
 
-    copies: dict[Any, Tensor] = {}  # a state is a block's residual as well, and may be the last hidden state
-
-    def taken(batched: Tensor) -> Tensor:
-        if batched.shape[0] == 1:  # nobody else is in it: it need not be copied
-            return batched[0, run]
-        place = batched.data_ptr(), batched.shape, batched.stride()
-        if place not in copies:
-            copies[place] = batched[n, run].clone()
-        return copies[place]
-
     def own(batched: Tensor | None) -> Tensor | None:
-        return None if batched is None else taken(batched)
+        return None if batched is None else batched[n, run]
 
     longest = stack.states[0].shape[1]
 
@@ -202,7 +195,7 @@ def _trace(
         attention=chosen("attention", lambda call: call.weights.crop(n, run, keys(call))),
         values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
-        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run, taken)),
+        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run)),
     )
 
 

@@ -21,7 +21,7 @@ from regard.models.embeddings import Parts, embedding_parts
 from regard.models.inputs import Given, numbered
 from regard.models.keep import Keep
 from regard.models.layers import watched_layers
-from regard.models.products import FastProducts
+from regard.models.products import fast_products
 from regard.models.projection import projections
 from regard.models.quiet import quiet
 from regard.tokens import Encoded
@@ -89,7 +89,7 @@ class Forward:
             torch.no_grad(),
             self._last_states(head="logits_to_keep" not in inputs) as last,
             record(watch.keep.layers) as calls,
-            FastProducts(),
+            fast_products(),
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,

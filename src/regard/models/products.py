@@ -4,6 +4,7 @@ It is the same float32 product, summed in another order. On processors where PyT
 speed of oneDNN, a trace of a long text takes less time than the model's forward pass alone.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -19,8 +20,13 @@ ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoev
 PLAIN = (Tensor, nn.Parameter)
 
 
-class FastProducts(TorchFunctionMode):
+def fast_products() -> AbstractContextManager[Any]:
     """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here."""
+    return nullcontext() if products.linear_is_torch_s() else FastProducts()
+
+
+class FastProducts(TorchFunctionMode):
+    """Looks at every operation inside the block, and computes the linear maps among them that oneDNN is to compute."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -43,7 +49,7 @@ def _linear(
     rows = input.numel() // max(1, input.shape[-1])
     if weight.ndim != 2 or not weight.is_contiguous() or rows < ROWS or rows * weight.numel() < LEAST:
         return None
-    if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or products.product() is not products.onednn:
+    if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or products.linear() is not products.onednn:
         return None
     weight = weight.t() if transposed else weight
     return torch.ops.mkldnn._linear_pointwise.default(input.contiguous(), weight, bias, "none", [], "")

@@ -57,7 +57,7 @@ def save_checkpoint(
             safetensors.torch.save_file(_state(model, optimiser), file)
         with whole(staged / NOTES) as file:
             told = {"step": progress.step, "place": list(progress.place), "best": progress.best}
-            told |= {"product": products.name(), "threads": torch.get_num_threads()}
+            told |= {"product": products.linear().__name__, "threads": torch.get_num_threads()}
             file.write_text(json.dumps(told) + "\n", encoding="utf-8")
         _durable(staged)
         if final.exists():  # of a run that was killed between the rename and the pointer

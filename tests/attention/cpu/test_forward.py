@@ -8,7 +8,7 @@ from torch import Tensor
 
 import regard
 from regard.attention import blockwise, kernels, masks, reference
-from regard.attention.cpu import forward, scores
+from regard.attention.cpu import forward, products, scores
 from regard.attention.tiles import Rule, normaliser
 from tests.attention.cases import Case, cases, check, naive, random, working
 
@@ -129,16 +129,20 @@ def test_the_rule_s_function_is_asked_for_tiles_only() -> None:
     assert max(seen) <= scores.ROWS * scores.COLS
 
 
-def test_chosen_where_it_is_faster_and_right() -> None:
+def test_chosen_where_it_is_faster_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
     def kernel(length: int, dtype: torch.dtype = torch.float32, **options: object) -> str:
         x = random(0, 1, 2, length, 8, dtype=dtype)
         return regard.attend(x, x, x, **options).kernel
 
+    monkeypatch.setattr(products, "speed", lambda: 2.0)
     assert kernel(40) == "sdpa-cpu"
     assert kernel(1024) == kernel(1024, torch.bfloat16) == kernel(1024, causal=True) == "blockwise-cpu"
     assert kernel(800, softcap=20.0) == "blockwise-cpu"
     assert kernel(1024, torch.float64) == "sdpa-cpu"
     assert kernel(1024, dropout=0.5) == "blockwise"
+    monkeypatch.setattr(products, "speed", lambda: 1.0)
+    assert kernel(1024) == kernel(1024, causal=True) == "sdpa-cpu"
+    assert kernel(1024, torch.bfloat16) == kernel(1024, window=(9, 9)) == "blockwise-cpu"
 
 
 def test_gradients_where_no_other_kernel_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

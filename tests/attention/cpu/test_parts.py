@@ -57,12 +57,20 @@ def test_both_products(shape: tuple[int, int, int]) -> None:
 
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert products._measure() is products.blas
-    monkeypatch.setattr(products, "product", lambda: products.blas)
+    assert products._measure() == 0
+    monkeypatch.setattr(products, "speed", lambda: 0.0)
+    assert products.product() is products.linear() is products.blas
     x = random(0, 1, 2, 300, 8, dtype=torch.float32)
     torch.testing.assert_close(
         forward.attend(x, x, x, Rule(1.0))[0], torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0)
     )
+
+
+def test_the_usual_product_is_given_up_for_one_that_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for speed, tiles, maps in ((2.0, "onednn", "onednn"), (1.1, "onednn", "blas"), (0.9, "onednn", "blas"),
+                               (0.5, "blas", "blas")):  # fmt: skip
+        monkeypatch.setattr(products, "speed", lambda speed=speed: speed)
+        assert (products.product().__name__, products.linear().__name__) == (tiles, maps)
 
 
 def test_results_come_in_order_and_on_workers() -> None:

@@ -12,7 +12,8 @@ from regard.attention.cpu import threads
 
 Product = Callable[[Tensor, Tensor], Tensor]
 
-# Rounds of one measurement, and how much faster MKL has to be: a choice that noise can turn would not repeat bitwise.
+# Rounds of one measurement, and how much faster the other one has to be before the usual choice (oneDNN for attention's
+# tiles, torch's own for a model's linear maps) is given up: a choice that noise can turn would not repeat bitwise.
 ROUNDS, MARGIN = 12, 1.2
 
 
@@ -27,17 +28,25 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
 
 
 def product() -> Product:
-    """The product to use here, found by measuring once. Called from a task it runs on that task's thread."""
-    return _pinned[-1] if _pinned else _measured()
+    """The product of attention's tiles, found by measuring once. Called from a task it runs on that task's thread."""
+    return blas if speed() * MARGIN < 1 else onednn
 
 
-def name() -> str:
-    """What the product to use here is called: "onednn" or "blas"."""
-    return product().__name__
+def linear() -> Product:
+    """The product of a model's linear maps: the pinned one, or oneDNN's where it is clearly the faster one here."""
+    return _pinned[-1] if _pinned else onednn if speed() > MARGIN else blas
+
+
+def linear_is_torch_s() -> bool:
+    """Whether it is settled, without measuring anything now, that linear maps are left to torch."""
+    return bool(_pinned or speed.cache_info().currsize) and linear() is blas
 
 
 def pin(name: str) -> bool:
-    """Use the product of this name from now on, so that results repeat bitwise; False where this build has it not."""
+    """Use the product of this name ("onednn" or "blas") for linear maps from now on, so that results repeat bitwise.
+
+    False where this build has it not.
+    """
     chosen = {each.__name__: each for each in (onednn, blas)}.get(name)
     if chosen is None or (chosen is onednn and not onednn_works()):
         return False
@@ -49,7 +58,8 @@ _pinned: list[Product] = []
 
 
 @functools.cache
-def _measured() -> Product:
+def speed() -> float:
+    """How many times as fast as the BLAS of torch oneDNN is here, measured once; 0 where it does not work."""
     return threads.run([_measure])[0]
 
 
@@ -62,9 +72,9 @@ def onednn_works() -> bool:
         return False
 
 
-def _measure() -> Product:
+def _measure() -> float:
     if not onednn_works():
-        return blas
+        return 0.0
     x, y = torch.ones(512, 64), torch.ones(1024, 64)
     times: dict[Product, list[float]] = {onednn: [], blas: []}
     for _ in range(ROUNDS):  # interleaved, so that a busy moment meets both
@@ -73,4 +83,4 @@ def _measure() -> Product:
             candidate(x, y)
             taken.append(time.perf_counter() - start)
     # the best of each: the first rounds build oneDNN's code and fault in memory, whatever else runs here only adds
-    return blas if min(times[blas]) * MARGIN < min(times[onednn]) else onednn
+    return min(times[blas]) / min(times[onednn])
