@@ -29,6 +29,7 @@ from benchmarks.attention import MIB, machine, resident, seconds, verdict
 from benchmarks.cuts import turns
 from regard.explain.contributions import contributions
 from regard.models import products
+from regard.tokens import encode_all
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
@@ -77,6 +78,8 @@ def against_forward(model: Any, texts: int, words: int, count: int) -> None:
     """A trace against the forward pass, with linear maps by the faster product and by PyTorch's own."""
     batches = [random_texts(model.tokenizer, texts, words, round_) for round_ in range(count + 1)]
     encoded = [model.tokenizer(batch, return_tensors="pt") for batch in batches]
+    for batch in batches:  # each id is spelled once a process; texts of random words would meet new ones every time
+        encode_all(model.tokenizer, batch)
     shape = tuple(encoded[0]["input_ids"].shape)
     print(f"  {shape[0]} × {shape[1]} tokens")
     for name, fast in (("", True), (", linear maps left to PyTorch", False)):
