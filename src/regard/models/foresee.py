@@ -74,8 +74,6 @@ class Sizes:
         inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
         logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are counted there
         passing = tokens * self.bytes * (inside + logits)
-        if len(lengths) > 1:
-            passing += self.held(tokens, keep)  # each text's part is copied out of the batch
         if written_out:
             passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
         return passing
@@ -91,7 +89,8 @@ def foresee(
     """
     sizes = Sizes.of(model)
     tokens = sum(map(sum, batches))
-    need = sizes.held(tokens, keep) + max(sizes.passing(lengths, keep, trims, written_out) for lengths in batches)
+    padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
+    need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, trims, written_out) for lengths in batches)
     what = (
         f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
     )
