@@ -101,7 +101,7 @@ def against_forward(model: Any, texts: int, words: int, count: int) -> None:
 def eager(quick: bool) -> None:
     """GPT-2's size, random weights: a trace against eager attention with output_attentions, each in fresh processes."""
     length = 1024 if quick else GPT2
-    found: dict[str, list[dict[str, float]]] = {"trace": [], "eager": [], "sdpa": []}
+    found: dict[str, list[dict[str, float]]] = {"trace": [], "trace without blocks": [], "eager": [], "sdpa": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(1 if quick else 3):
             for kind, results in found.items():
@@ -163,8 +163,9 @@ def child(kind: str, length: int, file: Path) -> dict[str, float]:
     bare = transformers.GPT2Model(config).eval()
     ids = torch.randint(config.vocab_size, (1, length), generator=torch.Generator().manual_seed(1))
     rows = [row for row in KEPT if row < length]
-    if kind == "trace":
-        run: Callable[[Any], Any] = lambda x: opened.trace(ids=x.tolist())[0]  # noqa: E731
+    if kind.startswith("trace"):
+        whole = kind == "trace"
+        run: Callable[[Any], Any] = lambda x: opened.trace(ids=x.tolist(), blocks=whole)[0]  # noqa: E731
         opened = regard.load(bare)
     else:
         bare.set_attn_implementation(kind)
@@ -175,7 +176,7 @@ def child(kind: str, length: int, file: Path) -> dict[str, float]:
     before, start = resident("VmRSS"), time.perf_counter()
     result = run(ids)
     found = {"seconds": time.perf_counter() - start, "peak": (resident("VmHWM") - before) / MIB}
-    if kind == "trace":
+    if kind.startswith("trace"):
         attended = [(m.query, m.key, value) for m, value in zip(result.attention, result.values, strict=True)]
         found["query, key, value"] = sum(t.nbytes for three in attended for t in three) / MIB
         found["states"] = sum(state.nbytes for state in result.states) / MIB

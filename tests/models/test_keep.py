@@ -5,6 +5,7 @@ import torch
 import transformers
 
 import regard
+from regard.explain.contributions import contributions
 from regard.models.keep import Keep
 from regard.models.layers import Stack
 from tests.support import RIVER
@@ -60,6 +61,19 @@ def test_logits_are_not_computed_where_the_model_can_leave_them_out() -> None:
     opened.model.lm_head.register_forward_hook(lambda _module, _args, output: rows.append(output.shape[1]))
     opened.trace(ids=IDS, logits=False)
     assert rows == [1]
+
+
+@pytest.mark.parametrize("layers", [None, [1]])
+def test_blocks_are_left_out(layers) -> None:
+    opened = model("llama")
+    trace, whole = opened.trace(ids=IDS, layers=layers, blocks=False), opened.trace(ids=IDS)
+    assert trace.blocks == ()
+    assert "what stands around attention was left out: there are no contributions" in trace.status.notes
+    assert torch.equal(trace.attention[1].dense(), whole.attention[1].dense())
+    with pytest.raises(regard.RegardError, match="does not hold its values and output projection"):
+        contributions(trace, 2, 1)
+    with pytest.raises(regard.RegardError, match="blocks"):
+        trace.save("never.safetensors", blocks=True)
 
 
 def test_a_stack_holds_the_states_of_chosen_layers_and_the_last() -> None:

@@ -98,7 +98,8 @@ def pair_of(done: Pass, n: int) -> PairTrace:
     for weights in decoder.cross:
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
     decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in across)
-    decoder.cross_blocks = tuple(done.blocks[call.path, call.nth].crop(n, run[1]) for call in across)
+    if done.watch.keep.blocks:
+        decoder.cross_blocks = tuple(done.blocks[call.path, call.nth].crop(n, run[1]) for call in across)
     return PairTrace(encoder, decoder)
 
 
@@ -132,6 +133,8 @@ def _trace(
         notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
     if not keep.logits and done.model.get_output_embeddings() is not None:
         notes += ("logits were left out",)
+    if not keep.blocks:
+        notes += ("what stands around attention was left out: there are no contributions",)
     # Two calls a layer (DiffLlama), or layers of another kind between (hybrids).
     if keep.layers is None and len(calls) != depth:
         layers = ", ".join(str(call.layer) for call in calls)
@@ -195,7 +198,7 @@ def _trace(
         attention=chosen("attention", lambda call: call.weights.crop(n, run, keys(call))),
         values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
-        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run)),
+        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run)) if keep.blocks else (),
     )
 
 

@@ -135,7 +135,7 @@ def attention(
             with torch._C.DisableTorchFunction():  # it is no part of the pass: nobody needs to follow it
                 _compare(watch, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if watch is None or watch.keep.call(path):
+    if watch is None or (watch.keep.blocks and watch.keep.call(path)):
         announce(context, module)
     return context, None
 

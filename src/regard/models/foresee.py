@@ -61,7 +61,7 @@ class Sizes:
     def held(self, tokens: int, keep: Keep) -> int:
         """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
         layers = self.layers if keep.layers is None else len(keep.layers)
-        one = self.queries + self.keys + 2 * self.width  # its block's projection beside its state
+        one = self.queries + self.keys + self.width * (2 if keep.blocks else 1)  # its block's projection, its state
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
         return tokens * self.bytes * (layers * one + once)
 

@@ -103,7 +103,8 @@ class Forward:
             sources = [numbered(sources[0], stacks, list(calls.values()), self.pairs, self.name)]
         logits = getattr(output, "logits", None)
         logits = logits if watch.keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
-        made, placed = list(calls.values()), dict(zip(calls, blocks, strict=True))
+        made = list(calls.values())
+        placed = dict(zip(calls, blocks, strict=True)) if watch.keep.blocks else {}
         if self.own:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
             made, stacks = eager.reported(output, stacks, products, watch, self.name, sizes)

@@ -1,4 +1,4 @@
-"""What of a forward pass is kept: of which layers, and whether the logits."""
+"""What of a forward pass is kept: of which layers, and whether logits and blocks."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,20 +10,24 @@ from regard.errors import RegardError
 
 @dataclass(frozen=True)
 class Keep:
-    """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed."""
+    """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
+
+    blocks: whether what stands around attention is kept, for contributions.
+    """
 
     layers: frozenset[int] | None = None
     logits: bool = True
+    blocks: bool = True
 
     @staticmethod
-    def of(layers: int | Collection[int] | None, logits: bool, config: Any, name: str) -> "Keep":
+    def of(layers: int | Collection[int] | None, logits: bool, blocks: bool, config: Any, name: str) -> "Keep":
         """What a person asked for, held against the model as far as its config tells.
 
         Raises:
             RegardError: no layer at all, or one that the model does not have.
         """
         if layers is None:
-            return Keep(None, logits)
+            return Keep(None, logits, blocks)
         wanted = frozenset([layers] if isinstance(layers, int) else layers)
         if not wanted:
             raise RegardError("layers: given none, needs at least one number, or None for all layers")
@@ -32,7 +36,7 @@ class Keep:
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
                 span = "" if count is None else f", {name} has layers 0 to {count - 1}"
                 raise RegardError(f"layers: {number!r} is out of range{span}")
-        return Keep(wanted, logits)
+        return Keep(wanted, logits, blocks)
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""

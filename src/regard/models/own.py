@@ -58,7 +58,8 @@ def _seen(module: MultiHeadAttention, path: str, watch: Watch) -> Any:
         context = args[0].unflatten(-1, (module.heads, module.d_v))
         for calls in recorders()[-1:]:
             _compare(watch, next(reversed(calls.values())), context)
-        announce(context, module)  # last, for what is done with it is followed from here on
+        if watch.keep.blocks:
+            announce(context, module)  # last, for what is done with it is followed from here on
 
     return hook
 

@@ -53,6 +53,7 @@ class Pretrained:
         without: Sequence[Any] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
+        blocks: bool = True,
         window: int | None = None,
         stride: int | None = None,
     ) -> Any:
@@ -67,6 +68,7 @@ class Pretrained:
             without: what is cut, of `regard.head(layer, head)` and `regard.edge(query, key)`; in every text.
             layers: the layers whose attention, values and states are kept, None for all.
             logits: whether the logits, (L, V), are computed where the model has a language head.
+            blocks: whether what stands around attention is kept, (L, M) a layer; contributions and steps need it.
             window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
                 many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
 
@@ -92,7 +94,7 @@ class Pretrained:
                 raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
         elif self.pairs:
             raise RegardError(f"target: {self.name} is an encoder-decoder, it needs a target beside the text")
-        keep = Keep.of(layers, logits, self.model.config, self.name)
+        keep = Keep.of(layers, logits, blocks, self.model.config, self.name)
         if self.pairs and layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
@@ -150,7 +152,7 @@ class Pretrained:
         """
         _, (encoded,) = self._reader.read("text", [text], None, cut=True)
         plan = self._plan(encoded, window, stride, ())
-        keep = Keep.of(layers, False, self.model.config, self.name)
+        keep = Keep.of(layers, False, True, self.model.config, self.name)
         pieces = plan.pieces()  # of one length, so that they come in order
         return plan, (trace for _, trace in self._traces(pieces, None, (), keep, streamed=True))
 
