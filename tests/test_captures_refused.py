@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 
 import regard
+from regard.explain.contributions import contributions
 from regard.models.pretrained import Pretrained
 from tests.blocks import make_model, traced
 
@@ -167,3 +168,46 @@ def test_a_disk_that_is_full(trace: Any, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(captures, "write", lambda pieces, metadata, file: real(pieces, metadata, Path("/dev/full")))
     refused("cannot write '.*a': No space left", trace.save, tmp_path / "a")
     assert not list(tmp_path.iterdir())
+
+
+def test_values_of_the_wrong_kind(trace: Any, tmp_path: Path) -> None:
+    """Any value of a description replaced by what JSON can hold else: it opens and can be used, or is refused."""
+    file, changed = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    trace.save(file, blocks=True)
+    told, tensors = parts(file)
+
+    def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
+        items = node.items() if isinstance(node, dict) else enumerate(node[:2]) if isinstance(node, list) else ()
+        for name, child in items:
+            yield (*path, name)
+            yield from places(child, (*path, name))
+
+    count = 0
+    for number, (*path, last) in enumerate(places(told)):
+        wrong = (None, "\ud800", -7, 10**30, [], {}, [1, 2, 3], True, 1.5)[number % 9 :][:2]
+        for value in wrong:
+            again = json.loads(json.dumps(told))
+            spot = again
+            for name in path:
+                spot = spot[name]
+            spot[last] = value
+            safetensors.torch.save_file(tensors, changed, {"regard": json.dumps(again)})
+            try:
+                opened = regard.open(changed)
+                opened = opened[0] if isinstance(opened, list) else opened
+                opened.attention[0].dense()
+                contributions(opened, 1, 0)
+                opened.save(file)
+            except regard.RegardError:
+                count += 1
+    assert count > 100
+    for header, says in (
+        ({**told, "traces": []}, "holds no trace"),
+        ({**told, "version": 0}, "has format version 0, there are 1 to 2"),
+        ({**told, "version": "2"}, "version is '2', needs a whole number"),
+        ([told], "its description is .*, needs names"),
+    ):
+        safetensors.torch.save_file(tensors, changed, {"regard": json.dumps(header)})
+        refused(says, regard.open, changed)
+    safetensors.torch.save_file(tensors, changed, {"regard": "[" * 100_000})
+    refused("nested too deeply", regard.open, changed)

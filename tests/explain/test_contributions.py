@@ -207,5 +207,5 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(regard.RegardError, match=r"'w03' occurs 2 times \(at characters 12, 28\): give one of"):
         contributions(trace, "w03", 0)
     trace.blocks = ()
-    with pytest.raises(regard.RegardError, match="does not hold its values and output projection"):
+    with pytest.raises(regard.RegardError, match="does not hold its output projection"):
         contributions(trace, 0, 0)

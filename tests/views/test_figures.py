@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.image
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from regard.explain.sight import see
+from regard.views.canvas import spread
 from regard.views.figures import draw
 
 
@@ -40,3 +42,14 @@ def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     assert notes == [] or "CJK UNIFIED IDEOGRAPH-6C34" in notes[0]
     trace = minilm.trace("a $x_1$ & <b>bank</b>")  # neither mathematics nor markup
     assert draw(see([trace], "bank"), [trace], tmp_path / "a.svg") == []
+
+
+def test_labels_keep_apart() -> None:
+    places = [0, 1, 2, 50, 51, 97, 98, 99]
+    found = spread(places, 4.0, 99.5)
+    assert all(b - a > 3.999 for a, b in pairwise(found))
+    assert max(found) <= 99.5
+    assert found[0] == 0
+    assert found[3] == 50
+    assert spread([3, 9], 4.0, 20.0) == [3, 9]
+    assert spread(list(range(10)), 4.0, 9.0) == pytest.approx(range(10))  # more than there is room for

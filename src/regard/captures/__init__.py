@@ -16,6 +16,7 @@ from regard.captures.choice import Choice
 from regard.captures.describe import describe
 from regard.captures.pieces import Pieces, why_unreadable, write
 from regard.captures.rebuild import rebuild
+from regard.captures.typed import typed
 from regard.captures.version1 import renewed
 from regard.errors import RegardError
 from regard.files import whole
@@ -87,6 +88,8 @@ def open(file: str | Path) -> Any:  # noqa: A001 (regard.open is its name)
         raise RegardError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
     except SafetensorError as error:
         raise RegardError(f"{str(path)!r} is no whole trace file: {why_unreadable(path, error)}") from error
+    except RecursionError as error:
+        raise RegardError(f"{str(path)!r} is no whole trace file: its description is nested too deeply") from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, RegardError) and str(path) in str(error):
             raise
@@ -102,13 +105,19 @@ def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
         raise RegardError(f"{str(path)!r} holds one attention map and no trace: regard.AttentionMap.load reads it")
     if "regard" not in metadata:
         raise RegardError(f"{str(path)!r} is a safetensors file, but no trace that regard saved")
-    header = json.loads(metadata["regard"])
+    header = typed("its description", json.loads(metadata["regard"]), dict)
     if header["format"] != FORMAT:
         raise RegardError(f"{str(path)!r} holds a {header['format']!r}, needed is a {FORMAT!r}")
+    if typed("version", header["version"], int) < 1:
+        raise RegardError(f"{str(path)!r} has format version {header['version']}, there are 1 to {VERSION}")
     if header["version"] > VERSION:
         raise RegardError(
             f"{str(path)!r} has format version {header['version']}, this regard reads up to {VERSION}: update it"
         )
+    if not typed("traces", header["traces"], list):
+        raise RegardError(f"{str(path)!r} holds no trace")
+    if not typed("many", header["many"], bool) and len(header["traces"]) > 1:
+        raise RegardError(f"{str(path)!r} holds {len(header['traces'])} traces where one is described")
     if header["version"] == 1:
         header["traces"] = [renewed(each, f"{n}.") for n, each in enumerate(header["traces"])]
     return header

@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.blocks import Block, Norm, Scaling, Unverified
 from regard.captures.fit import Fit
 from regard.captures.pieces import Named
+from regard.captures.typed import finite
 from regard.errors import RegardError
 
 # The shapes of each dataclass's tensors, and the dataclasses inside it.
@@ -17,6 +18,7 @@ SHAPES: dict[type, dict[str, str]] = {
     Norm: {"weight": "M", "bias": "M"},
     Scaling: {"scale": "#L 1", "gain": "M", "added": "L M"},
 }
+NEEDED = {Block: ("weight", "residual", "projected"), Norm: (), Scaling: ("scale", "gain", "added")}
 WITHIN: dict[str, type] = {"norm": Norm, "scaling": Scaling}
 KINDS = get_args(Block.__annotations__["kind"])
 
@@ -64,6 +66,10 @@ def _rebuilt(kind: type, told: dict[str, Any], fit: Fit) -> Any:
     given: dict[str, Any] = {}
     for each in fields(kind):
         value = told[each.name]
+        if value is None and each.name in NEEDED[kind]:
+            raise RegardError(f"a block without {each.name} is described")
+        if each.name == "eps":
+            value = finite("eps", value)
         if value is not None and each.name in SHAPES[kind]:
             value = fit.take(value, SHAPES[kind][each.name])
         elif value is not None and each.name in WITHIN:

@@ -186,7 +186,7 @@ def why_unreadable(file: Path, error: SafetensorError) -> str:
             needed = (
                 8 + length + max((t["data_offsets"][1] for n, t in header.items() if n != "__metadata__"), default=0)
             )
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return f"its header is damaged ({str(error).splitlines()[0]})"
     if size != needed:
         return f"it {'is cut short' if size < needed else 'is too long'}, it has {size} bytes and needs {needed}"

@@ -11,6 +11,7 @@ from regard.blocks import Block, Unverified
 from regard.captures.around import rebuild_block
 from regard.captures.fit import Fit
 from regard.captures.saved import Saved
+from regard.captures.typed import finite, status, token, typed
 from regard.errors import RegardError
 from regard.tokens import Token
 from regard.trace import PairTrace, Status, Trace
@@ -32,14 +33,13 @@ def rebuild(told: dict[str, Any], tensors: Mapping[str, Tensor]) -> Trace | Pair
 
 def _trace(told: dict[str, Any], tensors: Mapping[str, Tensor], across: int | None = None) -> Trace:
     """across: how many tokens the encoder has that this trace looks at, where that is known."""
-    tokens = tuple(Token(*token) for token in told["tokens"])
+    tokens = tuple(Token(*token(n, each)) for n, each in enumerate(typed("tokens", told["tokens"], list)))
     fit = Fit(tensors, {"L": len(tokens)})
     names = told["vectors"]
 
     def vectors(name: str, shape: str) -> Tensor | None:
         return fit.take(names[name], shape) if name in names else None
 
-    status: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told["status"].items()}
     # W, of the embedding parts, M, of the states, and K may differ: some models project behind one or before the other.
     embedded = {name: vectors(name, "L W") for name in ("learned", "positional", "segment", "input")}
     contextual, logits = fit.take(names["contextual"], "L K"), vectors("logits", "L V")
@@ -47,7 +47,7 @@ def _trace(told: dict[str, Any], tensors: Mapping[str, Tensor], across: int | No
     attention, values, blocks = _stack(told["attention"], fit, None)
     cross, cross_values, cross_blocks = _stack(told["cross"], fit, across)
     return Trace(
-        text=told["text"],
+        text=typed("text", told["text"], str),
         tokens=tokens,
         **embedded,
         states=_layers("state", told["states"]["count"], states),
@@ -55,7 +55,7 @@ def _trace(told: dict[str, Any], tensors: Mapping[str, Tensor], across: int | No
         logits=logits,
         attention=attention,
         values=values,
-        status=Status(**status),
+        status=Status(**status(told["status"])),
         cross=cross,
         cross_values=cross_values,
         blocks=blocks,
@@ -81,7 +81,9 @@ def _stack(told: dict[str, Any], fit: Fit, across: int | None) -> tuple[Any, Any
 
 
 def _map(layer: dict[str, Any], fit: Fit) -> AttentionMap:
-    names, told = layer["tensors"], layer["map"]
+    names, told = layer["tensors"], dict(layer["map"])
+    told |= {"scale": finite("scale", told["scale"]), "softcap": finite("softcap", told["softcap"], None)}
+    typed("offset", told["offset"], int, None)
     shapes = {"query": "1 H L D", "key": "1 G S D", "bias": "1 #H #L #S", "sinks": "H", "mask.keys": "1 S"}
     packed = {}
     for name in sorted(names, key=lambda each: list(shapes).index(each) if each in shapes else len(shapes)):
@@ -99,6 +101,9 @@ def _map(layer: dict[str, Any], fit: Fit) -> AttentionMap:
 
 def _layers(what: str, count: int, items: dict[int, Any]) -> Any:
     """A tuple where all are held, else a sequence that refuses the others."""
-    if any(not 0 <= n < count for n in items):
+    typed(f"the number of {what}s", count, int)
+    if any(not 0 <= typed(f"{what}'s number", n, int) < count for n in items):
         raise RegardError(f"{what} {max(items)} is described, of {count}")
+    if not 0 <= count < 1 << 31:
+        raise RegardError(f"{count} {what}s are described")
     return tuple(items[n] for n in range(count)) if len(items) == count else Saved(what, count, items)

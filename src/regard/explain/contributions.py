@@ -89,8 +89,13 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
     name = f"contributions of layer {layer} of {trace.status.model}"
     if isinstance(block, Unverified):
         raise RegardError(f"{name}: no exact split is known for a block of this shape: {block.reason}")
-    if value is None or block is None:
-        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values and output projection")
+    if block is None:
+        raise RegardError(
+            f"contributions of layer {layer}: the trace does not hold its output projection: it was traced with "
+            "blocks=False, or saved without blocks=True (--save-blocks)"
+        )
+    if value is None:
+        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
     try:
         return split(maps[layer][:, rows], value, block, rows)
     except RegardError as apart:

@@ -96,7 +96,7 @@ def _heat(
         axes.grid(which="minor", color="#e6e6e6", linewidth=0.6)
         axes.tick_params(which="minor", length=0)
         for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
-            light = values[i, j] > (0.8 if source[j].special else 0.55 * largest)
+            light = values[i, j] > (0.5 if source[j].special else 0.55 * largest)
             number = f"{values[i, j]:.2f}".removeprefix("0")
             axes.text(j, i, number, ha="center", va="center", fontsize=7, color="white" if light else "#444444")
     for i, j in peaks:

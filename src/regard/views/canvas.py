@@ -31,6 +31,17 @@ FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sa
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
 
+def spread(places: Sequence[int], gap: float, last: float) -> list[float]:
+    """Places in order, moved apart to at least gap where they fit before last, and no further than that takes."""
+    gap = min(gap, last / max(1, len(places) - 1))
+    found: list[float] = []
+    for place in places:
+        found.append(max(float(place), found[-1] + gap) if found else float(place))
+    for n in range(len(found) - 1, -1, -1):
+        found[n] = min(found[n], last - gap * (len(found) - 1 - n))
+    return found
+
+
 def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))

@@ -17,7 +17,7 @@ from regard.explain.attended import there
 from regard.explain.sight import Occurrence, Sight
 from regard.trace import Trace, gives
 from regard.views import alignment_picture, saying_picture, static_words
-from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, PATHS, SPECIAL, mark_names, names, whose, write
+from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, PATHS, SPECIAL, mark_names, names, spread, whose, write
 from regard.views.parts import short, visible
 
 
@@ -104,13 +104,14 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     rows = [gives(trace.attention[layer], occurrence.as_word()).cpu() for occurrence in mine]
     strongest = torch.stack(rows).amax((0, 1)).argsort(descending=True)[:NAMED].tolist()
     named = set(strongest) if len(tokens) > LABELS else set(range(len(tokens)))
-    for place, token in enumerate(tokens):
-        if place not in named:
-            continue
-        own = any(place in o.tokens for o in mine)
+    gap = 1.3 * size / 72 / (0.8 * _height(len(tokens))) * len(tokens)  # of a line of text, in tokens
+    for place, at in zip(sorted(named), spread(sorted(named), gap, len(tokens) - 0.5), strict=True):
+        token, own = tokens[place], any(place in o.tokens for o in mine)
         colour = SPECIAL if token.special else "black"
         weight = "bold" if own else "normal"
-        axes.text(1.03, place, short(token.text), va="center", fontsize=size, color=colour, fontweight=weight)
+        if at != place:
+            axes.plot([1.005, 1.028], [place, at], color="#bbbbbb", linewidth=0.5)
+        axes.text(1.03, at, short(token.text), va="center", fontsize=size, color=colour, fontweight=weight)
     for nth, occurrence in enumerate(mine):
         start = (nth + 0.5) / len(mine) * len(tokens) - 0.5
         name = short(occurrence.word) + (f"  {occurrence.label}" if len(mine) > 1 else "")

@@ -18,7 +18,7 @@ BAR = "#56b4e9"
 
 def rows(sight: Sight) -> list[tuple[float, Any]]:
     """(height, painter) of the rows: first all bars, then all lenses."""
-    bars = [(_bars, each) for each in sight.predictions]
+    bars = [(_bars, each) for each in sight.predictions if not _over(sight, each)]
     lenses = [(_lens, each) for each in sight.lenses]
     made: list[tuple[float, Any]] = []
     for many, height in (
@@ -29,6 +29,12 @@ def rows(sight: Sight) -> list[tuple[float, Any]]:
             columns = min(ACROSS, max(2, len(many)))
             made.append((height, _row(sight, many[start : start + ACROSS], columns)))
     return made
+
+
+def _over(sight: Sight, prediction: Prediction) -> bool:
+    """Whether it comes after the end token of a text: nothing does."""
+    tokens = sight.tokens[prediction.text]
+    return prediction.after and prediction.token == len(tokens) - 1 and tokens[-1].special
 
 
 def _row(sight: Sight, many: Sequence[tuple[Callable[..., None], Any]], columns: int) -> Callable[[Figure, Any], None]:
