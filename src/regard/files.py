@@ -18,7 +18,7 @@ def check_target(path: Path, kinds: Collection[str], option: str) -> None:
         RegardError: naming the option, the file and what is needed.
     """
     if path == Path():
-        raise RegardError(f"{option}: given an empty name, needs a file's name")
+        raise RegardError(f"{option}: given no name or a folder, needs a file's name")
     if path.suffix.lower() not in kinds:
         needed = " or ".join(sorted(kinds))
         raise RegardError(f"{option}: cannot write {str(path)!r}, the file's ending needs to be {needed}")

@@ -57,7 +57,7 @@ BAD = [
     (["positions", "--model", "x"], "--model needs --kind learned"),
     (["positions", "--kind", "alibi", "--width", "5"], "it has no width"),
     (["positions", "--figure", "a.txt"], ".png"),
-    (["positions", "--kind", "learned", "--length", "513"], "takes 512 at most"),
+    (["positions", "--kind", "learned", "--length", "513"], "has 512 positions"),
     (["positions", "--kind", "learned", "--width", "385"], "has 384 components"),
     (["steps"], "no text given"),
     (["steps", RIVER], "--word is needed"),
@@ -65,6 +65,10 @@ BAD = [
     (["steps", RIVER, "--word", "bank", "--layer", "6"], "layer 6 is out of range"),
     (["steps", RIVER, "--word", "bank", "--head", "-1"], "head -1 is out of range"),
     (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
+    (["steps", RIVER, "--word", "bank", "--json", "."], "given no name or a folder"),
+    (["positions", "--kind", "alibi", "--length", "1000000"], "of memory"),
+    (["positions", "--kind", "sinusoidal", "--length", "1000000000", "--width", "400"], "of memory"),
+    (["positions", "--kind", "learned", "--length", "100000"], "--length: given 100000"),
 ]
 
 

@@ -100,7 +100,7 @@ def test_ctrl_c_saves_and_stops(text: Path, whole: Path, tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
-    assert "go on with --resume" in out
+    assert "stopped, go on with the same command and --resume" in out
     assert err == ""
     step = int(json.loads((run / "latest.json").read_text())["checkpoint"].removeprefix("step-"))
     assert 2 < step < 60
@@ -188,6 +188,11 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["train", file("other", text.read_bytes() + b" bank"), "--steps", "70", *SMALL, *OFTEN, "--out", str(whole),
           "--resume"], "trained on other texts"),
         (["train", str(text), "--steps", "60", *SMALL, *OFTEN, "--out", str(whole), "--resume"], "all its 60 steps"),
+        (["train", str(text), "--out", str(whole), "--resume"], "all its 60 steps are done"),
+        (["train", str(text), *out, "--steps", "3", "--set", "steps=7"], "--steps 3 and --set steps=7: give one"),
+        (["train", str(text), *out, "--set", "seed=99999999999999999999"], "needs to be below 2^32"),
+        (["train", str(text), "--out", str(tmp_path / "wild"), *SMALL, "--steps", "3", "--set", "rate=1e30"],
+         "is no number any more: try a smaller rate"),
         (["train", *again, "--out", str(cut), "--resume"], "truncated or no safetensors file"),
         (["train", str(text), "--out", str(tmp_path)], "is not empty and holds no run"),
         (["train", str(text), "--out", str(text), *SMALL], "is a file: needs a folder's name"),
@@ -200,7 +205,8 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(whole), "--figure", "a.txt"], ".gif"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
-        (["generate", "the river", "--model", str(whole), "--new-tokens", "60"], "new_tokens can be 8 at most"),
+        (["generate", "the river", "--model", str(whole), "--new-tokens", "60"], "--new-tokens can be 8 at most"),
+        (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "from 0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
         (["translate", "the river", "--model", str(whole)], "is no encoder-decoder"),
     ]  # fmt: skip
@@ -213,11 +219,25 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     assert json.loads((whole / "run.json").read_text())["settings"]["steps"] == 60, "nothing changed"
 
 
+def test_what_is_not_given_again_stays_as_it_was(text: Path, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    before = json.loads((run / "run.json").read_text())
+    (run / "watch" / "step-abc.safetensors").write_bytes(b"not one of ours")
+    done = train(text, "--out", run, "--resume", "--steps", 62)
+    assert done.returncode == 0, done.stderr
+    after = json.loads((run / "run.json").read_text())
+    assert after == before | {"settings": before["settings"] | {"steps": 62}}
+    assert (run / "watch" / "step-000062.safetensors").exists()
+
+
 def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> None:
     drawn = ["--new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
     done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
     assert done.returncode == 0, done.stderr
     assert "9 tokens written, 4 given" in done.stdout
+    told = regard_command("generate", "the ", "--model", str(whole))
+    assert "13 tokens written, 4 given" in told.stdout, told.stderr  # as many as fit
     assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
     told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.gif", "--json", "a.json")
     assert told.returncode == 0, told.stderr

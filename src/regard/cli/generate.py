@@ -18,7 +18,9 @@ def real_number(given: str | float) -> float:
 
 
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
-NewTokens = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The most tokens to write.")]
+NewTokens = Annotated[
+    int | None, typer.Option(parser=whole_number, metavar="N", help="The most tokens to write (60, or as many as fit).")
+]
 Temperature = Annotated[
     float | None,
     typer.Option(parser=real_number, metavar="T", help="Draw at random: below 1 likelier tokens, above 1 others."),
@@ -30,7 +32,7 @@ Seed = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help
 def generate(
     text: Prompt = None,
     model: ModelName = None,
-    new_tokens: NewTokens = 60,
+    new_tokens: NewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
@@ -44,7 +46,7 @@ def generate(
     check_text(text)
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
-    if new_tokens < 1:
+    if new_tokens is not None and new_tokens < 1:
         raise RegardError(f"--new-tokens: given {new_tokens}, needs 1 or more")
     if seed is not None and temperature is None and top_k is None:
         raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
@@ -67,7 +69,13 @@ def generate(
         opened = load(model)
         if opened.pairs:
             raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")
-        done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
+        if new_tokens is None:
+            taken = len(opened.tokenizer(text, verbose=False)["input_ids"])
+            new_tokens = max(1, min(60, 60 if opened.limit is None else opened.limit - taken))
+        try:
+            done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
+        except RegardError as error:
+            raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
     if save_file is not None:
         from regard.captures import save
 

@@ -35,14 +35,19 @@ def positions(
         check_target(figure, (".png", ".svg"), "--figure")
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
+    import torch
     from rich.console import Console
 
+    from regard.memory import foresee
     from regard.views.positions import draw_positions, encoding, show_positions
 
     if kind == "learned":
         pictures, of = _learned(model, length, width)
     else:
-        pictures, of = encoding(kind, 100 if length is None else length, 64 if width is None else width), ""
+        rows, across = 100 if length is None else length, 64 if width is None else width
+        need = 8 * rows * (8 * rows if kind == "alibi" else 4 * across)  # of 8 heads
+        foresee(need, torch.device("cpu"), f"a picture of {rows} positions", "a smaller --length or --width")
+        pictures, of = encoding(kind, rows, across), ""
     console = Console(highlight=False)
     show_positions(kind, pictures, of, console)
     if figure is not None:
@@ -56,7 +61,11 @@ def _learned(model: str | None, length: int | None, width: int | None) -> tuple[
 
     opened = load(model)
     filler = getattr(opened.tokenizer, "pad_token_id", None) or 0  # padding has no position of its own in some models
+    if opened.pairs:
+        raise RegardError(f"--kind learned: {opened.name} is an encoder-decoder, give one that reads a text alone")
     asked = min(100, opened.limit or 100) if length is None else length
+    if opened.limit is not None and asked > opened.limit:
+        raise RegardError(f"--length: given {asked}, {opened.name} has {opened.limit} positions")
     trace = opened.trace(ids=[filler + 1] * asked)
     table = trace.positional
     if table is None:

@@ -41,11 +41,16 @@ def train(
 
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.training import board_kind, follow
+    from regard.train.run import ABOUT, read_about
     from regard.train.session import ready_for_pairs, ready_for_texts
     from regard.train.settings import Settings, with_changes
     from regard.train.team import team
 
-    chosen = with_changes(Settings() if pairs is None else Settings.for_pairs(), changes)
+    plan = Settings() if pairs is None else Settings.for_pairs()
+    if resume and (out / ABOUT).is_file():  # what is not given anew stays as the run has it
+        about = read_about(out)
+        plan, watch, prompt = about.settings, watch or about.watch, prompt or about.prompt
+    chosen = with_changes(plan, changes)
     board = board_kind() if tensorboard else None
     with team() as joined:
         if joined is not None and joined.rank > 0:  # the first one makes the folder, the others find it made
@@ -71,6 +76,8 @@ def _changes(config: Path | None, settings: list[str] | None, steps: int | None)
         if not equals or not name.strip():
             raise RegardError(f"--set {each!r}: needs NAME=VALUE")
         changes[name.strip()] = _value(text.strip())
+    if steps is not None and changes.get("steps", steps) != steps and any("steps" in each for each in settings or ()):
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of both")
     return changes | ({} if steps is None else {"steps": steps})
 
 

@@ -63,7 +63,7 @@ def follow(ready: Ready, *, board: Any, team: Any) -> None:
     if not lead:
         return
     draw_loss(read_log(ready.run), ready.run / "loss.png")
-    ended = "done" if done.step == settings.steps else f"stopped, go on with --resume --out {ready.run}"
+    ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     out.print(f"step {done.step} of {settings.steps}: {ended}{best}", markup=False)
     out.print(f"wrote {ready.run}", style="dim", markup=False)

@@ -138,7 +138,8 @@ def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: 
             for head in range(len(row)):
                 name = f"{NAMES[part.name]}layer {layer}, head {head}"
                 told = {"name": name, "token": None, "layer": layer, "head": head, **where}
-                told |= {"weight": float(row[head, ~special].sum()), "contribution": float(share[head].sum())}
+                on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
+                told |= {"weight": on_own, "contribution": float(share[head].sum())}
                 heads.append(measured(cuts.head(layer, head, **where), **told))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(

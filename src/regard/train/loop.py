@@ -119,7 +119,10 @@ def train(
             (loss * (size / tokens)).backward()  # a team's gradients are averaged, hence size
             total += float(loss.detach())
         total = total if team is None else team.summed(total)
-        _check(model, total, progress.step)
+        if not math.isfinite(total):
+            _check_weights(model, progress.step)
+            _check_outputs(model, batches, settings, progress.step)
+            raise RegardError(f"step {progress.step + 1}: the loss is {total}: try a smaller rate")
         if settings.clip:
             norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             if not math.isfinite(float(norm)):
@@ -146,10 +149,27 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def _check(model: nn.Module, loss: float, step: int) -> None:
-    if not math.isfinite(loss):
-        _check_weights(model, step)
-        raise RegardError(f"step {step + 1}: the loss is {loss}; the weights before it are whole, try a smaller rate")
+@torch.no_grad()
+def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
+    """Refuse a step whose loss is no number by the module that first gave what is none."""
+    found: list[str] = []
+
+    def watch(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and not bool(output.isfinite().all()):
+                found.append(name)
+
+        return hook
+
+    handles = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
+    try:
+        for batch in batches:
+            loss_of(model, batch, settings)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if found:
+        raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: try a smaller rate")
 
 
 def _check_gradients(model: nn.Module, step: int) -> None:

@@ -48,6 +48,7 @@ class About:
     config: TransformerConfig
     sources: tuple[Source, ...]
     watch: str | None = None
+    prompt: str | None = None
 
 
 def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
@@ -97,6 +98,7 @@ def write_about(run: Path, about: About) -> None:
         "model": about.config.as_json(),
         "sources": [vars(source) for source in about.sources],
         "watch": about.watch,
+        "prompt": about.prompt,
     }
     with whole(run / ABOUT) as file:
         file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -117,9 +119,13 @@ def read_about(run: Path) -> About:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
         sources = tuple(Source(**source) for source in told["sources"])
         config = TransformerConfig.from_json(told["model"], repr(str(file)))
-        return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RegardError(f"{str(file)!r} is not whole: {error}") from error
+        return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"], told.get("prompt"))
+    except RegardError:
+        raise
+    except OSError as error:
+        raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
 
 
 def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None:

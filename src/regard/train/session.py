@@ -80,7 +80,7 @@ def ready_for_texts(
     for option, text, most in (("--watch", watch, settings.block), ("--prompt", prompt, settings.block - 1)):
         if text is not None:
             _fits(tokenizer, text, most, option)
-    about = About("text", settings, config, sources_of(files), watch)
+    about = About("text", settings, config, sources_of(files), watch, prompt)
     return replace(_ready(run, about, tokenizer, data, notes, resume=resume), watched=watch, prompt=prompt)
 
 
@@ -129,7 +129,7 @@ def ready_for_pairs(
     watched = None if watch is None else watched_pair(watch, held, str(file))
     if prompt is not None:
         check_text(prompt, "--prompt")
-    about = About("pairs", settings, config, sources_of([file]), watch)
+    about = About("pairs", settings, config, sources_of([file]), watch, prompt)
     ready = _ready(run, about, tokenizer, data, notes, resume=resume)
     return replace(ready, held=tuple(held), watched=watched, prompt=prompt)
 

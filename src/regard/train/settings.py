@@ -68,6 +68,8 @@ class Settings:
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise RegardError(f"{name}: given {getattr(self, name)}, needs {number} or more")
+        if self.seed >= 1 << 32:
+            raise RegardError(f"seed: given {self.seed}, needs to be below 2^32")
         for name in ("dropout", "smoothing", "beta1", "beta2"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise RegardError(f"{name}: given {getattr(self, name)}, needs to be from 0 to below 1")

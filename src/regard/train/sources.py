@@ -83,7 +83,8 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
     small = [name for name, members in groups.items() if len(members) <= LARGE]
     if count >= len(small) or count >= len(groups):
         raise RegardError(
-            f"held_out: {count} pairs cannot be held out of {len(pairs)}, {len(small)} small groups share no sentence"
+            f"held_out: {count} pairs cannot be held out of {len(pairs)}, {len(small)} small groups share no sentence: "
+            "--set held_out=N"
         )
     drawn = random.Random(seed).sample(small, count)
     apart = set(drawn)

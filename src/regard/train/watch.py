@@ -35,7 +35,7 @@ def watched(run: Path) -> list[tuple[int, Any]]:
     Raises:
         RegardError: there is none.
     """
-    files = sorted((run / WATCH).glob("step-*.safetensors"))
+    files = sorted((run / WATCH).glob("step-" + "[0-9]" * 6 + ".safetensors"))
     if not files:
         raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
     return [(int(file.stem.removeprefix("step-")), open_trace(file)) for file in files]

@@ -10,9 +10,11 @@ from regard.views.parts import columns, put, section, short
 def show_evolution(found: Evolution, console: Console) -> None:
     """Print for each step how spread attention is, how much it changed, and its strongest pair."""
     rows = columns(("step", "right"), ("entropy", "right"), ("change", "right"), "strongest pair", ("weight", "right"))
+    every = range(len(found.queries))  # a query that may look at one key alone always gives it all
+    free = [i for i in every if any(sum(w > 0 for w in weights[i]) > 1 for weights in found.weights)] or list(every)
     for n, step in enumerate(found.steps):
         weights = found.weights[n]
-        value, i, j = max((w, i, j) for i, row in enumerate(weights) for j, w in enumerate(row))
+        value, i, j = max((w, i, j) for i in free for j, w in enumerate(weights[i]))
         pair = f"{short(repr(found.queries[i])[1:-1], 14)} ({i}) → {short(repr(found.keys[j])[1:-1], 14)} ({j})"
         rows.add_row(str(step), f"{found.entropy[n]:.3f}", f"{found.change[n]:.4f}", pair, f"{value:.3f}")
     note = "entropy: mean over the queries, in nats; change: mean absolute difference from the step before"

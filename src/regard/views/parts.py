@@ -30,6 +30,7 @@ def visible(text: str) -> str:
 def short(text: str, most: int = 24) -> str:
     """A text that can be printed, cut where it is long, with a mark that says so."""
     text = visible(text)
+    text = text if text.strip(" ") else "␣" * len(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -70,7 +70,11 @@ def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
     FigureCanvasAgg(figure)
     figure.suptitle(_title(kind, pictures, of), fontsize=11)
     names = _names(kind, count)
-    together = max(float(pictures.abs().max()), 1e-12)
+    # A trained table may have single numbers far beyond all others: the colours end where 99.9 % of it does.
+    sizes = pictures.abs().flatten().sort().values
+    together = max(float(sizes[int(0.999 * (len(sizes) - 1))]), 1e-12) if kind == "learned" else float(sizes[-1])
+    beyond = "both" if float(sizes[-1]) > together else "neither"
+    together = max(together, 1e-12)
     axes = figure.subplots(down, across, squeeze=False)
     for place, name, picture in zip(axes.flat, names, pictures, strict=False):
         largest = max(float(picture.abs().max()), 1e-12) if kind == "alibi" else together  # its heads differ 128-fold
@@ -81,7 +85,7 @@ def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
         across_name = {"alibi": "key position", "rotary": "pair of components"}.get(kind, "dimension")
         place.set_xlabel(across_name, fontsize=8)
         place.tick_params(labelsize=7)
-        figure.colorbar(image, ax=place, fraction=0.04, pad=0.02).ax.tick_params(labelsize=7)
+        figure.colorbar(image, ax=place, fraction=0.04, pad=0.02, extend=beyond).ax.tick_params(labelsize=7)
     for place in list(axes.flat)[count:]:
         place.set_axis_off()
     with whole(file) as temporary:

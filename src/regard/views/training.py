@@ -9,6 +9,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from regard.explain.evolution import Evolution
 from regard.files import whole
@@ -47,17 +48,23 @@ def draw_evolution(found: Evolution, file: Path) -> None:
     down = -(-len(chosen) // across)
     figure = _figure(3.3 * across, 3.1 * down + 4.6)
     grid = figure.add_gridspec(down + 1, across, height_ratios=[3.1] * down + [4.6])
+    image, every = None, []
     for place, n in enumerate(chosen):
         axes = figure.add_subplot(grid[place // across, place % across])
-        _weights(axes, found, n, names=place % across == 0, below=place + across >= len(chosen))
+        every.append(axes)
+        image = _weights(axes, found, n, names=place % across == 0, below=place + across >= len(chosen))
+    if image is not None:
+        figure.colorbar(image, ax=every, fraction=0.03, pad=0.01, label="weight").ax.tick_params(labelsize=7)
     _paths(figure.add_subplot(grid[down, :]), found, len(found.steps))
     figure.suptitle(found.title, fontsize=11)
     _save(figure, file)
 
 
 def _animate(found: Evolution, file: Path) -> None:
-    figure = _figure(10.5, 4.8)
+    figure = _figure(11.5, 4.8)
     left, right = figure.subplots(1, 2)
+    colours = figure.colorbar(_weights(left, found, 0, names=True, below=True), ax=left, fraction=0.04, label="weight")
+    colours.ax.tick_params(labelsize=7)
 
     def frame(n: int) -> list[Any]:
         left.clear()
@@ -69,12 +76,12 @@ def _animate(found: Evolution, file: Path) -> None:
     figure.suptitle(found.title, fontsize=11)
     frames = [*range(len(found.steps)), *[len(found.steps) - 1] * 4]  # the end stays for a while
     with whole(file) as temporary:
-        FuncAnimation(figure, frame, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=80)
+        FuncAnimation(figure, frame, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=110)
 
 
-def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) -> None:
+def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) -> AxesImage:
     largest = max(float(max(map(max, rows))) for rows in found.weights)
-    axes.imshow(found.weights[n], cmap="cividis", vmin=0, vmax=largest, aspect="auto", interpolation="nearest")
+    image = axes.imshow(found.weights[n], cmap="cividis", vmin=0, vmax=largest, aspect="auto", interpolation="nearest")
     axes.set_title(f"step {found.steps[n]}", fontsize=9)
     size = 7 if max(len(found.queries), len(found.keys)) <= 24 else 5
     if names and len(found.queries) <= 48:
@@ -85,6 +92,7 @@ def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) 
         axes.set_xticks(range(len(found.keys)), [short(name, 12) for name in found.keys], fontsize=size, rotation=90)
     else:
         axes.set_xticks([])
+    return image
 
 
 def _paths(axes: Axes, found: Evolution, until: int) -> None:
