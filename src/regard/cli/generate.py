@@ -70,8 +70,10 @@ def generate(
         if opened.pairs:
             raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")
         if new_tokens is None:
-            taken = len(opened.tokenizer(text, verbose=False)["input_ids"])
-            new_tokens = max(1, min(60, 60 if opened.limit is None else opened.limit - taken))
+            new_tokens = 60
+            if opened.tokenizer is not None and opened.limit is not None:
+                taken = len(opened.tokenizer(text, verbose=False)["input_ids"])
+                new_tokens = max(1, min(60, opened.limit - taken))
         try:
             done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
         except RegardError as error:
