@@ -76,7 +76,8 @@ def _changes(config: Path | None, settings: list[str] | None, steps: int | None)
         if not equals or not name.strip():
             raise RegardError(f"--set {each!r}: needs NAME=VALUE")
         changes[name.strip()] = _value(text.strip())
-    if steps is not None and changes.get("steps", steps) != steps and any("steps" in each for each in settings or ()):
+    named = {each.partition("=")[0].strip() for each in settings or ()}
+    if steps is not None and "steps" in named and changes["steps"] != steps:
         raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of both")
     return changes | ({} if steps is None else {"steps": steps})
 
