@@ -82,7 +82,7 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     text = "a man on a river bank"
     trace = opened.trace(text)
     (word,) = trace.word("bank")
-    found = why(trace, word, lambda cuts: opened.trace(text, without=cuts), without)
+    found = why(trace, word, lambda sets: opened.ablated(text, sets), without)
     assert len(found.tokens) == len(trace.tokens)
     assert len(found.heads) == 6
     for causes in (found.tokens, found.heads):
@@ -117,7 +117,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     (bank,) = trace.word("bank")
     kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
     assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
-    found = why(trace, bank, lambda cuts: opened.trace(trace.text, without=cuts), without)
+    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets), without)
     assert found.by == "divergence"
     for causes in (found.tokens, found.heads):
         measured = [cause.divergence for cause in causes]
@@ -154,7 +154,11 @@ def test_why_of_an_encoder_decoders_words() -> None:
         return opened.trace(**given, without=cuts)
 
     at = Word("w", 0, 1, (2, 3))
-    target, source = (why(pair, at, retrace, without, side=side) for side in ("target", "source"))
+
+    def ablated(sets):
+        return opened.ablated(**given, sets=sets)
+
+    target, source = (why(pair, at, ablated, without, side=side) for side in ("target", "source"))
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
         [("encoder", n) for n in range(9)],
@@ -173,9 +177,9 @@ def test_why_of_an_encoder_decoders_words() -> None:
     cut = retrace([regard.head(1, 2, part="cross")])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whether the word is of side"):
-        why(pair, at, retrace, without)
+        why(pair, at, ablated, without)
     with pytest.raises(regard.RegardError, match="side 'target' is of an encoder-decoder"):
-        why(pair.encoder, at, retrace, without, side="target")
+        why(pair.encoder, at, ablated, without, side="target")
 
 
 def test_occurrences_of_both_sides() -> None:

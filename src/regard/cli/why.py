@@ -1,6 +1,6 @@
 """`regard why`: which tokens and heads moved a word, by weight, by contribution, and by cutting each of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,8 +67,8 @@ def why(
             words = occurrences(trace, word)
             for nth, (side, each) in enumerate(words):
                 label = f"{number}{chr(97 + nth) if len(words) > 1 else ''}"
-                retrace = partial(_retrace, done.model, done.texts[number - 1][0], trace)
-                found.append((label, explain(trace, each, retrace, without, side=side)))
+                ablated = partial(_ablated, done.model, done.texts[number - 1][0], trace)
+                found.append((label, explain(trace, each, ablated, without, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
     statuses = [trace.status for trace in done.traces]
     if json_file is not None:
@@ -84,8 +84,8 @@ def why(
             console.print(f"wrote {file}", style="dim", markup=False)
 
 
-def _retrace(model: Any, text: str, trace: Any, cuts: Sequence[Any]) -> Any:
-    """The same text, and the very tokens of its target where it has one, with cuts."""
+def _ablated(model: Any, text: str, trace: Any, sets: Sequence[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+    """The same text, and the very tokens of its target where it has one, under many sets of ablations."""
     if not model.pairs:
-        return model.trace(text, without=cuts)
-    return model.trace(text, target_ids=[token.id for token in trace.decoder.tokens], without=cuts)
+        return model.ablated(text, sets)
+    return model.ablated(text, sets, target_ids=[token.id for token in trace.decoder.tokens])

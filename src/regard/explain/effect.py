@@ -1,5 +1,6 @@
 """What a cut changed: a word's contextual embedding, and what a causal model would say next."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
 
@@ -29,12 +30,23 @@ class Effect:
 
 def effect(trace: Trace, cut: Trace, place: Place) -> Effect:
     """Compare a trace with one of the same text in which something was cut."""
+    return effects(trace, place)(cut)
+
+
+def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
+    """Compare a trace with many of the same text: what is the same for all of them is computed once."""
     tokens = tokens_of(trace, place)
-    before, after = (each.contextual[tokens].double().mean(0) for each in (trace, cut))
-    moved = _from_zero(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
-    if trace.logits is None or cut.logits is None or not is_causal(trace):
-        return Effect(moved, None, None)
-    return Effect(moved, *(divergence(trace.logits[n], cut.logits[n]) for n in (-1, tokens[-1])))
+    before = trace.contextual[tokens].double().mean(0)
+    logits = trace.logits if trace.logits is not None and is_causal(trace) else None
+
+    def compared(cut: Trace) -> Effect:
+        after = cut.contextual[tokens].double().mean(0)
+        moved = _from_zero(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
+        if logits is None or cut.logits is None:
+            return Effect(moved, None, None)
+        return Effect(moved, *(divergence(logits[n], cut.logits[n]) for n in (-1, tokens[-1])))
+
+    return compared
 
 
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:

@@ -4,8 +4,9 @@ Three rankings stand side by side: raw attention weight, contribution (Kobayashi
 effect of the cut. Spearman's rank correlation (1904) says how well each of the first two foretells the third.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -15,12 +16,13 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.contributions import contributions
-from regard.explain.effect import effect
+from regard.explain.effect import effects
 from regard.tokens import Token, Word
 from regard.trace import PairTrace, Trace, gives
 
 Side = Literal["source", "target"]
-Cut = Callable[[Sequence[Any]], "Trace | PairTrace"]  # the trace of the same text with some cuts
+# For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
+Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
 
 NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
 
@@ -98,10 +100,11 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, 
     return found
 
 
-def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: Side | None = None) -> Why:
+def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, cuts: Any, *, side: Side | None = None) -> Why:
     """Rank the tokens and heads behind one occurrence of a word, each measured by cutting it.
 
-    retrace: gives the trace of the same text (and target) with some cuts. cuts: has `head` and `edge`, as `regard` has.
+    ablated: gives the traces of the same text (and target) under many sets of ablations. cuts: has `head` and `edge`,
+    as `regard` has.
     side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
     heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
 
@@ -111,16 +114,8 @@ def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: 
     """
     parts = _parts(trace, side)
     own = parts[0].trace
-
-    def measured(cut: Any, **told: Any) -> Cause:
-        again = retrace([cut])
-        if isinstance(again, PairTrace):
-            again = again.encoder if side == "source" else again.decoder
-        changed = effect(own, again, word)
-        return Cause(effect=changed.moved, divergence=changed.after_place, **told)
-
-    tokens: list[Cause] = []
-    heads: list[Cause] = []
+    causes: list[Cause] = []
+    sets: list[list[Any]] = []  # what is ablated to measure each cause
     for part in parts:
         rows = [gives(weights, word).cpu() for weights in part.maps]  # (H, S) a layer
         cross = part.name == "cross"
@@ -129,18 +124,20 @@ def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: 
         for place, token in enumerate(part.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be cut
-            told: dict[str, Any] = {"name": token.text, "token": place, "layer": None, "head": None, **where}
-            told |= {"weight": _mean(row[:, place].mean() for row in rows)}
-            told |= {"contribution": _mean(share[:, place].sum() for share in shares)}
-            tokens.append(measured(cuts.edge(word, place, **where), **told))
+            weight = _mean(row[:, place].mean() for row in rows)
+            given = _mean(share[:, place].sum() for share in shares)
+            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name))
+            sets.append([cuts.edge(word, place, **where)])
         special = torch.tensor([token.special for token in part.sources])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
                 name = f"{NAMES[part.name]}layer {layer}, head {head}"
-                told = {"name": name, "token": None, "layer": layer, "head": head, **where}
                 on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
-                told |= {"weight": on_own, "contribution": float(share[head].sum())}
-                heads.append(measured(cuts.head(layer, head, **where), **told))
+                given = float(share[head].sum())
+                causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=part.name))
+                sets.append([cuts.head(layer, head, **where)])
+    causes = _measured(own, word, causes, ablated(sets), side)
+    tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(
         word.text,
@@ -151,6 +148,19 @@ def why(trace: Trace | PairTrace, word: Word, retrace: Cut, cuts: Any, *, side: 
         by,
         side,
     )
+
+
+def _measured(
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Any]], side: Side | None
+) -> list[Cause]:
+    """The causes with what their ablation changed. trace: of the word's own side."""
+    change = effects(trace, word)
+    found: dict[int, Cause] = {}
+    for number, run in runs:
+        again = (run.encoder if side == "source" else run.decoder) if isinstance(run, PairTrace) else run
+        changed = change(again)
+        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+    return [found[number] for number in range(len(causes))]
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:

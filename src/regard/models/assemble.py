@@ -17,8 +17,9 @@ from regard.errors import RegardError
 from regard.models.bridge import Watch
 from regard.models.eager import KERNEL, NOTE
 from regard.models.embeddings import Parts
-from regard.models.keep import Keep
+from regard.models.keep import NOTHING, Keep
 from regard.models.layers import Stack
+from regard.models.numbering import Known, Numbering
 from regard.partial import Partial
 from regard.tokens import Encoded
 from regard.trace import PairTrace, Status, Trace
@@ -37,7 +38,8 @@ class Pass:
     """One forward pass of a batch, and everything that was watched of it.
 
     last: the base model's last hidden state, and its encoder's, where it has one. parts: one group of embedding parts
-    for each sequence that was read.
+    for each sequence that was read. numbers: what its attention calls are called, None for joined
+    passes.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Pass:
     logits: Float[Tensor, "B L V"] | None
     watch: Watch
     blocks: dict[tuple[str, int], Block | Unverified]
+    numbers: Numbering | Known | None = None
 
 
 def trace_of(done: Pass, n: int) -> Trace:
@@ -129,7 +132,9 @@ def _trace(
     _check_layers(done, calls, depth)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
     notes = encoded.notes
-    if keep.layers is not None:
+    if keep.layers == NOTHING:
+        notes += ("no layer was kept, and no weights were compared",)
+    elif keep.layers is not None:
         notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
     if not keep.logits and done.model.get_output_embeddings() is not None:
         notes += ("logits were left out",)
@@ -222,7 +227,7 @@ def _check_length(done: Pass, stack: Stack, texts: list[Encoded]) -> None:
 def _check_layers(done: Pass, calls: list[Call], depth: int) -> None:
     """Refuse layers that were asked for where not every layer has one attention call of its own number."""
     wanted = done.watch.keep.layers
-    if wanted is None:
+    if not wanted:
         return
     given = ", ".join(map(str, sorted(wanted)))
     if max(wanted) >= depth:

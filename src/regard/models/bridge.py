@@ -40,7 +40,7 @@ class Watch:
     id) for how many keys each.
     skips: the masks that its kernels would do without. contrary: whether they would then attend causally, unlike eager.
     difference, output_difference: of weights, and of outputs. keep: what of the pass is kept. compares: whether rows
-    are compared at all.
+    are compared at all. skipped: the paths of layers that only give what they gave in an earlier pass.
     """
 
     paths: Mapping[int, str]
@@ -57,6 +57,7 @@ class Watch:
     calls: int = 0
     keep: Keep = field(default_factory=Keep)
     compares: bool = True
+    skipped: frozenset[str] = frozenset()
 
 
 _watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)

@@ -11,7 +11,7 @@ from regard.attention.record import Calls
 from regard.errors import RegardError
 from regard.models.bridge import Watch
 from regard.models.layers import Stack
-from regard.models.numbering import ALONE, Numbering
+from regard.models.numbering import ALONE, Known, Numbering
 from regard.models.without import OF, PARTS, Edge, Head, Place
 from regard.tokens import Encoded, Word, find_word
 
@@ -49,8 +49,8 @@ def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, num
 class Applied:
     """The cuts of one forward pass, for `check` after it."""
 
-    def __init__(self, opened: Cutting, numbers: Numbering, name: str) -> None:
-        self._opened, self._numbers, self._name = opened, numbers, name
+    def __init__(self, opened: Cutting, numbers: Numbering | Known, name: str) -> None:
+        self._opened, self.numbers, self._name = opened, numbers, name
 
     def check(self, stacks: Mapping[str, Stack], calls: Calls, lengths: Sequence[int]) -> None:
         """Refuse a pass in which a cut met something else than what it means.
@@ -63,7 +63,7 @@ class Applied:
         """
         if not self._opened.cuts:
             return
-        if not self._numbers.agrees(stacks):
+        if not self.numbers.agrees(stacks):
             raise RegardError(
                 f"without: which calls of {self._name} make which layer was known only after they were made: "
                 "they cannot be cut"
@@ -75,7 +75,7 @@ class Applied:
             unmet = " and ".join(str(place).partition(".")[2] or "0" for place in self._opened.unmet[0].layers or ())
             raise RegardError(f"without: layer {unmet} of {self._name} has no attention that could be cut")
         for (path, nth), call in calls.items():
-            part, _, layer = self._numbers(path, nth).partition(".")
+            part, _, layer = self.numbers(path, nth).partition(".")
             if part and any(isinstance(cut, EdgeCut) and cut in self._opened.cuts for cut in call.cuts):
                 expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"]
                 if call.weights.shape[-2:] != expected:
@@ -86,7 +86,7 @@ class Applied:
 
     def _check_layer(self, place: str) -> None:
         part, _, layer = place.partition(".")
-        count = self._numbers.counts[part]
+        count = self.numbers.counts[part]
         if count == 0 or (layer and int(layer) >= count):
             there = f"layers 0 to {count - 1}" if count else "no layers"
             whose = _whose(part)
@@ -94,13 +94,17 @@ class Applied:
 
 
 @contextmanager
-def applied(cuts: Sequence[Cut], model: nn.Module, watch: Watch, *, pairs: bool, name: str) -> Iterator[Applied]:
+def applied(
+    cuts: Sequence[Cut], model: nn.Module, watch: Watch, *, pairs: bool, name: str, names: Known | None = None
+) -> Iterator[Applied]:
     """Apply cuts to the forward pass inside the block.
+
+    names: what its calls are called, where that is known from an earlier pass.
 
     Raises:
         RegardError: a head that the model does not have.
     """
-    numbers = Numbering(model, watch, pairs=pairs)
+    numbers = names or Numbering(model, watch, pairs=pairs)
     try:
         with cutting(cuts, numbers) as opened:
             yield Applied(opened, numbers, name)

@@ -2,8 +2,9 @@
 
 import inspect
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,12 +20,29 @@ from regard.models.bridge import Watch, through_the_door
 from regard.models.cuts import applied, cuts_of
 from regard.models.embeddings import Parts, embedding_parts
 from regard.models.inputs import Given, numbered
-from regard.models.keep import Keep
+from regard.models.keep import NOTHING, Keep
 from regard.models.layers import watched_layers
+from regard.models.numbering import Known
 from regard.models.products import fast_products
 from regard.models.projection import projections
 from regard.models.quiet import quiet
 from regard.tokens import Encoded
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is there around a forward pass, for passes that leave layers out: see `regard.models.ablated`.
+
+    names: what its attention calls are called, None where that is found out. skipped: paths of layers that only give
+    what they gave before. inside: opened for the pass of the model itself.
+    """
+
+    names: Known | None = None
+    skipped: frozenset[str] = frozenset()
+    inside: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+PLAIN = Around()
 
 
 class Forward:
@@ -41,15 +59,24 @@ class Forward:
         self.own = not eager.reachable(model)  # whether its attention never comes to the door
 
     def run(
-        self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any], keep: Keep | None = None
+        self,
+        sources: list[Encoded],
+        targets: list[Encoded] | None,
+        without: Sequence[Sequence[Any]],
+        keep: Keep | None = None,
+        around: Around = PLAIN,
     ) -> Pass:
-        """One watched pass; a second one, with masks written out, where the family computes with its masks."""
-        if without and isinstance(sources[0], Given):
+        """Make one watched pass; a second one, with masks written out, where the family computes with its masks.
+
+        without: what is cut, for each text.
+        """
+        cut = any(without)
+        if cut and isinstance(sources[0], Given):
             raise RegardError("without: cuts are of texts, they cannot be given with inputs")
-        if self.own and without:
+        if self.own and cut:
             raise RegardError(f"without: {eager.REASON}, so nothing of {self.name} can be cut")
         keep = keep or Keep()
-        if self.own and keep.layers is not None:
+        if self.own and keep.layers is not None and keep.layers != NOTHING:
             raise RegardError(f"layers: {eager.REASON}, {self.name} writes the weights of all its layers out")
         cuts = self._cuts(sources, targets, without)
         inputs = self._inputs(sources, targets)
@@ -57,21 +84,26 @@ class Forward:
             inputs["use_cache"] = False
         if "logits_to_keep" in self.takes and not keep.logits:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
-        watch = Watch(self._paths, keep=keep)
+
+        def watched(written_out: bool = False) -> Watch:
+            compares = keep.layers != NOTHING
+            return Watch(self._paths, keep=keep, compares=compares, skipped=around.skipped, written_out=written_out)
+
+        watch = watched()
         try:
-            done = self._watched(inputs, sources, targets, watch, cuts)
+            done = self._watched(inputs, sources, targets, watch, cuts, around)
         except (TypeError, AttributeError) as error:
             if "Mask" not in str(error):
                 raise
-            watch = Watch(self._paths, written_out=True, keep=keep)
-            done = self._watched(inputs, sources, targets, watch, cuts)
+            watch = watched(written_out=True)
+            done = self._watched(inputs, sources, targets, watch, cuts, around)
         if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
             del inputs["logits_to_keep"]  # its last hidden state is seen only where it enters the head, in full
-            watch = Watch(self._paths, written_out=watch.written_out, keep=keep)
-            done = self._watched(inputs, sources, targets, watch, cuts)
+            watch = watched(written_out=watch.written_out)
+            done = self._watched(inputs, sources, targets, watch, cuts, around)
         if not self.own and (watch.calls == 0 or (self.pairs and len(done.stacks) != 2)):
             self.own = True  # what reaches the door is none of its attention, or one of its two stacks alone
-            return self.run(sources, targets, without, keep)
+            return self.run(sources, targets, without, keep, around)
         return done
 
     def _watched(
@@ -81,6 +113,7 @@ class Forward:
         targets: list[Encoded] | None,
         watch: Watch,
         cuts: list[Cut],
+        around: Around,
     ) -> Pass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         with (
@@ -88,13 +121,14 @@ class Forward:
             quiet(),
             torch.no_grad(),
             self._last_states(head="logits_to_keep" not in inputs) as last,
-            record(watch.keep.layers) as calls,
+            record(None if cuts else watch.keep.layers) as calls,  # cuts are checked against every call
             fast_products(),
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
             projections() as blocks,
-            applied(cuts, self.model, watch, pairs=self.pairs, name=self.name) as cut,
+            applied(cuts, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
+            around.inside(),
         ):
             output = self.model(**(eager.asked(inputs) if self.own else inputs))
         cut.check(stacks, calls, [each.shape[1] for each in ids])
@@ -103,8 +137,9 @@ class Forward:
             sources = [numbered(sources[0], stacks, list(calls.values()), self.pairs, self.name)]
         logits = getattr(output, "logits", None)
         logits = logits if watch.keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
-        made = list(calls.values())
-        placed = dict(zip(calls, blocks, strict=True)) if watch.keep.blocks else {}
+        kept = {place: call for place, call in calls.items() if watch.keep.call(call.path)}
+        made = list(kept.values())
+        placed = dict(zip(kept, blocks, strict=True)) if watch.keep.blocks else {}
         if self.own:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
             made, stacks = eager.reported(output, stacks, products, watch, self.name, sizes)
@@ -112,18 +147,22 @@ class Forward:
         if self.own or (watch.written_out and not cuts):
             with self._alone:
                 eager.check_plain(self.model, inputs, output, self.name)
-        return Pass(self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed)
+        return Pass(
+            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.numbers
+        )
 
     def _way(self, watch: Watch) -> Any:
         """How the model's attention is seen."""
         return (eager.by_itself if self.own else through_the_door)(self.model, watch)
 
-    def _cuts(self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Any]) -> list[Cut]:
+    def _cuts(
+        self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Sequence[Any]]
+    ) -> list[Cut]:
         """The door's cuts for a batch."""
         return [
             cut
-            for n, text in enumerate(sources)
-            for cut in cuts_of(without, text, None if targets is None else targets[n], n, self.name)
+            for n, (text, own) in enumerate(zip(sources, without, strict=True))
+            for cut in cuts_of(own, text, None if targets is None else targets[n], n, self.name)
         ]
 
     @contextmanager

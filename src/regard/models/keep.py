@@ -7,6 +7,8 @@ from typing import Any
 from regard.attention.record import layer_of
 from regard.errors import RegardError
 
+NOTHING: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
+
 
 @dataclass(frozen=True)
 class Keep:

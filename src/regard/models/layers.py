@@ -72,7 +72,7 @@ def watched_layers(model: Any, watch: Watch) -> Iterator[dict[str, Stack]]:
             if running or entered is None or left is None:
                 return
             found = stacks.setdefault(stack, Stack(stack))
-            found.attends |= watch.calls > calls
+            found.attends |= watch.calls > calls or path in watch.skipped
             if not found.states:
                 found.add(entered, watch.keep)
             found.add(left, watch.keep)

@@ -5,6 +5,7 @@ make none. Calls are counted as they come instead, as traces count them.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -26,17 +27,17 @@ class Numbering:
         self._watch, self._pairs = watch, pairs
         self._items = _items(model)
         self._stacks: list[str] = []  # in the order of their first calls
-        self._names: dict[tuple[str, int], str] = {}
+        self.names: dict[tuple[str, int], str] = {}
         self.counts: dict[str, int] = dict.fromkeys(PARTS if pairs else (ALONE,), 0)
 
     def __call__(self, path: str, nth: int) -> str:
         """The name of the n-th call of a path. Calls have to be asked for in the order in which they are made."""
-        if (path, nth) not in self._names:
+        if (path, nth) not in self.names:
             part = self._part(path)
-            self._names[path, nth] = f"{part}.{self.counts[part]}" if part else ""
+            self.names[path, nth] = f"{part}.{self.counts[part]}" if part else ""
             if part:
                 self.counts[part] += 1
-        return self._names[path, nth]
+        return self.names[path, nth]
 
     def agrees(self, stacks: Mapping[str, Stack]) -> bool:
         """Whether the trace numbers these calls in the same way, now that all that it goes by is known."""
@@ -46,7 +47,7 @@ class Numbering:
             shown = [max(stacks.values(), key=lambda each: each.count).path] if stacks else []
         found = self._stacks[: 2 if self._pairs else 1]
         return found == shown and all(
-            name.partition(".")[0] == self._part(path) for (path, _), name in self._names.items()
+            name.partition(".")[0] == self._part(path) for (path, _), name in self.names.items()
         )
 
     def _part(self, path: str) -> str:
@@ -65,6 +66,27 @@ class Numbering:
 
     def _crossing(self) -> set[str]:
         return {self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths}
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names that the calls of an earlier pass had, for one in which some of them are not made."""
+
+    names: Mapping[tuple[str, int], str]
+    counts: Mapping[str, int]
+
+    @staticmethod
+    def of(numbers: "Numbering | Known") -> "Known":
+        """The names that calls were given so far."""
+        return Known(dict(numbers.names), dict(numbers.counts))
+
+    def __call__(self, path: str, nth: int) -> str:
+        """The name of the n-th call of a path."""
+        return self.names[path, nth]
+
+    def agrees(self, _stacks: Mapping[str, Stack]) -> bool:
+        """Whether a trace numbers these calls in the same way: it did."""
+        return True
 
 
 def _items(model: nn.Module) -> frozenset[str]:

@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.errors import RegardError
+from regard.models.ablated import BATCH_TOKENS as BATCH
+from regard.models.ablated import ablated
 from regard.models.assemble import pair_of, trace_of
 from regard.models.embeddings import position_limit
 from regard.models.foresee import foresee
 from regard.models.forward import Forward
 from regard.models.generate import Writer
 from regard.models.inputs import Given, given
-from regard.models.keep import Keep
+from regard.models.keep import NOTHING, Keep
 from regard.models.reading import Ids, Reader
 from regard.models.windows import Plan, joined, plan
 from regard.models.without import Edge
@@ -143,6 +145,52 @@ class Pretrained:
         """
         return self._writer.write(prompt, ids, new_tokens, seed, cache, stop, options)
 
+    def ablated(
+        self,
+        text: str | None = None,
+        sets: Sequence[Sequence[Any]] = (),
+        *,
+        target: str | None = None,
+        ids: Ids | None = None,
+        target_ids: Ids | None = None,
+        logits: bool = True,
+    ) -> Iterator[tuple[int, Any]]:
+        """Run one text under many sets of ablations: far sooner than as many traces, and holding less.
+
+        Runs go in batches and do not compute again what lies below the first ablated layer.
+
+        Args:
+            text, target, ids, target_ids: of one text, as in `trace`.
+            sets: for each run what is ablated, as `without` in `trace`.
+            logits: whether the logits, (L, V), are computed where the model has a language head.
+
+        Yields the number of each set and its trace, in the order in which they are done. The traces have contextual
+        embeddings and logits; their layers are not kept.
+
+        Raises:
+            RegardError: as `trace`; no or several texts.
+        """
+        single, sources = self._reader.read("text", text, ids)
+        targets: list[Encoded] | None = None
+        if target is not None or target_ids is not None or self.pairs:
+            one, targets = self._reader.read("target", target, target_ids)
+            single &= one
+        if not single:
+            raise RegardError("ablated: given several texts, needs one")
+        if targets is not None and not self.pairs:
+            raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
+        sets = [tuple(each) for each in sets]
+        most = max(len(each.tokens) for each in (*sources, *(targets or ())))
+        rows = min(len(sets) + 1, max(2, BATCH // most + 1))
+        keep = Keep(NOTHING, logits, blocks=False)
+        foresee(self.model, self.name, [[most] * rows], keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+        of_target = None if targets is None else targets[0]
+        for placed, done in ablated(self._passes, sources[0], of_target, sets, logits=logits):
+            for number, row in placed:
+                trace = pair_of(done, row) if self.pairs else trace_of(done, row)
+                trace.status.notes += self.notes + tuple(f"cut: {each}" for each in sets[number])
+                yield number, trace
+
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
@@ -184,7 +232,9 @@ class Pretrained:
             foresee(self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.own)
         for batch in order:
             started = time.perf_counter()
-            done = self._passes.run([sources[n] for n in batch], targets and [targets[n] for n in batch], without, keep)
+            done = self._passes.run(
+                [sources[n] for n in batch], targets and [targets[n] for n in batch], [without] * len(batch), keep
+            )
             made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
