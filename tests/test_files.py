@@ -1,11 +1,13 @@
+import json
 import os
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_target, whole
+from regard.files import check_regular, check_target, read_json, read_regular, whole
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -65,3 +67,71 @@ def test_a_folder_that_takes_no_files() -> None:
 def test_a_good_target_leaves_no_trace(tmp_path: Path) -> None:
     check_target(tmp_path / "A.PNG", (".png",), "--figure")
     assert os.listdir(tmp_path) == []
+
+
+def unread(path: Path, says: str, **options) -> None:
+    with pytest.raises(RegardError, match=says) as caught:
+        read_json(path, "the model's", **options)
+    assert str(caught.value).startswith(f"the model's {str(path)!r}")
+    assert "\n" not in str(caught.value)
+
+
+def test_json_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": [1, 2.5, null], "ü": {"b": true}}', encoding="utf-8")
+    assert read_json(file) == {"a": [1, 2.5, None], "ü": {"b": True}}
+    (tmp_path / "link.json").symlink_to(file)
+    assert read_json(tmp_path / "link.json")["ü"] == {"b": True}
+    file.write_text('{"limits": [0.0, Infinity]}')
+    assert read_json(file, infinite=True) == {"limits": [0.0, float("inf")]}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{ broken", "cannot be read: Expecting property name"),
+        (b"", "cannot be read: Expecting value"),
+        (b"[1]", "needed is a JSON object, given list"),
+        (b"null", "needed is a JSON object, given NoneType"),
+        (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec"),
+        (b'{"a": 1, "b": 2, "a": 3}', "the entry 'a' is there twice"),
+        (b'{"a": NaN}', "it holds the number nan"),
+        (b'{"a": [-Infinity]}', "it holds the number -inf"),
+        (b'{"a": 1e999}', "it holds the number inf"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
+        (b'{"a": ' + b"[" * 65 + b"]" * 65 + b"}", "nested deeper than 64 levels"),
+        (b'{"a": ' + b'{"a":' * 10**6 + b"1" + b"}" * 10**6 + b"}", "nested deeper than 64 levels"),
+        (b"[" * 10**7, "nested deeper than 64 levels"),
+    ],
+    ids=lambda value: value[:12].decode("latin-1") if isinstance(value, bytes) else None,
+)
+def test_json_that_is_none(tmp_path: Path, content: bytes, says: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(content)
+    unread(file, says)
+
+
+def test_a_file_beyond_its_limit(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"a": "x" * 100}))
+    unread(file, "it has 109 bytes, 108 are the most", most=108)
+    with file.open("r+b") as opened:
+        opened.truncate(1 << 40)  # holes: nothing is stored, and nothing is read
+    unread(file, "1,099,511,627,776 bytes")
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "to the pipe").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        given = {"pipe": "a pipe", "to the pipe": "a pipe", "folder": "a folder", "socket": "a socket"}
+        for name, kind in given.items():
+            unread(tmp_path / name, f"it is {kind}, needed is a regular file")
+    unread(Path("/dev/zero"), "it is a device")
+    unread(tmp_path / "nowhere", "No such file")
+    unread(Path("a\0b"), "null")
+    (tmp_path / "file").write_bytes(b"four")
+    assert check_regular(tmp_path / "file") == 4
+    assert read_regular(tmp_path / "file", most=4) == b"four"

@@ -1,12 +1,31 @@
-"""Files are written whole or not at all, and a target that cannot be written is found before any work is done."""
+"""Files are written whole or not at all, and what strangers wrote is read within limits.
 
+A target that cannot be written is found before any work is done. Only regular files are read: a pipe, a device or a
+folder in a file's place is refused, for it could block for ever or never end.
+"""
+
+import json
+import math
 import os
+import stat
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from regard.errors import RegardError
+
+LARGEST = 1 << 26  # bytes of a JSON file: 64 MiB, the index of the largest checkpoints has a sixth of that
+DEEPEST = 64  # objects and lists inside each other: what people write has five
+KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
 
 
 def check_target(path: Path, kinds: Collection[str], option: str) -> None:
@@ -59,6 +78,96 @@ def whole(path: Path | str) -> Iterator[Path]:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_regular(path: Path | str, what: str = "") -> int:
+    """The size of a regular file, in bytes, without opening it; links are followed.
+
+    what: what the file is, before its name in a message.
+
+    Raises:
+        RegardError: there is no such file, it cannot be looked at, or it is a pipe, a socket, a device or a folder.
+    """
+    named = f"{what} {str(path)!r}".lstrip()
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        raise RegardError(f"{named} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not stat.S_ISREG(found.st_mode):
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise RegardError(f"{named} cannot be read: it is {kind}, needed is a regular file")
+    return found.st_size
+
+
+def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> bytes:
+    """All of a regular file. most: how many bytes it may have.
+
+    Raises:
+        RegardError: as `check_regular`, or the file is larger.
+    """
+    named = f"{what} {str(path)!r}".lstrip()
+    size = check_regular(path, what)
+    if size > most:
+        raise RegardError(f"{named} cannot be read: it has {size:,} bytes, {most:,} are the most")
+    try:
+        # a file that was exchanged for a pipe meanwhile does not block
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise RegardError(f"{named} cannot be read: {error.strerror or error}") from error
+
+
+def read_json(
+    path: Path | str, what: str = "", *, most: int = LARGEST, deepest: int = DEEPEST, infinite: bool = False
+) -> dict[str, Any]:
+    """The object that a JSON file holds, read strictly.
+
+    what: what the file is, before its name in a message. most: how many bytes it may have. deepest: how many objects
+    and lists may lie inside each other. infinite: whether numbers may be infinite or NaN, as Python writes them.
+
+    Raises:
+        RegardError: it is no regular file, too large, no UTF-8, no JSON, nested too deep, names an entry twice, holds a
+            number that is none, or is no object; one line, with the file's name.
+    """
+    content = read_regular(path, what, most=most)
+    named = f"{what} {str(path)!r}".lstrip()
+    try:
+        found = json.loads(content.decode("utf-8"), object_pairs_hook=_once)
+        _check_values(found, deepest, infinite)
+    except RecursionError:  # deeper than Python itself goes
+        raise RegardError(f"{named} cannot be read: it is nested deeper than {deepest} levels") from None
+    except ValueError as error:
+        raise RegardError(f"{named} cannot be read: {str(error).splitlines()[0]}") from error
+    if not isinstance(found, dict):
+        raise RegardError(f"{named}: needed is a JSON object, given {type(found).__name__}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object each of whose entries is named once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the entry {twice[:80]!r} is there twice")
+    return found
+
+
+def _check_values(found: Any, deepest: int, infinite: bool) -> None:
+    """Refuse what is nested too deep, and numbers that are none."""
+    level, depth = [found], 0
+    while level:
+        if depth > deepest:
+            raise ValueError(f"it is nested deeper than {deepest} levels")
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+            elif isinstance(each, float) and not infinite and not math.isfinite(each):
+                raise ValueError(f"it holds the number {each}")
+        level, depth = inner, depth + 1
 
 
 def _umask() -> int:
