@@ -129,6 +129,11 @@ def test_cross_attention_has_steps_too() -> None:
     assert own.bias.abs().max() > 0  # T5's relative positions
 
 
+def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
+    trace = minilm.trace(RIVER)
+    assert torch.equal(steps_of(trace, 3, -1, -2).weights, steps_of(trace, 3, 5, 10).weights)
+
+
 @pytest.mark.parametrize(
     ("token", "layer", "head", "says"),
     [
@@ -136,6 +141,7 @@ def test_cross_attention_has_steps_too() -> None:
         (0, 6, 0, "layer 6 is out of range: there are layers 0 to 5"),
         (0, 0, 12, "head 12 is out of range: there are heads 0 to 11"),
         (-1, 0, 0, "token -1"),
+        (0, -7, 0, "layer -7 is out of range: there are layers 0 to 5, or -6 to -1 from the end"),
     ],
 )
 def test_places_that_do_not_exist(minilm, token: int, layer: int, head: int, says: str) -> None:

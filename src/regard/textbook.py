@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.attention.door import attend
 from regard.attention.map import AttentionMap
+from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.tokens import Token
 from regard.trace import Trace
@@ -103,10 +104,10 @@ def steps(
     Raises:
         RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
     """
-    for name, given, size in (("query", query, map.query.shape[2]), ("head", head, map.query.shape[1])):
-        if not 0 <= given < size:
-            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    if not 0 <= query < map.query.shape[2]:
+        raise RegardError(f"query {query} is out of range: there are queries 0 to {map.query.shape[2] - 1}")
     rule, heads = map.rule, map.query.shape[1]
+    head = from_zero("head", head, heads, "there are")
     values = value if value.ndim == 3 else value[None]
     q = map.query[0, head, query].double()  # (D,)
     k = map.key[0, head * map.key.shape[1] // heads].double()  # (S, D)
@@ -141,13 +142,15 @@ def steps(
 def steps_of(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> Steps:
     """The record of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
 
+    Layers and heads count from 0, or from the end: -1 is the last.
+
     Raises:
         RegardError: there is no such token, layer or head, or the trace does not hold the layer's values.
     """
     maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
-    for name, given, size in (("layer", layer, len(maps)), ("token", token, len(trace.tokens))):
-        if not 0 <= given < size:
-            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    if not 0 <= token < len(trace.tokens):
+        raise RegardError(f"token {token} is out of range: there are tokens 0 to {len(trace.tokens) - 1}")
+    layer = from_zero("layer", layer, len(maps), "there are")
     value = values[layer]
     if value is None:
         raise RegardError(f"the trace does not hold the values of layer {layer}")

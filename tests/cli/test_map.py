@@ -106,7 +106,7 @@ def test_windows(run, folder: Path, capsys) -> None:
         ("latin.txt", {}, "'latin.txt' is not UTF-8: byte 0xe9 at 8 (line 2), "),
         ("marked.txt", {}, "'marked.txt' is not UTF-8: byte 0xff at 5 (line 1), "),
         ("text.txt", {"layer": 6}, "layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"),
-        ("text.txt", {"layer": -1}, "layer -1 is out of range"),
+        ("text.txt", {"layer": -7}, "layer -7 is out of range: all-MiniLM-L6-v2 has layers 0 to 5, or -6 to -1"),
         ("text.txt", {"head": 12}, "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
         ("text.txt", {"top": 0}, "--top: given 0, needs 1 or more"),
         ("text.txt", {"far": -1}, "--far: given -1, needs 0 or more"),
@@ -145,3 +145,12 @@ def test_help_does_not_wait_for_torch(regard_command) -> None:
     assert result.returncode == 0
     for option in ("--layer", "--head", "--far", "--window", "--stride", "--save"):
         assert option in result.stdout
+
+
+def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> None:
+    run(Path("text.txt"), layer=-1, head=-2, save_file=Path("a.safetensors"))
+    assert "layer 5, head 10" in capsys.readouterr().out
+    run(open_file=Path("a.safetensors"), layer=-1, head=-2)
+    assert "layer 5, head 10" in capsys.readouterr().out
+    run(Path("text.txt"), layer=-2, head=-12, window=64)
+    assert "layer 4, head 0" in capsys.readouterr().out

@@ -28,6 +28,12 @@ def test_steps_side_by_side(minilm) -> None:
                                check_dtype=False, atol=1e-6, rtol=0)  # fmt: skip
 
 
+def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
+    trace = minilm.trace(RIVER)
+    last, same = evolution([(0, trace)], -1, -1), evolution([(0, trace)], 5, 11)
+    assert (last.layer, last.head, last.title, last.weights) == (5, 11, same.title, same.weights)
+
+
 def test_what_cannot_be_side_by_side(minilm) -> None:
     river, money = minilm.trace([RIVER, MONEY])
     with pytest.raises(RegardError, match="the trace of step 7 is of another text"):

@@ -210,7 +210,7 @@ def test_edges_that_were_cut_stay_cut_in_one_head(minilm) -> None:
 
 
 def test_heads_and_layers_that_are_not_there(trace) -> None:
-    with pytest.raises(regard.RegardError, match="head 12 is out of range: the layer has heads 0 to 11"):
+    with pytest.raises(regard.RegardError, match="head 12 is out of range: .* has heads 0 to 11"):
         matrix(trace, 1, 12)
     with pytest.raises(regard.RegardError, match=r"attention\[0\] was not kept"):
         matrix(trace, 0)

@@ -76,10 +76,16 @@ def test_overview_without_a_word(bank) -> None:
 def test_what_is_out_of_range_is_named(bank) -> None:
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
         see(bank, "bank", layer=6)
-    with pytest.raises(RegardError, match="head -1 is out of range: .* has heads 0 to 11"):
-        see(bank, "bank", head=-1)
+    with pytest.raises(RegardError, match="head -13 is out of range: .* has heads 0 to 11, or -12 to -1"):
+        see(bank, "bank", head=-13)
     with pytest.raises(RegardError, match="text 2: word 'river' is not in the text"):
         see(bank, "river")
+
+
+def test_layers_and_heads_count_from_the_end_too(bank) -> None:
+    heads = [(h.layer, h.head) for o in see(bank, "bank", layer=-1, head=-2).occurrences for h in o.heads]
+    assert heads == [(5, 10)] * 2
+    assert see(bank, head=-12).overview[0][11][4] == see(bank, head=0).overview[0][11][4]
 
 
 def test_special_tokens_stand_apart() -> None:

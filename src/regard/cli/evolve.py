@@ -10,7 +10,9 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
-OneLayer = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0.")]
+OneLayer = Annotated[
+    int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0; -1 is the last.")
+]
 Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
 Picture = Annotated[
     Path | None, typer.Option("--figure", metavar="FILE", help="Small multiples (.png, .svg) or a .gif.")

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.options import FigureFile, JsonFile, ModelName, OpenFile, Stride, Window, whole_number
+from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.files import check_target
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="The layer to look at, counted from 0.")
+    int | None,
+    typer.Option(parser=whole_number, metavar="N", help="The layer to look at, counted from 0; -1 is the last."),
 ]
 Head = Annotated[
     int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
@@ -57,7 +59,6 @@ def map_file(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from regard.explain.attended import check_heads
     from regard.explain.matrix import matrix
     from regard.explain.windowed import windowed
     from regard.models.load import load
@@ -70,7 +71,7 @@ def map_file(
         if open_file is None:
             loading = bars.add_task("loading the model", total=None)
             opened = load(model)
-            _check_numbers(opened, layer, head)
+            layer, head = _numbers(opened, layer, head)
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
         looking = bars.add_task("going through the matrix", total=1)
@@ -81,7 +82,6 @@ def map_file(
                 with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
                     trace = opened.trace(text, layers=[layer], logits=False)
                 bars.update(tracing, completed=1)
-            check_heads(trace, layer, head)
             found = matrix(trace, layer, head, top=top, far=far, progress=lambda share: bars.advance(looking, share))
         else:
 
@@ -172,12 +172,14 @@ def _check(
             check_target(target, kinds, option)
 
 
-def _check_numbers(opened: Any, layer: int, head: int | None) -> None:
-    """Refuse a layer or head that the model's config does not have, before the text is traced."""
+def _numbers(opened: Any, layer: int, head: int | None) -> tuple[int, int | None]:
+    """Layer and head counted from 0, held against the model's config before the text is traced."""
     config = opened.model.config
-    for name, given, count in (
-        ("layer", layer, getattr(config, "num_hidden_layers", None)),
-        ("head", head, getattr(config, "num_attention_heads", None)),
-    ):
-        if given is not None and isinstance(count, int) and not 0 <= given < count:
-            raise RegardError(f"{name} {given} is out of range: {opened.name} has {name}s 0 to {count - 1}")
+    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+    if isinstance(layers, int):
+        layer = from_zero("layer", layer, layers, f"{opened.name} has")
+    elif layer < 0:
+        raise RegardError(f"layer {layer}: {opened.name} does not tell how many layers it has, count them from 0")
+    if head is not None and isinstance(heads, int):
+        head = from_zero("head", head, heads, f"{opened.name} has")
+    return layer, head

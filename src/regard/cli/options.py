@@ -53,8 +53,8 @@ References = Annotated[
     str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
 ]
 ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name; by default all-MiniLM-L6-v2.")]
-Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0.")]
-Head = Annotated[int | None, _number("N", "Show this head, counted from 0, of --layer or of every layer.")]
+Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
+Head = Annotated[int | None, _number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
 Top = Annotated[int, _number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
 Window = Annotated[int | None, _number("N", "Read a text in overlapping windows of N tokens.")]

@@ -11,8 +11,12 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
-OneLayer = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0.")]
-OneHead = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0.")]
+OneLayer = Annotated[
+    int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0; -1 is the last.")
+]
+OneHead = Annotated[
+    int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0; -1 is the last.")
+]
 
 
 def steps(
@@ -37,6 +41,7 @@ def steps(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
 
+    from regard.explain.attended import check_head, check_layer
     from regard.textbook import steps_of
     from regard.views.steps import show_steps
 
@@ -49,6 +54,7 @@ def steps(
     if hasattr(trace, "encoder"):
         name = trace.decoder.status.model
         raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.steps_of in Python")
+    layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     if json_file is not None:
         _write(json_file, trace.text, trace.tokens, layer, head, found)

@@ -7,6 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.partial import Partial
 from regard.tokens import Token
@@ -53,14 +54,35 @@ def there(items: Sequence[Any]) -> list[int]:
     return list(items.kept) if isinstance(items, Partial) else list(range(len(items)))
 
 
-def check_heads(trace: Trace, layer: int | None, head: int | None) -> None:
-    """Refuse a layer or head that the model does not have, or the trace does not hold; the range is named."""
+def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
+    """A layer and a head counted from 0, where -1 was the last.
+
+    Raises:
+        RegardError: the model has no such layer or head (the range is named), or the trace does not hold it.
+    """
+    return (
+        None if layer is None else check_layer(trace, layer),
+        None if head is None else check_head(trace, head),
+    )
+
+
+def check_layer(trace: Trace, layer: int) -> int:
+    """As `check_heads`, of a layer."""
+    _holds_any(trace)
+    layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
+    trace.attention[layer]  # says so itself where it is not held
+    return layer
+
+
+def check_head(trace: Trace, head: int) -> int:
+    """As `check_heads`, of a head."""
+    held = _holds_any(trace)
+    return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
+
+
+def _holds_any(trace: Trace) -> list[int]:
+    """The layers whose attention a trace holds, of which there has to be one."""
     held = there(trace.attention)
     if not held:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    layers, heads = len(trace.attention), trace.attention[held[0]].shape[0]
-    for name, given, count in (("layer", layer, layers), ("head", head, heads)):
-        if given is not None and not 0 <= given < count:
-            raise RegardError(f"{name} {given} is out of range: {trace.status.model} has {name}s 0 to {count - 1}")
-    if layer is not None:
-        trace.attention[layer]  # says so itself where it is not held
+    return held

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from regard.blocks import Block, Unverified
 from regard.errors import RegardError
-from regard.explain.attended import check_heads
+from regard.explain.attended import check_layer
 from regard.explain.places import Place, tokens_of
 from regard.trace import Trace
 
@@ -79,7 +79,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
             was not verified; or the parts do not add up to what the model computed.
     """
     rows = tokens_of(trace, place)
-    check_heads(trace, layer, None)
+    layer = check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
     blocks = trace.cross_blocks if cross else trace.blocks

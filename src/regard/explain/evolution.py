@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.map import AttentionMap
+from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.movement import Path2D, plane
 from regard.tokens import Token
@@ -52,9 +53,8 @@ def evolution(
         raise RegardError("evolution: given no trace, needs at least one")
     read = [(step, *_part(trace, part)) for step, trace in traces]
     _, first, own, other, what = read[0]
-    for name, given, size in (("layer", layer, len(first)), ("head", head, first[0].shape[0])):
-        if given is not None and not 0 <= given < size:
-            raise RegardError(f"{name} {given} is out of range: there are {name}s 0 to {size - 1}")
+    layer = from_zero("layer", layer, len(first), "there are")
+    head = None if head is None else from_zero("head", head, first[0].shape[0], "there are")
     tables = []
     for step, maps, queries, keys, _ in read:
         if [t.id for t in queries.tokens] != [t.id for t in own.tokens] or len(keys.tokens) != len(other.tokens):

@@ -14,7 +14,9 @@ from torch import Tensor
 from regard.attention.heads import one_head
 from regard.attention.map import AttentionMap
 from regard.attention.statistics import Progress, cell_sizes, cells
+from regard.counting import from_zero
 from regard.errors import RegardError
+from regard.explain.attended import check_head, check_layer
 from regard.explain.distant import Distant, whole_map
 from regard.tokens import Token
 from regard.trace import Status, Trace
@@ -122,6 +124,7 @@ def matrix(
     Raises:
         RegardError: a layer or head that is not there.
     """
+    layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
     special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
     length = weights.shape[1]
@@ -150,10 +153,9 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
     Raises:
         RegardError: there is no such head.
     """
-    count = weights.shape[0]
-    if head is not None and not 0 <= head < count:
-        raise RegardError(f"head {head} is out of range: the layer has heads 0 to {count - 1}")
-    return weights if head is None else one_head(weights, head)
+    if head is None:
+        return weights
+    return one_head(weights, from_zero("head", head, weights.shape[0], "the layer has"))
 
 
 def matrix_of(

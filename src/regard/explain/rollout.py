@@ -33,7 +33,7 @@ def rollout(
         RegardError: no such word, token or layer, or the maps are not square (cross-attention).
     """
     refuse_pairs(trace)
-    check_heads(trace, layer, None)
+    layer, _ = check_heads(trace, layer, None)
     maps = trace.attention[: None if layer is None else layer + 1]
     length = len(trace.tokens)
     for number, weights in enumerate(maps):

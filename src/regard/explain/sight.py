@@ -110,7 +110,8 @@ def see(
         word: in every text; of an encoder-decoder in every text or its target.
         references: traces of reference words, each a text of its own (of an encoder-decoder, its encoder's).
         layer, head: single heads to show beside the mean of heads: one head of one layer, all heads of a layer, or one
-            head of every layer.
+            head of every layer. Counted from 0, or from the end: -1 is the last, of an encoder-decoder the last of
+            each side.
         top: how many tokens to name.
         names: how token ids are spelled, of the tokens a model would say.
         lens_of: the model of the traces, as `regard.load` gives it, to show what each layer would say.
@@ -126,7 +127,7 @@ def see(
     if lone and both:
         raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
     if lone:
-        check_heads(lone[0], layer, head)
+        layer, head = check_heads(lone[0], layer, head)
         found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
         names = names_of(*lone) if names is None else names
         made = _side(lone, found, word, references, layer, head, top, names, unfolded)
@@ -148,16 +149,16 @@ def _see_pairs(
     generated: Sequence[bool],
 ) -> Sight:
     sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
-    for trace in (sources[0], targets[0]):
-        check_heads(trace, layer, head)
+    encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
     in_sources, in_targets = _find_either(sources, targets, word)
-    source = _side(sources, in_sources, word, references if in_sources else (), layer, head, top, names)
-    target = _side(targets, in_targets, word, (), layer, head, top, names, both=pairs)
+    source = _side(sources, in_sources, word, references if in_sources else (), *encoder, top, names)
+    target = _side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
         raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
     if lens_of is not None:
         target = replace(target, lenses=_lenses(target, targets, sources, lens_of, names))
+    layer, head = decoder
     layers = choose(pairs, head) if layer is None else (layer, layer)
     other = Target(
         sight=target,

@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.attention.statistics import Progress, cell_sizes, cells
 from regard.errors import RegardError
+from regard.explain.attended import check_head, check_layer
 from regard.explain.distant import BLOCK, Distant, offer_rows
 from regard.explain.matrix import CELLS, Matrix, Sums, heads_shown, matrix_of
 from regard.models.windows import Plan, looks_ahead, maps_of, merged
@@ -39,6 +40,7 @@ def windowed(
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
         if whole is None:
+            layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
             causal = not looks_ahead(maps_of(trace))
             heads = heads_shown(trace.attention[layer], head).shape[0]
             whole = _Whole(plan, plan.sources(causal), heads, Distant(far, top))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
 
-from regard.explain.attended import there
+from regard.explain.attended import check_heads, there
 from regard.explain.sight import Occurrence, Sight
 from regard.trace import Trace, gives
 from regard.views import alignment_picture, saying_picture, static_words
@@ -56,6 +56,7 @@ def draw(
 
 
 def _matrix_rows(sight: Sight, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[tuple[float, Any]]:
+    layer, head = check_heads(traces[0], layer, head)
     layer = there(traces[0].attention)[0] if layer is None else layer
     shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
     largest = max(_largest(matrix, trace) for matrix, trace in zip(shown, traces, strict=True))
