@@ -2,10 +2,12 @@
 
 import json
 from importlib.resources import files
+from typing import Any
 
 import jsonschema
 
-import regard
+import regard.explain.why
+from regard.cli.why import why
 from tests.cli.test_see import refused
 from tests.pairs import make_pair
 from tests.support import in_one_process, make_tiny
@@ -28,6 +30,22 @@ def test_bad_input(regard_command) -> None:
     refused(regard_command("why", "a bank", "--word", "bunk"), "the nearest are 'bank'")
     refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: given 0")
     refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "ending needs to be .json")
+
+
+def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    made, explain = [], regard.explain.why.why
+
+    def once(*given: Any, **options: Any) -> Any:  # labels are looked at: one occurrence's cuts do for all of them
+        made[:] = made or [explain(*given, **options)]
+        return made[0]
+
+    monkeypatch.setattr("regard.explain.why.why", once)
+    why(["bank " * 28], word="bank", model=str(tmp_path / "tiny"), top=1)
+    told = capsys.readouterr().out
+    found = [line.partition(" in text ")[2].removesuffix(": heads behind it") for line in told.splitlines()
+             if line.endswith("heads behind it")]  # fmt: skip
+    assert found == [f"1{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] + ["1aa", "1ab"]
 
 
 def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
+from regard.explain.occurrences import lettered
 from regard.explain.sight import attended, see
 from regard.tokens import Token
 from tests.support import RIVER
@@ -38,6 +39,13 @@ def test_repeated_words_have_letters(minilm) -> None:
     sight = see(minilm.trace(["the bank by the bank", RIVER]), "bank")
     assert [o.label for o in sight.occurrences] == ["1a", "1b", "2"]
     assert [(p.a, p.b) for p in sight.pairs] == [("1a", "1b"), ("1a", "2"), ("1b", "2")]
+
+
+@pytest.mark.parametrize(("nth", "letters"), [(1, "a"), (26, "z"), (27, "aa"), (52, "az"), (53, "ba"), (702, "zz"),
+                                              (703, "aaa")])  # fmt: skip
+def test_letters_go_on_after_z(nth: int, letters: str) -> None:
+    assert lettered("2.1", nth - 1, 703) == f"2.1{letters}"
+    assert lettered("2", 0, 1) == "2"
 
 
 def test_words_spelled_by_other_tokens_are_not_equal(minilm) -> None:

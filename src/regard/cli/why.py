@@ -54,6 +54,7 @@ def why(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.console import Console
 
+    from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
     from regard.explain.why import why as explain
     from regard.models import without
@@ -66,7 +67,7 @@ def why(
         for number, trace in enumerate(done.traces, 1):
             words = occurrences(trace, word)
             for nth, (side, each) in enumerate(words):
-                label = f"{number}{chr(97 + nth) if len(words) > 1 else ''}"
+                label = lettered(str(number), nth, len(words))
                 ablated = partial(_ablated, done.model, done.texts[number - 1][0], trace)
                 found.append((label, explain(trace, each, ablated, without, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then

@@ -80,12 +80,15 @@ def occurrences(
 ) -> list[Occurrence]:
     """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them."""
     return [
-        _occurrence(
-            f"{labels[number]}{_letters(nth) if len(words) > 1 else ''}", number, traces[number], each, layer, head, top
-        )
+        _occurrence(lettered(labels[number], nth, len(words)), number, traces[number], each, layer, head, top)
         for number, words in found
         for nth, each in enumerate(words)
     ]
+
+
+def lettered(text: str, nth: int, count: int) -> str:
+    """Name occurrence nth (from 0) of count in a text: the text's label, with a letter where there are several."""
+    return f"{text}{_letters(nth) if count > 1 else ''}"
 
 
 def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
