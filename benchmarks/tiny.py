@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -282,4 +283,5 @@ def shrink(config: Any) -> Any:
 def told(error: BaseException) -> str:
     """An error in one short line."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {(lines[0] if lines else '')[:160]}"
+    first = re.sub(r" from '[^']*'", "", lines[0] if lines else "")  # modules say which file of this machine they are
+    return f"{type(error).__name__}: {first[:160]}"

@@ -117,7 +117,6 @@ axes_names = ("query", "key")
 heatmap(scores, names, names, title="scores: symmetric", diverging=True, labels=axes_names, axes=left)
 heatmap(weights, names, names, title="weights: rows sum to 1, not symmetric", labels=axes_names, axes=right)
 figure.savefig(OUT / "formula_matrix.png", dpi=130)
-figure
 
 # %% [markdown]
 # ## A softmax that does not overflow
@@ -138,8 +137,9 @@ assert bool(regard.attend(m * 100, m * 100, m).weights.dense().isfinite().all())
 # %% [markdown]
 # ## Several heads
 #
-# $$ \mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O, \qquad
-# \mathrm{head}_h = \mathrm{Attention}(Q W_h^Q, K W_h^K, V W_h^V) $$
+# $$ \mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O $$
+#
+# $$ \mathrm{head}_h = \mathrm{Attention}(Q W_h^Q, K W_h^K, V W_h^V) $$
 #
 # In the original sizes: $d_{model}$ = 512 is divided among 8 heads, so that $d_q = d_k = d_v = 64$, and $W_O$ has
 # $H d_v$ × $d_{model}$ numbers. The n rows stay, each as wide as before; and each head divides its scores by
@@ -177,4 +177,3 @@ for head, axes in enumerate(figure.subplots(2, 4).flat):
     heatmap(maps[head], names, names, title=f"head {head}", axes=axes)
 figure.suptitle("Eight untrained heads: each has its own matrices, and so its own weights")
 figure.savefig(OUT / "formula_heads.png", dpi=130)
-figure

@@ -131,7 +131,6 @@ matrix = plt.figure(figsize=(5, 4.2), layout="constrained")
 labels = ("attending (query)", "attended to (key)")
 heatmap(weights.dense(), names, names, title="attention weights, one head", labels=labels, axes=matrix.add_subplot())
 matrix.savefig(OUT / "one_sentence_weights.png", dpi=130)
-matrix
 
 # %% [markdown]
 # ## The context vector

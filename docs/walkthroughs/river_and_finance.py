@@ -115,11 +115,10 @@ for rows in x.values():
 # %%
 for name, rows in x.items():
     _, weights = projected(rows, return_attention=True)
-    picture = heatmap(
-        weights.dense(), texts[name], texts[name], title=f"weights in the {name} text", labels=("query", "key")
-    )
-    picture.savefig(OUT / f"river_and_finance_{name}.png", dpi=130)
-picture
+    figure = plt.figure(figsize=(4, 3.2), layout="constrained")
+    title, labels = f"weights in the {name} text", ("query", "key")
+    heatmap(weights.dense(), texts[name], texts[name], title=title, labels=labels, axes=figure.add_subplot())
+    figure.savefig(OUT / f"river_and_finance_{name}.png", dpi=130)
 
 # %% [markdown]
 # ## The layer
@@ -180,4 +179,3 @@ axes.set_xlabel(f"first principal component ({flat.share[0]:.0%} of the variance
 axes.set_ylabel(f"second ({flat.share[1]:.0%})")
 axes.legend(frameon=False)
 figure.savefig(OUT / "river_and_finance_bank.png", dpi=130)
-figure

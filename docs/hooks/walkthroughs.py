@@ -1,0 +1,34 @@
+"""Run the walkthroughs quietly, and leave out of their pages what nbconvert would have them load from elsewhere."""
+
+import os
+import re
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+SCRIPTS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mermaid configuration -->", re.DOTALL)
+
+
+def on_startup(**_: Any) -> None:
+    """Called by mkdocs once: what the walkthroughs' processes find in their environment."""
+    # tqdm warns in notebooks without ipywidgets, with a path of this machine; no page shows a progress bar
+    quiet = "ignore:IProgress not found"
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), quiet]))
+    os.environ.setdefault("REGARD_OUT", os.path.join(os.getcwd(), "out", "walkthroughs"))
+
+
+def without_scripts(page: str) -> str:
+    """Leave out MathJax, whose formulas are MathML here, and Mermaid, which no walkthrough draws.
+
+    Raises:
+        PluginError: they are not where nbconvert puts them.
+    """
+    left, count = SCRIPTS.subn("", page)
+    if count != 1:
+        raise PluginError(f"MathJax and Mermaid are {count} times in the page, once was expected: see docs/hooks")
+    return left
+
+
+def on_page_content(page_html: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs with the content of each page."""
+    return without_scripts(page_html) if page.file.src_uri.endswith(".py") else page_html

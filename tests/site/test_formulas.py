@@ -1,0 +1,87 @@
+"""Formulas become MathML while the site is built; code, and dollar signs that are none of theirs, stay."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+pytest.importorskip("latex2mathml", reason="needs the extra docs (make docs runs this test)")
+pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
+pytestmark = pytest.mark.docs
+HOOKS = Path(__file__).parents[2] / "docs" / "hooks"
+
+
+def hook(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, HOOKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+formulas, walkthroughs = hook("formulas"), hook("walkthroughs")
+
+
+def page(name: str) -> SimpleNamespace:
+    return SimpleNamespace(file=SimpleNamespace(src_uri=name))
+
+
+def test_a_walkthroughs_formulas() -> None:
+    content = "<p>$$ \\frac{a_i}{\\sqrt{2}} $$</p><p>Of $a &lt; b$ and <b>$c$</b>.</p>"
+    written = formulas.on_page_content(content, page=page("walkthroughs/x.py"))
+    assert "$" not in written
+    assert written.count("<math ") == 3
+    assert written.count('display="block"') == 1
+    assert "<mfrac><mrow><msub><mi>a</mi><mi>i</mi></msub></mrow><mrow><msqrt>" in written
+    assert "<mi>a</mi><mo>&#x0003C;</mo><mi>b</mi>" in written
+    assert written.startswith("<p><math ")
+    assert "</p><p>Of <math " in written
+
+
+def test_a_plain_pages_formulas() -> None:
+    content = (
+        'x <span class="arithmatex">\\(a &lt; b\\)</span> <div class="arithmatex">\\[\nc\n\\]</div> costs $5 or $6'
+    )
+    written = formulas.on_page_content(content, page=page("x.md"))
+    assert written.count("<math ") == 2
+    assert written.endswith("<mrow><mi>c</mi></mrow></math> costs $5 or $6")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "<pre><span>echo</span> $HOME $PATH</pre>",
+        "<code>$HOME and $PATH</code>",
+        '<a title="$HOME$">one</a>',
+        "<script>`$${a}$$`</script>",
+        "<style>$a$</style>",
+        '<div class="highlight"><pre>cost = "$5" # $x$</pre></div>',
+        "one $ alone, and $ another",
+    ],
+)
+@pytest.mark.parametrize("name", ["x.md", "walkthroughs/x.py"])
+def test_code_stays(code: str, name: str) -> None:
+    assert formulas.on_page_content(code, page=page(name)) == code
+
+
+def test_words_are_one_name() -> None:
+    written = formulas.mathml(r"\mathrm{softmax}\!\left(\mathrm{head}_1\right)", block=False)
+    assert "<mi>softmax</mi>" in written
+    assert "<msub><mi>head</mi><mn>1</mn></msub>" in written
+    assert 'width="-0.167em"' in written
+
+
+@pytest.mark.parametrize("formula", [r"\nosuchcommand{a}", r"\frac{a}", r"a^"])
+def test_what_is_no_formula_is_refused(formula: str) -> None:
+    with pytest.raises(formulas.PluginError, match=r"walkthroughs/x\.py: no .*ormula"):
+        formulas.on_page_content(f"<p>${formula}$</p>", page=page("walkthroughs/x.py"))
+
+
+def test_scripts_from_elsewhere_are_left_out() -> None:
+    scripts = '<!-- Load mathjax --><script src=""></script><i>\n</i><!-- End of mermaid configuration -->'
+    assert walkthroughs.on_page_content(f"a{scripts}b", page=page("walkthroughs/x.py")) == "ab"
+    assert walkthroughs.on_page_content("a", page=page("x.md")) == "a"
+    with pytest.raises(walkthroughs.PluginError, match="are 0 times in the page"):
+        walkthroughs.on_page_content("a", page=page("walkthroughs/x.py"))
