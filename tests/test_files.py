@@ -2,12 +2,15 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_regular, check_target, read_json, read_regular, whole
+from regard.files import check_regular, check_target, is_temporary, read_json, read_regular, whole
+from regard.locks import THERE_ARE
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -135,3 +138,68 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"four")
     assert check_regular(tmp_path / "file") == 4
     assert read_regular(tmp_path / "file", most=4) == b"four"
+
+
+SAVING = """
+import sys
+from regard.files import whole
+with whole(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    print(temporary, flush=True)
+    sys.stdin.readline()
+    temporary.write_text("whole")
+"""
+
+
+def saving(target: Path) -> tuple["subprocess.Popen[str]", Path]:
+    """A process in the middle of a save, and its temporary file."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVING, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+@pytest.mark.skipif(not THERE_ARE, reason="the system has no locks on files")
+def test_what_a_killed_save_left_is_removed_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    own = tmp_path / ".regard-settings"
+    own.write_text("not ours to remove")
+    killed, left = saving(tmp_path / "a.txt")
+    living, written = saving(tmp_path / "b.txt")
+    killed.kill()
+    killed.communicate()
+    assert left.read_text() == written.read_text() == "half"
+    assert is_temporary(left.name)
+    with whole(tmp_path / "c.txt") as temporary:
+        temporary.write_text("all of it")
+        assert not left.exists(), "the killed one's is gone at the next save beside it"
+        assert written.exists(), "the living one's is not"
+        assert temporary.exists()
+    with whole(tmp_path / "d.txt") as outer, whole(tmp_path / "e.txt") as inner:  # nor one of this very process
+        outer.write_text("outer")
+        inner.write_text("inner")
+    living.communicate("go on\n", timeout=60)
+    assert living.returncode == 0
+    assert (tmp_path / "b.txt").read_text() == "whole"
+    assert sorted(os.listdir(tmp_path)) == [".regard-settings", "b.txt", "c.txt", "d.txt", "e.txt"]
+
+
+@pytest.mark.skipif(not THERE_ARE, reason="the system has no locks on files")
+def test_a_file_that_is_taken_for_a_leftover_before_its_lock_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard import files
+
+    real, taken = files.lock, []
+
+    def late(handle: int, *, wait: bool = False) -> bool:
+        if wait and not taken:  # another process comes in between
+            taken.extend(tmp_path.iterdir())
+            taken[0].unlink()
+        return real(handle, wait=wait)
+
+    monkeypatch.setattr(files, "lock", late)
+    with whole(tmp_path / "a") as temporary:
+        temporary.write_text("all of it")
+    assert len(taken) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

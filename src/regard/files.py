@@ -1,12 +1,15 @@
 """Files are written whole or not at all, and what strangers wrote is read within limits.
 
-A target that cannot be written is found before any work is done. Only regular files are read: a pipe, a device or a
-folder in a file's place is refused, for it could block for ever or never end.
+A target that cannot be written is found before any work is done. What a killed process was writing is removed by the
+next one that writes into the same folder; a file that is being written is locked, so that nobody takes it for such a
+leftover. Only regular files are read: a pipe, a device or a folder in a file's place is refused, for it could block for
+ever or never end.
 """
 
 import json
 import math
 import os
+import re
 import stat
 import tempfile
 from collections import Counter
@@ -16,6 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.locks import THERE_ARE, lock, stands_at
+
+TEMPORARY = re.compile(r"\.regard-[a-z0-9_]{8}\.part(\..*)?")
 
 LARGEST = 1 << 26  # bytes of a JSON file: 64 MiB, the index of the largest checkpoints has a sixth of that
 DEEPEST = 64  # objects and lists inside each other: what people write has five
@@ -50,7 +56,7 @@ def check_target(path: Path, kinds: Collection[str], option: str) -> None:
     except OSError as error:
         raise RegardError(f"{option}: cannot write {str(path)!r}: {error.strerror or error}") from error
     os.close(handle)
-    Path(probe).unlink()
+    Path(probe).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -62,11 +68,10 @@ def whole(path: Path | str) -> Iterator[Path]:
     """
     path = Path(path)
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-        os.close(handle)
+        remove_leftovers(path.parent)
+        handle, temporary = _begun(path)
     except OSError as error:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
-    temporary = Path(name)
     try:
         yield temporary
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
@@ -77,6 +82,8 @@ def whole(path: Path | str) -> Iterator[Path]:
     except OSError as error:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
     finally:
+        if handle is not None:
+            os.close(handle)  # after the file has its name: until then it is locked
         temporary.unlink(missing_ok=True)
 
 
@@ -168,6 +175,44 @@ def _check_values(found: Any, deepest: int, infinite: bool) -> None:
             elif isinstance(each, float) and not infinite and not math.isfinite(each):
                 raise ValueError(f"it holds the number {each}")
         level, depth = inner, depth + 1
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is that of one that is being written, or was when its process was killed."""
+    return TEMPORARY.fullmatch(name) is not None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed; those that are being written are locked, and stay."""
+    try:
+        found = [folder / name for name in os.listdir(folder) if is_temporary(name)] if THERE_ARE else []
+    except OSError:  # what cannot be listed may be written to all the same
+        return
+    for path in found:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:  # another user's, or gone by now
+            continue
+        try:
+            if lock(handle) and stands_at(handle, path):
+                path.unlink()
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
+
+
+def _begun(path: Path) -> tuple[int | None, Path]:
+    """A new temporary file beside path, open and locked; closed where there are no locks."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".regard-", suffix=f".part{path.suffix}")
+        if not THERE_ARE:
+            os.close(handle)
+            return None, Path(name)
+        lock(handle, wait=True)
+        if stands_at(handle, Path(name)):
+            return handle, Path(name)
+        os.close(handle)  # somebody took it for a leftover between its making and its lock
 
 
 def _umask() -> int:

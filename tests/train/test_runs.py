@@ -110,6 +110,75 @@ def test_ctrl_c_saves_and_stops(text: Path, whole: Path, tmp_path: Path) -> None
     assert all(torch.equal(a, weights(run)[name]) for name, a in weights(whole).items())
 
 
+def started(run: Path, *arguments: object) -> "subprocess.Popen[str]":
+    """A run that has begun to train; its standard output is a pipe."""
+    size = (run / "log.jsonl").stat().st_size if (run / "log.jsonl").exists() else 0
+    process = subprocess.Popen(
+        command(*arguments, "--out", run), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if (run / "log.jsonl").exists() and (run / "log.jsonl").stat().st_size > size + 200:
+            return process
+        time.sleep(0.02)
+    raise AssertionError(process.communicate())
+
+
+def test_one_process_at_a_time_trains_into_a_folder(text: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = [text, "--steps", 100_000, *SMALL, *OFTEN, "--set", "save_every=5"]
+    first = started(run, *arguments)
+    leftover = run / ".regard-abcd1234.part.json"  # as of a save that was killed
+    leftover.write_text("{")
+    taken = ["train", *arguments, "--out", run]
+    both = in_one_process(tmp_path, [[str(each) for each in (*taken, *more)] for more in (["--resume"], [])])
+    (one, _, resumed), (other, _, fresh) = both
+    assert (one, other) == (2, 2)
+    assert f"another regard train (process {first.pid}) is writing to it" in resumed
+    assert resumed.count("\n") == 1
+    assert "holds a run already" in fresh
+    assert first.poll() is None, "the first one goes on"
+    first.kill()  # its lock dies with it
+    first.communicate()
+    before = json.loads((run / "latest.json").read_text())["checkpoint"]
+    again = started(run, *arguments, "--resume")
+    again.send_signal(signal.SIGINT)
+    out, err = again.communicate(timeout=100)
+    assert again.returncode == 130, err
+    assert f"going on after step {int(before.removeprefix('step-'))}" in out
+    assert not leftover.exists(), "what a killed one left is gone"
+
+
+def test_of_two_that_begin_at_once_one_trains(text: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = command(text, "--out", run, "--steps", 3, *SMALL, *OFTEN)
+    both = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate(timeout=200)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], told
+    refused = max(told, key=len)
+    assert "is writing to it" in refused or "holds a run already" in refused
+    assert len((run / "log.jsonl").read_text().splitlines()) == 3
+
+
+def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path, tmp_path: Path) -> None:
+    began = time.monotonic()
+    process = subprocess.Popen(
+        command(text, "--out", tmp_path / "run", "--steps", 100_000, *SMALL, *OFTEN), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == f"reading {text}\n"
+        assert time.monotonic() - began < 30  # alone on the machine: one
+        line = ""
+        while not line.startswith("step 1 of 100000: loss "):
+            line = process.stdout.readline()
+            assert line
+        assert process.poll() is None, "it came while it trains, not at its end"
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_full_disk_keeps_the_last_good_checkpoint(text: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(whole, run)

@@ -1,11 +1,14 @@
 """`regard train`: a transformer of one's own, from texts or from sentence pairs."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from regard.cli.options import whole_number
+from regard.cli.telling import Telling
 from regard.errors import RegardError
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
@@ -39,6 +42,27 @@ def train(
         raise RegardError("--out is needed: the folder that the run is written to")
     changes = _changes(config, settings, steps)
 
+    lead = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks
+    shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
+    with Telling(alone=lead and not shown) as telling:
+        given = [*(files or ()), *(() if pairs is None else (pairs,))]
+        if lead:
+            telling.say(f"reading {', '.join(map(str, given))}")
+        _train(files or [], pairs, out, changes, resume, watch, prompt, tensorboard, telling)
+
+
+def _train(
+    files: list[Path],
+    pairs: Path | None,
+    out: Path,
+    changes: dict[str, Any],
+    resume: bool,
+    watch: str | None,
+    prompt: str | None,
+    tensorboard: bool,
+    telling: Telling,
+) -> None:
+    """Train, in a team or alone; the arguments are those of `train`, and look right."""
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.training import board_kind, follow
     from regard.train.run import ABOUT, read_about
@@ -52,18 +76,20 @@ def train(
         plan, watch, prompt = about.settings, watch or about.watch, prompt or about.prompt
     chosen = with_changes(plan, changes)
     board = board_kind() if tensorboard else None
+    telling.doing("reading and cutting into tokens")
     with team() as joined:
         if joined is not None and joined.rank > 0:  # the first one makes the folder, the others find it made
             joined.wait()
             resume = True
-        asked: dict[str, Any] = {"resume": resume, "watch": watch, "prompt": prompt}
+        lead = joined is None or joined.rank == 0
+        asked: dict[str, Any] = {"resume": resume, "watch": watch, "prompt": prompt, "lead": lead}
         if pairs is None:
-            ready = ready_for_texts(files or [], out, chosen, **asked)
+            ready = ready_for_texts(files, out, chosen, **asked)
         else:
             ready = ready_for_pairs(pairs, out, chosen, **asked)
         if joined is not None and joined.rank == 0:
             joined.wait()
-        follow(ready, board=board, team=joined)
+        follow(ready, board=board, team=joined, telling=telling)
 
 
 def _changes(config: Path | None, settings: list[str] | None, steps: int | None) -> dict[str, Any]:

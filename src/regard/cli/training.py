@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from regard.cli.telling import Telling
 from regard.errors import RegardError
 from regard.train.loop import Report
 from regard.train.run import read_log
@@ -14,16 +15,23 @@ from regard.train.watch import keep_trace, sample
 from regard.views.training import draw_loss
 
 
-def follow(ready: Ready, *, board: Any, team: Any) -> None:
+def follow(ready: Ready, *, board: Any, team: Any, telling: Telling) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
-    board: of `board_kind`, or None.
+    board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.
     """
     out, bar = Console(highlight=False), Console(stderr=True, highlight=False)
     lead = team is None or team.rank == 0
+
+    def say(line: str, **style: Any) -> None:
+        if telling.alone:  # through a pipe: whole lines, at once
+            telling.say(line)
+        else:
+            (bar if bar.is_terminal else out).print(line, markup=False, **style)
+
     if lead:
         for note in (*ready.notes, f"{ready.parameters:,} parameters to learn, on {ready.model.device}"):
-            out.print(note, style="dim", markup=False)
+            say(note, style="dim")
     writer = board(str(ready.run / "tensorboard")) if board is not None and lead else None
     settings, watch, prompt = ready.settings, ready.watched, ready.prompt
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
@@ -37,10 +45,11 @@ def follow(ready: Ready, *, board: Any, team: Any) -> None:
             del speed[:-50]
             fast = f"{sorted(speed)[len(speed) // 2]:,.0f}"
             progress.update(task, completed=report.step, loss=f"{report.loss:.3f}", speed=fast)
-            if report.validation is not None:
-                told = f"step {report.step}: loss {report.loss:.4f}, held out {report.validation:.4f}, {fast} tokens/s"
-                (progress.console if bar.is_terminal else out).print(told, markup=False)
-                sys.stdout.flush()
+            held = "" if report.validation is None else f", held out {report.validation:.4f}"
+            told = f"step {report.step} of {settings.steps}: loss {report.loss:.4f}{held}, {fast} tokens/s"
+            telling.doing(told)
+            if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
+                say(told)
             if writer is not None:
                 writer.add_scalar("loss", report.loss, report.step)
                 writer.add_scalar("rate", report.rate, report.step)
@@ -53,7 +62,7 @@ def follow(ready: Ready, *, board: Any, team: Any) -> None:
                 keep_trace(ready, watch, step)
             if (prompt is not None or ready.held) and (last or _due(step, settings.sample_every)):
                 text = prompt if prompt is not None else ready.held[0].source
-                out.print(f"  writes: {sample(ready, text, step)!r}", style="dim", markup=False)
+                say(f"  writes: {sample(ready, text, step)!r}", style="dim")
 
         if watch is not None and lead and ready.progress.step == 0:
             keep_trace(ready, watch, 0)
@@ -65,8 +74,8 @@ def follow(ready: Ready, *, board: Any, team: Any) -> None:
     draw_loss(read_log(ready.run), ready.run / "loss.png")
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
-    out.print(f"step {done.step} of {settings.steps}: {ended}{best}", markup=False)
-    out.print(f"wrote {ready.run}", style="dim", markup=False)
+    say(f"step {done.step} of {settings.steps}: {ended}{best}")
+    say(f"wrote {ready.run}", style="dim")
     if done.step < settings.steps:
         sys.stdout.flush()
         raise SystemExit(130)

@@ -7,6 +7,7 @@ training.json (step, place in the data, what is known of the loss).
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,10 +75,17 @@ def save_checkpoint(
     except RegardError:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    for old in sorted(home.glob("step-*"))[:-keep]:
+    for _, old in in_steps(home)[:-keep]:
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
     return final
+
+
+def in_steps(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
+    """What is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
+    named = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
+    found = [(named.fullmatch(path.name), path) for path in folder.glob("step-*")]
+    return sorted((int(match[1]), path) for match, path in found if match is not None)
 
 
 def load_checkpoint(

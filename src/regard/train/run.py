@@ -6,6 +6,7 @@ RUN/loss.png        the loss curve
 RUN/samples.txt     what the model writes on the way
 RUN/checkpoints/, latest.json    see models/store.py
 RUN/watch/          traces of the watched sentence, a file a step
+RUN/.lock           locked while a process trains into the folder
 """
 
 import hashlib
@@ -19,11 +20,12 @@ from typing import Any
 import torch
 
 from regard.errors import RegardError
-from regard.files import whole
+from regard.files import is_temporary, whole
 from regard.memory import foresee, spelled
 from regard.models.config import TransformerConfig
 from regard.models.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
+from regard.train.claim import LOCK, Claim
 from regard.train.settings import Settings
 
 FORMAT, VERSION = "training run", 1
@@ -76,20 +78,35 @@ def check_folder(run: Path, about: About, *, resume: bool) -> None:
         if not resume:
             raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
         _same(run, read_about(run), about)
-    elif run.is_dir() and any(not entry.name.startswith(f".{Path(ABOUT).stem}-") for entry in run.iterdir()):
+    elif run.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in run.iterdir()):
         raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
 
 
-def write_about(run: Path, about: About) -> None:
-    """Make a run's folder, and say in it what the run is.
+def claim_folder(run: Path, about: About, *, resume: bool) -> Claim:
+    """Make a run's folder where there is none, and take it for this process alone, as long as what is given is kept.
 
     Raises:
-        RegardError: the file system refuses.
+        RegardError: another process trains into it, or has begun a run there meanwhile; or the file system refuses.
     """
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
+    claim = Claim(run)
+    try:
+        check_folder(run, about, resume=resume)
+    except RegardError:
+        claim.release()
+        raise
+    return claim
+
+
+def write_about(run: Path, about: About) -> None:
+    """Say in a run's folder what the run is.
+
+    Raises:
+        RegardError: the file system refuses.
+    """
     told = {
         "regard": FORMAT,
         "version": VERSION,

@@ -19,9 +19,10 @@ from regard.models.transformer import Transformer
 from regard.tokenizers import read_tokenizer, tokenizer_files
 from regard.tokens import check_text
 from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
+from regard.train.claim import Claim
 from regard.train.data import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.loop import Report, optimiser_of, train
-from regard.train.run import About, Log, check_folder, check_room, read_about, sources_of, write_about
+from regard.train.run import About, Log, check_folder, check_room, claim_folder, read_about, sources_of, write_about
 from regard.train.settings import Settings
 from regard.train.sources import Pair, hold_out, read_pairs, read_texts, watched_pair
 
@@ -31,7 +32,8 @@ class Ready:
     """A run that can be trained.
 
     notes: what a person should know before it starts. held: of pairs, those that are held out. watched: the sentence,
-    or pair, whose traces are kept on the way. prompt: what samples begin with.
+    or pair, whose traces are kept on the way. prompt: what samples begin with. claim: what keeps other processes out of
+    the folder until the training ends; None for those of a team that write nothing.
     """
 
     run: Path
@@ -45,6 +47,7 @@ class Ready:
     held: tuple[Pair, ...] = ()
     watched: str | Pair | None = None
     prompt: str | None = None
+    claim: Claim | None = None
 
     @property
     def parameters(self) -> int:
@@ -60,10 +63,12 @@ def ready_for_texts(
     resume: bool = False,
     watch: str | None = None,
     prompt: str | None = None,
+    lead: bool = True,
 ) -> Ready:
     """A run that learns to predict the next token of texts.
 
-    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with.
+    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with. lead: whether this
+    process writes; of a team the first one does, when the others have yet to come here.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
@@ -81,7 +86,7 @@ def ready_for_texts(
         if text is not None:
             _fits(tokenizer, text, most, option)
     about = About("text", settings, config, sources_of(files), watch, prompt)
-    return replace(_ready(run, about, tokenizer, data, notes, resume=resume), watched=watch, prompt=prompt)
+    return replace(_ready(run, about, tokenizer, data, notes, resume=resume, lead=lead), watched=watch, prompt=prompt)
 
 
 def ready_for_pairs(
@@ -92,11 +97,12 @@ def ready_for_pairs(
     resume: bool = False,
     watch: str | None = None,
     prompt: str | None = None,
+    lead: bool = True,
 ) -> Ready:
     """A run that learns to translate, from a file of tab-separated pairs.
 
     watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
-    way, by default the first pair held out.
+    way, by default the first pair held out. lead: as `ready_for_texts`.
 
     Raises:
         RegardError: as `ready_for_texts`.
@@ -130,14 +136,17 @@ def ready_for_pairs(
     if prompt is not None:
         check_text(prompt, "--prompt")
     about = About("pairs", settings, config, sources_of([file]), watch, prompt)
-    ready = _ready(run, about, tokenizer, data, notes, resume=resume)
+    ready = _ready(run, about, tokenizer, data, notes, resume=resume, lead=lead)
     return replace(ready, held=tuple(held), watched=watched, prompt=prompt)
 
 
 def run_training(
     ready: Ready, *, tell: Callable[[Report], None], look: Callable[[int], None] = lambda step: None, team: Any = None
 ) -> Progress:
-    """Train a run to its end, or until Ctrl-C, which saves first. tell, look: as `train` calls them."""
+    """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
+
+    tell, look: as `train` calls them.
+    """
     lead = team is None or team.rank == 0
     log = Log(ready.run, ready.progress.step) if lead else None
 
@@ -152,11 +161,15 @@ def run_training(
                 ready.run, ready.model, ready.tokenizer, ready.optimiser, progress, keep=ready.settings.keep
             )
 
-    with interrupted() as stop:
-        return train(
-            ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
-            save=save, tell=told, look=look if lead else lambda step: None, stop=stop, team=team,
-        )  # fmt: skip
+    try:
+        with interrupted() as stop:
+            return train(
+                ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
+                save=save, tell=told, look=look if lead else lambda step: None, stop=stop, team=team,
+            )  # fmt: skip
+    finally:
+        if ready.claim is not None:
+            ready.claim.release()
 
 
 @contextmanager
@@ -184,14 +197,17 @@ def trained(run: Path) -> tuple[Transformer, Any, About]:
     return model, tokenizer, read_about(run)
 
 
-def _ready(run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool) -> Ready:
+def _ready(
+    run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool, lead: bool
+) -> Ready:
     """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
 
-    Everything that can be refused is refused before the folder is written to.
+    Everything that can be refused is refused before the folder is written to, its lock aside.
     """
     settings = about.settings
     check_folder(run, about, resume=resume)
     check_room(run, about.config, settings)
+    claim = claim_folder(run, about, resume=resume) if lead else None
     torch.manual_seed(settings.seed)
     model = Transformer(about.config)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -204,12 +220,13 @@ def _ready(run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str
                 f"--resume {str(run)!r}: all its {progress.step} steps are done; ask for more with --steps"
             )
         notes += (f"going on after step {progress.step}", *more)
-    write_about(run, about)
-    for name, text in tokenizer_files(tokenizer).items():
-        with whole(run / name) as file:
-            file.write_text(text, encoding="utf-8")
-    remove_leftovers(run)
-    return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes)
+    if lead:
+        write_about(run, about)
+        for name, text in tokenizer_files(tokenizer).items():
+            with whole(run / name) as file:
+                file.write_text(text, encoding="utf-8")
+        remove_leftovers(run)
+    return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes, claim=claim)
 
 
 def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:

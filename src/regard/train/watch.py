@@ -10,6 +10,7 @@ from regard.captures import save as save_trace
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.trained import Trained
+from regard.train.checkpoint import in_steps
 from regard.train.session import Ready
 from regard.train.sources import Pair
 
@@ -35,10 +36,10 @@ def watched(run: Path) -> list[tuple[int, Any]]:
     Raises:
         RegardError: there is none.
     """
-    files = sorted((run / WATCH).glob("step-" + "[0-9]" * 6 + ".safetensors"))
+    files = in_steps(run / WATCH, ".safetensors")
     if not files:
         raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
-    return [(int(file.stem.removeprefix("step-")), open_trace(file)) for file in files]
+    return [(step, open_trace(file)) for step, file in files]
 
 
 def sample(ready: Ready, prompt: str, step: int) -> str:

@@ -1,0 +1,50 @@
+"""Locks on open files, which the system takes back when their process ends, however it ends.
+
+They are advisory (flock): they keep out who asks for them, and nobody else. Where a system or a file system has none,
+nothing is locked, and what cannot be locked is left alone.
+"""
+
+import os
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+THERE_ARE = fcntl is not None
+
+
+def lock(handle: int, *, wait: bool = False) -> bool:
+    """Lock an open file; False where another open file of it is locked, or where there are no locks.
+
+    wait: until the other one is closed.
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def held_elsewhere(handle: int) -> bool:
+    """Whether another open file of this one is locked; where it is not, this one is locked now, where it can be."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    return False
+
+
+def stands_at(handle: int, path: Path) -> bool:
+    """Whether an open file is the one that its path names, and not one that was removed or replaced meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except OSError:
+        return False

@@ -1,0 +1,35 @@
+"""Which checkpoints stay, and in which order steps are told, beyond the digits that their names are padded to."""
+
+from pathlib import Path
+
+import torch
+
+import regard
+from regard import tokenizers
+from regard.models.config import TransformerConfig
+from regard.models.store import newest
+from regard.models.transformer import Transformer
+from regard.train.checkpoint import Progress, in_steps, load_checkpoint, save_checkpoint
+from regard.train.loop import optimiser_of
+from regard.train.settings import Settings
+from regard.train.watch import watched
+
+
+def test_names_sort_as_numbers_beyond_a_million_steps(tmp_path: Path) -> None:
+    model = Transformer(TransformerConfig(vocabulary=7, kind="decoder", layers=1, d_model=8, heads=2, length=5))
+    optimiser = optimiser_of(model, Settings())
+    model(torch.tensor([[1, 2]])).logits.sum().backward()
+    optimiser.step()
+    tokenizer = tokenizers.characters(["abc"])
+    for step in (999_998, 999_999, 1_000_000, 1_000_001):
+        save_checkpoint(tmp_path, model, tokenizer, optimiser, Progress(step), keep=2)
+    assert [step for step, _ in in_steps(tmp_path / "checkpoints")] == [1_000_000, 1_000_001]
+    assert newest(tmp_path).name == "step-1000001"
+    assert load_checkpoint(tmp_path, model, optimiser)[0].step == 1_000_001
+
+
+def test_watched_steps_are_told_in_their_order(tmp_path: Path, bank: object) -> None:
+    (tmp_path / "watch").mkdir()
+    for name in ("step-1000000", "step-999900", "step-000000", "step-abc"):
+        regard.save(bank[0], tmp_path / "watch" / f"{name}.safetensors", layers=[0])  # type: ignore[index]
+    assert [step for step, _ in watched(tmp_path)] == [0, 999_900, 1_000_000]
