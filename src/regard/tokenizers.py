@@ -19,6 +19,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.files import read_json, read_regular
 
 PAD, UNK, BOS, EOS, CLS, SEP, MASK = "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[CLS]", "[SEP]", "[MASK]"
 ROLES = {
@@ -35,6 +36,7 @@ ROLES = {
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
+LARGEST = 1 << 28  # bytes of a tokenizer.json
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 
 
@@ -170,16 +172,20 @@ def read_tokenizer(folder: Path) -> Any:
     """
     file, beside = folder / "tokenizer.json", folder / "tokenizer_config.json"
     try:
-        whole = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
+        whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
+    except RegardError:
+        raise
     except Exception as error:  # the library raises bare Exception for a broken file
         raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
     if not beside.is_file():
         return _wrapped(whole, {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None})
     try:
-        settings = json.loads(beside.read_text(encoding="utf-8"))
+        settings = read_json(beside)
         roles = {role: settings[role] for role in ROLES if role in settings}
         return _wrapped(whole, roles, settings.get("model_input_names"))
-    except (ValueError, TypeError, OSError) as error:
+    except RegardError:
+        raise
+    except (ValueError, TypeError) as error:
         raise RegardError(f"{str(beside)!r} cannot be read: {str(error).splitlines()[0]}") from error
 
 

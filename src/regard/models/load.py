@@ -1,6 +1,10 @@
 """`regard.load`: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
 import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +13,20 @@ import transformers
 from safetensors import SafetensorError
 from torch import nn
 
+from regard import memory
 from regard.errors import RegardError
+from regard.files import check_regular
 from regard.models import gguf
+from regard.models.asked import check_asked
+from regard.models.budget import Budget, needs
 from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
+from regard.models.hub import check_hub
 from regard.models.pretrained import Pretrained
 from regard.models.quiet import quiet
 from regard.models.store import is_ours, newest, read_model
 from regard.models.trained import Trained
 from regard.models.transformer import Transformer
+from regard.models.weights import Held
 from regard.tokenizers import read_tokenizer
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
@@ -24,6 +34,9 @@ LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGe
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 # Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
 UNUSED = ("pooler.",)
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
+FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 
 
 def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Pretrained:
@@ -50,11 +63,12 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         return Pretrained(source, tokenizer, name=str(name))
+    held: Held | None = None
     if source is None:
         folder: Path | str = default_folder()
         name = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
-        folder, name = _locate(source), str(source)
+        (folder, held), name = _locate(source), str(source)
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = _device(device)
@@ -62,8 +76,11 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         own, found = read_model(folder)
         _check_finite(own, name)
         return Trained(own.to(where), found if tokenizer is None else tokenizer, name=name)
-    with quiet(), gguf.opened(folder) as file:
-        model, notes = _read_model(folder, name, file)
+    with _ONE, quiet(), gguf.opened(folder) as file:
+        held = _held(folder, name, file) if held is None else held
+        if held is not None:
+            _check_room(held, where, name)
+        model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
     _check_finite(model, name)
     return Pretrained(model.to(where).eval(), tokenizer, name=name, notes=notes)
@@ -75,10 +92,10 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
     Raises:
         RegardError: there is no such model, or it has no tokenizer.
     """
-    folder, name = (default_folder(), DEFAULT_NAME) if source is None else (_locate(source), str(source))
+    folder, name = (default_folder(), DEFAULT_NAME) if source is None else (_locate(source)[0], str(source))
     if isinstance(folder, Path) and is_ours(folder):
         at = newest(folder)
-        tokenizer = read_tokenizer(at) if (at / "tokenizer.json").is_file() else None
+        tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None
     else:
         with quiet(), gguf.opened(folder) as file:
             tokenizer = _read_tokenizer(folder, name, file)
@@ -87,25 +104,27 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
     return tokenizer
 
 
-def _locate(source: str | os.PathLike[str]) -> Path | str:
-    """A checked folder, a GGUF file, or a hub name."""
+def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
+    """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
     path, text = Path(source), os.fspath(source)
     if not text.strip():
         raise RegardError("model: given an empty name, needs a folder or a hub name")
     if path.is_dir():
         single = gguf.only_file(path)
-        if single is None and not is_ours(path):
-            check_folder(path)
-        return single or path
-    if path.suffix.lower() == ".gguf":
-        if not path.exists():
-            raise RegardError(f"model {text!r}: there is no such file")
-        return path
+        if single is not None:
+            check_regular(single, "model")
+            return single, None
+        return path, None if is_ours(path) else check_folder(path).held
+    if path.suffix.lower() == ".gguf" and path.exists():
+        check_regular(path, "model")
+        return path, None
     if path.exists():
         raise RegardError(f"model {text!r} is a file: needed is a model folder, a GGUF file or a hub name")
-    if isinstance(source, os.PathLike) or text.startswith((".", "~", os.sep)) or text.count("/") > 1:
+    if path.suffix.lower() in FILES:
+        raise RegardError(f"model {text!r}: there is no such file")
+    if isinstance(source, os.PathLike) or HUB_NAME.fullmatch(text) is None:
         raise RegardError(f"model {text!r}: there is no such folder")
-    return text
+    return text, None
 
 
 def _device(device: str | torch.device | None) -> torch.device:
@@ -120,14 +139,64 @@ def _device(device: str | torch.device | None) -> torch.device:
     return chosen
 
 
-def _read_model(folder: Path | str, name: str, file: gguf.File | None) -> tuple[Any, tuple[str, ...]]:
-    """The model, and notes on its weights: what of its checkpoint was not used, and that it was quantised."""
+def _held(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
+    """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
+    if file is not None:
+        return file.held
+    with _told(name, folder):
+        return check_hub(folder) if isinstance(folder, str) else None
+
+
+def _check_room(held: Held, device: torch.device, name: str) -> None:
+    """Refuse a model for which there is no memory, before any of it is read."""
+    for place in {torch.device("cpu"), device}:
+        memory.foresee(needs(held), place, f"model {name!r}, in float32,", "take a smaller one, or free memory")
+
+
+def _read_model(
+    folder: Path | str, name: str, file: gguf.File | None, held: Held | None
+) -> tuple[Any, tuple[str, ...]]:
+    """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
-    try:
-        config = transformers.AutoConfig.from_pretrained(file.folder if file else folder, **options)
+    place = file.folder if file else folder
+    with _told(name, folder):
+        config = transformers.AutoConfig.from_pretrained(place, **options)
+        if file:
+            check_asked(config.to_dict(), held, f"model {name!r}")
+        # how attention is computed is ours to say; some names that a config can give are those of code on the hub
+        config._attn_implementation = config._experts_implementation = None
         model_class = _model_class(config, bool(file))
+    model, missing, unused = _filled(model_class, config, name, folder, place, options, held)
+    notes: tuple[str, ...] = (file.note,) if file else ()
+    if missing and _lacks_head(model, missing):
+        # many sentence encoders are kept without the language head that their config still names
+        bare, still, others = _filled(transformers.AutoModel, config, name, folder, place, options, held)
+        if not still:
+            notes += (
+                f"the checkpoint has no language head, which its config names ({model_class.__name__}; missing are "
+                f"{len(missing)} tensors, the first {missing[0]!r}): read was {type(bare).__name__}, without logits",
+            )
+            model, missing, unused = bare, [], others
+    if missing:
+        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+    if unused:
+        notes += (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",)
+    return model, notes
+
+
+def _filled(
+    model_class: Any,
+    config: Any,
+    name: str,
+    folder: Path | str,
+    place: Path | str,
+    options: dict[str, Any],
+    held: Held | None,
+) -> tuple[Any, list[str], list[str]]:
+    """A model of a class with its checkpoint's weights, and which tensors of either the other has not."""
+    with _told(name, folder), nullcontext() if held is None else Budget(held, name):
         model, info = model_class.from_pretrained(
-            file.folder if file else folder,
+            place,
             config=config,
             dtype=torch.float32,
             use_safetensors=True,
@@ -135,18 +204,31 @@ def _read_model(folder: Path | str, name: str, file: gguf.File | None) -> tuple[
             ignore_mismatched_sizes=True,  # so that they are told, below, by name
             **options,
         )
-    except Exception as error:  # broken files make transformers raise whatever they run into
-        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error, folder)}") from error
     for key, found, needed in info["mismatched_keys"]:
         raise RegardError(
             f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
         )
     missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
-    if missing:
-        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
     unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
-    notes = (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",) if unused else ()
-    return model, ((file.note,) if file else ()) + notes
+    return model, missing, unused
+
+
+def _lacks_head(model: Any, missing: Sequence[str]) -> bool:
+    """Whether none of the missing tensors is of the bare model inside a model with a head."""
+    bare = model.base_model
+    inside = [name for name, module in model.named_modules() if module is bare and module is not model]
+    return bool(inside) and not any(key.startswith(f"{name}.") for key in missing for name in inside)
+
+
+@contextmanager
+def _told(name: str, folder: Path | str) -> Iterator[None]:
+    """Tell in one line what transformers raises for broken files: whatever it runs into."""
+    try:
+        yield
+    except RegardError:
+        raise
+    except Exception as error:
+        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error, folder)}") from error
 
 
 def _model_class(config: Any, from_gguf: bool) -> Any:
@@ -190,10 +272,15 @@ def _check_finite(model: nn.Module, name: str) -> None:
 def _reason(error: Exception, folder: Path | str) -> str:
     """One line of why, for a person: the first line of the library's own message, or what a hub failure means."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, RecursionError):
+        return "one of its files is nested too deep"
+    if isinstance(error, MemoryError):
+        return "one of its files asks for more memory than there is"
     if isinstance(error, KeyError):
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
     if isinstance(folder, str) and isinstance(error, OSError):
         return "there is no such folder here, and no model of that name could be had from the hub"
-    return lines[0] if lines else type(error).__name__
+    told = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
+    return " ".join(told) if told else type(error).__name__

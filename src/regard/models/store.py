@@ -18,9 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import whole
+from regard.files import read_json, whole
+from regard.memory import foresee
+from regard.models.asked import check_asked
+from regard.models.budget import Budget, needs
 from regard.models.config import FORMAT, TransformerConfig
 from regard.models.transformer import Transformer
+from regard.models.weights import held
 from regard.tokenizers import read_tokenizer, tokenizer_files
 
 POINTER, CHECKPOINTS = "latest.json", "checkpoints"
@@ -58,11 +62,14 @@ def read_model(folder: Path | str) -> tuple[Transformer, Any]:
         RegardError: it is neither, or its files are not whole; the file is named, and what is needed.
     """
     folder = newest(folder)
-    config = TransformerConfig.from_json(_json(folder / CONFIG), repr(str(folder / CONFIG)))
+    if not (folder / CONFIG).exists():
+        raise RegardError(f"{str(folder)!r} is no folder of a transformer: it has no {CONFIG}")
+    config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
+    _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
     fill(model, _tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
-    tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).is_file() else None
+    tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
             f"{str(folder)!r}: its tokenizer has {len(tokenizer)} tokens, the model {config.vocabulary}: they do not "
@@ -76,10 +83,9 @@ def is_ours(folder: Path) -> bool:
     if (folder / POINTER).is_file():
         return True
     try:
-        content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_json(folder / CONFIG, infinite=True).get("regard") == FORMAT
+    except RegardError:
         return False
-    return isinstance(content, dict) and content.get("regard") == FORMAT
 
 
 def newest(folder: Path | str) -> Path:
@@ -94,7 +100,7 @@ def newest(folder: Path | str) -> Path:
         if (folder / CHECKPOINTS).is_dir():
             raise RegardError(f"{str(folder)!r} is a training run without a whole checkpoint: it has no {POINTER}")
         return folder
-    name = _json(pointer).get("checkpoint")
+    name = read_json(pointer).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
         raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needed is the name of one in {CHECKPOINTS}/")
     found = folder / CHECKPOINTS / name
@@ -129,26 +135,23 @@ def fill(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
         own[key].copy_(tensor)
 
 
+def _check_whole(folder: Path, config: TransformerConfig) -> None:
+    """Refuse weights that are none, and a config that asks for more than they are, before a model is made of either."""
+    if not (folder / WEIGHTS).exists():
+        raise RegardError(f"{str(folder)!r}: no weights, needed is {WEIGHTS}")
+    found = held([folder / WEIGHTS])
+    check_asked(config.as_json(), found, repr(str(folder / CONFIG)))
+    foresee(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
+    with Budget(found, str(folder)), torch.device("meta"):
+        Transformer(config)
+
+
 def _tensors(file: Path) -> dict[str, Tensor]:
-    if not file.is_file():
-        raise RegardError(f"{str(file.parent)!r}: no weights, needed is {file.name}")
     try:
         return safetensors.torch.load_file(file)
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({reason})") from error
-
-
-def _json(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        raise RegardError(f"{str(file.parent)!r} is no folder of a transformer: it has no {file.name}")
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
-    if not isinstance(content, dict):
-        raise RegardError(f"{str(file)!r}: needed is a JSON object, given {type(content).__name__}")
-    return content
 
 
 def _write(file: Path, text: str) -> None:

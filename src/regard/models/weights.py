@@ -1,0 +1,160 @@
+"""What a folder's weights are, by their names and headers alone: found and counted before anything is built of them.
+
+Only safetensors are read, which cannot hold code. The library that reads them goes wherever an index sends it, pickles
+and other folders included; so the index is looked at first.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import check_regular, read_json
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+LONGEST = 1 << 24  # bytes of a safetensors header: 16 MiB, a hundred bytes for each of so many tensors
+MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
+PLAIN = ("F64", "F32", "F16", "BF16")  # dtypes that are not quantised
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a checkpoint holds. tensors: how many. numbers: of all of them. plain: whether none is quantised."""
+
+    tensors: int
+    numbers: int
+    plain: bool = True
+
+
+def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
+    """The safetensors files of a model folder, each checked: a regular file that lies in it.
+
+    Links may lead to the blobs of the hub cache that the folder belongs to, and nowhere else outside.
+
+    Raises:
+        RegardError: there are no weights, only pickled ones, or the index or the config names something else.
+    """
+    name = config.get("transformers_weights") or (SINGLE if _present(folder / SINGLE) else INDEX)
+    where = repr(str(folder / "config.json"))
+    if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
+        raise RegardError(f"{where}: transformers_weights is {name!r}, needed is the name of a safetensors file")
+    file = _inside(folder, name, where)
+    if name == INDEX and not _present(file):
+        pickled = sorted(found.name for kind in PICKLES for found in folder.glob(kind))
+        if pickled:
+            raise RegardError(
+                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needed is safetensors"
+            )
+        raise RegardError(f"{str(folder)!r}: no weights, needed is {SINGLE}")
+    if name.endswith(".json"):
+        return [_inside(folder, shard, repr(str(file))) for shard in shards(file)]
+    return [file]
+
+
+def shards(index: Path) -> list[str]:
+    """The files that an index names, each a plain name that ends in .safetensors.
+
+    Raises:
+        RegardError: the index cannot be read, or names anything else.
+    """
+    named = read_json(index, "index").get("weight_map")
+    if not isinstance(named, dict) or not named:
+        raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
+    for tensor, file in named.items():
+        if not isinstance(file, str) or not file.endswith(".safetensors"):
+            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needed is a safetensors file")
+    found = sorted(set(named.values()))
+    for name in found:
+        _check_plain(name, repr(str(index)))
+    return found
+
+
+def held(files: Sequence[Path]) -> Held:
+    """What safetensors files hold, by their headers, each of which is held against its file's size.
+
+    Raises:
+        RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
+    """
+    tensors = numbers = 0
+    plain = True
+    for file in files:
+        entries = _header(file)
+        tensors += len(entries)
+        if tensors > MOST:
+            raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
+        for kind, count in entries:
+            numbers += count
+            plain = plain and kind in PLAIN
+    return Held(tensors, numbers, plain)
+
+
+def _header(file: Path) -> list[tuple[str, int]]:
+    """(dtype, how many numbers) of each tensor of a file."""
+    size = check_regular(file, "weights")
+
+    def damaged(why: str) -> RegardError:
+        return RegardError(f"{str(file)!r} is truncated or no safetensors file ({why})")
+
+    try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            if size < 8 or length > size - 8:
+                raise damaged(f"it has {size:,} bytes, its header needs {length:,}")
+            if length > LONGEST:
+                raise damaged(f"its header has {length:,} bytes, {LONGEST:,} are the most")
+            content = json.loads(opened.read(length))
+    except OSError as error:
+        raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+    except RegardError:
+        raise
+    except (ValueError, RecursionError):
+        raise damaged("its header is no JSON") from None
+    if not isinstance(content, dict):
+        raise damaged("its header is no JSON object")
+    room = size - 8 - length
+    found = []
+    for name, entry in content.items():
+        if name == "__metadata__":
+            continue
+        try:
+            shape, (start, end) = entry["shape"], entry["data_offsets"]
+            count, kind = math.prod(shape), str(entry["dtype"])
+            whole = all(type(each) is int and each >= 0 for each in (*shape, start, end))
+        except (TypeError, KeyError, ValueError):
+            raise damaged(f"what it says of tensor {name[:80]!r} is not whole") from None
+        # of the smallest numbers two share a byte; the library that reads them holds each dtype against its bytes
+        if not whole or not start <= end or end - start > room or count > 2 * (end - start):
+            raise damaged(f"what it says of tensor {name[:80]!r} does not fit into the file")
+        room -= end - start
+        found.append((kind, count))
+    return found
+
+
+def _inside(folder: Path, name: str, where: str) -> Path:
+    """A file of a folder, wherever links lead: in the folder, or among the blobs of its hub cache."""
+    _check_plain(name, where)
+    file = folder / name
+    real, home = file.resolve(), folder.resolve()
+    allowed = [home]
+    if home.parent.name == "snapshots":  # models--owner--name/snapshots/revision, with models--owner--name/blobs
+        allowed.append(home.parent.parent / "blobs")
+    if not any(real.is_relative_to(each) for each in allowed):
+        raise RegardError(f"{where}: {name!r} is a link to {str(real)!r}, outside the folder: copy the file into it")
+    if _present(file) or name != INDEX:
+        check_regular(file, "weights")
+    return file
+
+
+def _check_plain(name: str, where: str) -> None:
+    """Refuse a name that could lead out of its folder, on any system."""
+    if any(each in name for each in "/\\:\0") or name.startswith("."):
+        raise RegardError(f"{where}: weights are in {name!r}, needed is the plain name of a file in the folder")
+
+
+def _present(file: Path) -> bool:
+    """Whether there is something of that name, be it a link into nothing."""
+    return file.exists() or file.is_symlink()
