@@ -47,14 +47,21 @@ for arguments in json.loads(sys.argv[1]):
         except SystemExit as left:
             code = left.code
     told.append([code, out.getvalue(), err.getvalue()])
+    heavy = set(sys.argv[2].split(",")) & set(sys.modules)
+    assert not heavy, (arguments, sorted(heavy), err.getvalue())
 print(json.dumps(told))
 """
 
 
-def in_one_process(folder: Path, calls: list[list[str]], **environment: str) -> list[tuple[int, str, str]]:
-    """(exit code, stdout, stderr) of many calls of the command, in one process: most of a call is its imports."""
+def in_one_process(
+    folder: Path, calls: list[list[str]], watch: str = "", **environment: str
+) -> list[tuple[int, str, str]]:
+    """(exit code, stdout, stderr) of many calls of the command, in one process: most of a call is its imports.
+
+    watch: modules, separated by commas, none of which may be imported by any of the calls.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", MANY, json.dumps(calls)],
+        [sys.executable, "-c", MANY, json.dumps(calls), watch],
         cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -15,3 +15,8 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
         behind = f", or -{count} to -1 from the end" if given < 0 else ""
         raise RegardError(f"{what} {given} is out of range: {there} {what}s 0 to {count - 1}{behind}")
     return given % count
+
+
+def missing(what: str, given: int, count: int, there: str) -> RegardError:
+    """What is said of a number counted from 0, of layers or heads to keep, that does not exist."""
+    return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -23,6 +24,7 @@ from regard.locks import THERE_ARE, lock, stands_at
 
 TEMPORARY = re.compile(r"\.regard-[a-z0-9_]{8}\.part(\..*)?")
 
+STANDARD_OUTPUT = Path("-")  # what --json takes for it
 LARGEST = 1 << 26  # bytes of a JSON file: 64 MiB, the index of the largest checkpoints has a sixth of that
 DEEPEST = 64  # objects and lists inside each other: what people write has five
 KINDS = {
@@ -34,6 +36,24 @@ KINDS = {
 }
 
 
+def check_readable(path: Path, option: str = "") -> None:
+    """Refuse an input file that cannot be read later; what is no regular file is left to who reads it.
+
+    Raises:
+        RegardError: naming the option, the file and why.
+    """
+    try:
+        if not stat.S_ISFIFO(path.stat().st_mode):  # opening it would wait for a writer
+            path.open("rb").close()
+    except OSError as error:
+        raise unreadable(option, path, error) from error
+
+
+def unreadable(option: str, path: Path, error: OSError) -> RegardError:
+    """What is said of an input file that cannot be read."""
+    return RegardError(f"{option} {str(path)!r} cannot be read: {error.strerror or error}".lstrip())
+
+
 def check_target(path: Path, kinds: Collection[str], option: str) -> None:
     """Refuse an output file that cannot be written later: its kind, its folder, its place.
 
@@ -42,6 +62,8 @@ def check_target(path: Path, kinds: Collection[str], option: str) -> None:
     Raises:
         RegardError: naming the option, the file and what is needed.
     """
+    if path == STANDARD_OUTPUT and ".json" in kinds:
+        return
     if path == Path():
         raise RegardError(f"{option}: given no name or a folder, needs a file's name")
     if path.suffix.lower() not in kinds:
@@ -85,6 +107,22 @@ def whole(path: Path | str) -> Iterator[Path]:
         if handle is not None:
             os.close(handle)  # after the file has its name: until then it is locked
         temporary.unlink(missing_ok=True)
+
+
+def write_json(data: Any, file: Path, indent: int | None = None) -> None:
+    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-".
+
+    Raises:
+        RegardError: the file system refuses.
+    """
+    if file != STANDARD_OUTPUT:
+        with whole(file) as temporary:
+            text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        return
+    known = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(data, ensure_ascii=not known, indent=indent, allow_nan=False) + "\n")
+    sys.stdout.flush()
 
 
 def check_regular(path: Path | str, what: str = "") -> int:
@@ -148,6 +186,26 @@ def read_json(
         raise RegardError(f"{named} cannot be read: {str(error).splitlines()[0]}") from error
     if not isinstance(found, dict):
         raise RegardError(f"{named}: needed is a JSON object, given {type(found).__name__}")
+    return found
+
+
+def read_header(path: Path | str, key: str = "regard", *, most: int = LARGEST) -> dict[str, Any]:
+    """What a safetensors file says about itself in its metadata under a key, without its tensors.
+
+    Raises:
+        RegardError: it is no such file, or says nothing of the kind.
+    """
+    size = check_regular(path)
+    try:
+        with Path(path).open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > min(size, most):
+                raise ValueError("its header is longer than the file, or than any that is read")
+            found = json.loads(json.loads(file.read(length))["__metadata__"][key])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise RegardError(f"{str(path)!r} cannot be read: {type(error).__name__}") from error
+    if not isinstance(found, dict):
+        raise RegardError(f"{str(path)!r} cannot be read: needed is a JSON object, given {type(found).__name__}")
     return found
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.files import unreadable
 
 CHUNK = 1 << 20
 LONGEST = 4096  # bytes of a word in a binary file: beyond it the file is something else
@@ -41,7 +42,7 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
                 for word in wanted[form]:
                     found[word].setdefault(form, vector)
     except OSError as error:
-        raise RegardError(f"--static {str(file)!r} cannot be read: {error.strerror or error}") from error
+        raise unreadable("--static", file, error) from error
     kept = {word: forms.get(word, forms.get(word.lower())) for word, forms in found.items()}
     return {word: vector for word, vector in kept.items() if vector is not None}
 

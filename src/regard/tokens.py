@@ -149,6 +149,21 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     Raises:
         RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
     """
+    found = []
+    for start, end in find_spans(text, word):
+        inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
+        if not inside:
+            raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
+        found.append(Word(text[start:end], start, end, inside))
+    return found
+
+
+def find_spans(text: str, word: str) -> list[tuple[int, int]]:
+    """The characters [start, end) of every occurrence of a word, as `find_word` finds it; no tokenizer is needed.
+
+    Raises:
+        RegardError: the word does not occur; the nearest words are named.
+    """
     if not isinstance(word, str):
         raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
     wanted = unicodedata.normalize("NFC", word.strip())
@@ -160,13 +175,17 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
         near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
         hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {_some(words_of(text))}"
         raise RegardError(f"word {word!r} is not in the text {_short(text)}: {hint}")
-    found = []
-    for start, end in spans:
-        inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
-        if not inside:
-            raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
-        found.append(Word(text[start:end], start, end, inside))
-    return found
+    return spans
+
+
+def which(number: int, count: int) -> str:
+    """' 2' of several texts, counted from 1; nothing of one text."""
+    return f" {number}" if count > 1 else ""
+
+
+def on_neither_side(in_text: object, in_target: object, nth: str = "") -> RegardError:
+    """What is said of a word that is neither in a text nor in its target; nth: of `which`."""
+    return RegardError(f"text{nth}: {in_text}; target{nth}: {in_target}")
 
 
 def words_of(text: str) -> list[str]:

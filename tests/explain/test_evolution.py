@@ -1,11 +1,14 @@
 """How attention formed: the traces of one sentence, side by side."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import regard
 from regard import RegardError
 from regard.explain.evolution import evolution
+from regard.views.training import draw_evolution
 from tests.support import MONEY, RIVER
 
 
@@ -26,6 +29,16 @@ def test_steps_side_by_side(minilm) -> None:
     mean = evolution([(0, trace)], 1)
     torch.testing.assert_close(torch.tensor(mean.weights[0]), trace.attention[1].dense().mean(0).double().float(),
                                check_dtype=False, atol=1e-6, rtol=0)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["svg", "gif"])
+def test_names_are_no_mathematics(minilm, tmp_path: Path, kind: str) -> None:
+    trace = minilm.trace("a $x_1$ bank & $")
+    assert draw_evolution(evolution([(0, trace), (1, trace)], 0), tmp_path / f"a.{kind}") == []
+    if kind == "svg":
+        drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+        assert ">$</text>" in drawn
+        assert ">&amp;</text>" in drawn
 
 
 def test_layers_and_heads_count_from_the_end_too(minilm) -> None:

@@ -200,7 +200,7 @@ def test_occurrences_of_both_sides() -> None:
     ]
     assert [side for side, _ in occurrences(pair.encoder, "bank")] == [None, None]
     assert [side for side, _ in occurrences(pair, "of")] == ["source"]
-    with pytest.raises(regard.RegardError, match="target: word 'bunk' is not in .*; source: word 'bunk'"):
+    with pytest.raises(regard.RegardError, match="text: word 'bunk' is not in .*; target: word 'bunk'"):
         occurrences(pair, "bunk")
 
 

@@ -1,5 +1,6 @@
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib.image
 import numpy as np
@@ -42,6 +43,30 @@ def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     assert notes == [] or "CJK UNIFIED IDEOGRAPH-6C34" in notes[0]
     trace = minilm.trace("a $x_1$ & <b>bank</b>")  # neither mathematics nor markup
     assert draw(see([trace], "bank"), [trace], tmp_path / "a.svg") == []
+    assert {"$", "&", "<", "/"} <= set(written(tmp_path / "a.svg"))
+
+
+def written(file: Path) -> list[str]:
+    """The texts of an SVG, as whoever opens it reads them."""
+    return [element.text or "" for element in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
+    sight = see(bank, "bank", references=[minilm.trace("money")])
+    draw(sight, bank, tmp_path / "a.svg")
+    found = written(tmp_path / "a.svg")
+    for trace in bank:
+        assert {token.text for token in trace.tokens} <= set(found)
+    assert any(text.startswith("Text 1: attention weights, layer 0") for text in found)
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert drawn.count("sans-serif") >= len(found)  # the last resort of every text's list of fonts
+
+
+def test_characters_without_a_glyph_stay_in_an_svg(minilm, tmp_path: Path) -> None:
+    trace = minilm.trace("bank 水")
+    notes = draw(see([trace], "bank"), [trace], tmp_path / "a.svg")
+    assert "水" in written(tmp_path / "a.svg")
+    assert notes == [] or notes[0].endswith("an SVG is drawn with the fonts of whoever opens it")
 
 
 def test_labels_keep_apart() -> None:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.choosing import check_choice
 from regard.errors import RegardError
-
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
 
 @dataclass(frozen=True)
@@ -28,17 +27,10 @@ class Choice:
         Raises:
             RegardError: no numbers or such as cannot be, another dtype, or choices that exclude each other.
         """
-        chosen = Choice(_numbers("layer", layers), _numbers("head", heads), _dtype(dtype), blocks)
-        if blocks and heads is not None:
-            raise RegardError(
-                "blocks with chosen heads: contributions add up over all heads only; leave out heads or blocks"
-            )
-        if blocks and chosen.dtype in (torch.bfloat16, torch.float16):
-            raise RegardError(
-                f"blocks with dtype {named(chosen.dtype)}: contributions add up to 1e-5 only in the dtype that was "
-                "traced; leave out dtype or blocks"
-            )
-        return chosen
+        numbers = _numbers("layer", layers), _numbers("head", heads)
+        name = named(dtype) if isinstance(dtype, torch.dtype) else dtype
+        check_choice(name, blocks, heads)
+        return Choice(*numbers, None if name is None else getattr(torch, name), blocks)
 
 
 def named(dtype: torch.dtype) -> str:
@@ -64,12 +56,3 @@ def _numbers(name: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
     if numbers[0] < 0:
         raise RegardError(f"{name} {numbers[0]} does not exist: {name}s are counted from 0")
     return numbers
-
-
-def _dtype(given: torch.dtype | str | None) -> torch.dtype | None:
-    if given is None:
-        return None
-    name = given if isinstance(given, str) else named(given)
-    if name not in DTYPES:
-        raise RegardError(f"dtype: given {name!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
-    return DTYPES[name]

@@ -14,6 +14,7 @@ from regard.captures.choice import Choice, listed, named
 from regard.captures.heads import slices
 from regard.captures.measure import Measure
 from regard.captures.pieces import Named, Piece, Pieces
+from regard.counting import missing
 from regard.errors import RegardError
 from regard.partial import Partial
 from regard.trace import PairTrace, Trace
@@ -51,7 +52,7 @@ def _check_layers(choice: Choice, stacks: Sequence[Sequence[Any]], model: str) -
     count = max(map(len, stacks))
     for layer in choice.layers or ():
         if layer >= count:
-            raise RegardError(f"layer {layer} does not exist: {model} has layers 0 to {count - 1}")
+            raise missing("layer", layer, count, f"{model} has")
 
 
 def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:

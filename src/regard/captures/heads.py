@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from regard.attention.map import AttentionMap
-from regard.errors import RegardError
+from regard.counting import missing
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def slices(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int) -> 
     count, groups = weights.query.shape[1], weights.key.shape[1]
     for head in heads:
         if head >= count:
-            raise RegardError(f"head {head} does not exist: layer {layer} has heads 0 to {count - 1}")
+            raise missing("head", head, count, f"layer {layer} has")
     if heads == tuple(range(count)):
         return Slices()
     behind = [head * groups // count for head in heads]

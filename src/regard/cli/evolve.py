@@ -5,9 +5,13 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.early import saved
 from regard.cli.options import Head, JsonFile, whole_number
+from regard.counting import from_zero
 from regard.errors import RegardError
-from regard.files import check_target
+from regard.explain.part import check_part
+from regard.files import check_target, write_json
+from regard.train.kept import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 OneLayer = Annotated[
@@ -35,30 +39,29 @@ def evolve(
     for option, file, kinds in (("--figure", figure, (".png", ".svg", ".gif")), ("--json", json_file, (".json",))):
         if file is not None:
             check_target(file, kinds, option)
+    early = saved(check_watched(run)[0]).model
+    for what, number, count in (("layer", layer, early.layers), ("head", head, early.heads)):
+        if number is not None and count is not None:
+            from_zero(what, number, count, "there are")
+    if early.pairs is not None:
+        check_part(part, early.pairs)
 
     # torch is imported only now: help and bad input do not wait for it
-    from rich.console import Console
-
+    from regard.cli.console import consoles, finish
     from regard.explain.evolution import evolution
     from regard.train.watch import watched
     from regard.views.evolution import show_evolution
 
     found = evolution(watched(run), layer, head, part=part)
-    console = Console(highlight=False)
+    console, errors = consoles(json_file)
+    notes: list[str] = []
     if figure is not None:
         from regard.views.training import draw_evolution
 
-        draw_evolution(found, figure)
+        notes = draw_evolution(found, figure)
     if json_file is not None:
-        import json
         from dataclasses import asdict
 
-        from regard.files import whole
-
-        with whole(json_file) as file:
-            told = {"format": "regard evolve", "version": 1, **asdict(found)}
-            file.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_json({"format": "regard evolve", "version": 1, **asdict(found)}, json_file, indent=1)
     show_evolution(found, console)
-    for file in (figure, json_file):
-        if file is not None:
-            console.print(f"wrote {file}", style="dim", markup=False)
+    finish(console, errors, (figure, json_file), notes)

@@ -4,9 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.cli import clock
+from regard.cli.early import Early, no_continuation
 from regard.cli.options import ModelName, SaveFile, whole_number
+from regard.cli.traced import Given
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.models.options import check_options, check_seed
 
 
 def real_number(given: str | float) -> float:
@@ -52,23 +56,25 @@ def generate(
         raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
     if save_file is not None:
         check_target(save_file, (".safetensors",), "--save")
-
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
-
-    from regard.models.load import load
-    from regard.views.parts import put, status
-    from regard.views.writing import written
-
     drawn: dict[str, Any] = {}
     if temperature is not None or top_k is not None:
         drawn = {"do_sample": True, "temperature": 1.0 if temperature is None else temperature}
         drawn |= {} if top_k is None else {"top_k": top_k}
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    check_options(drawn, new_tokens or 1)
+    check_seed(seed)
+    Early.of(Given(texts=[text], model=model)).check_kind(True, no_continuation)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.models.load import load
+    from regard.views.parts import put, status
+    from regard.views.writing import written
+
+    console, errors = consoles()
     with errors.status("loading the model and writing …"):
         opened = load(model)
         if opened.pairs:
-            raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")
+            raise no_continuation(opened.name)
         if new_tokens is None:
             new_tokens = 60
             if opened.tokenizer is not None and opened.limit is not None:
@@ -82,6 +88,5 @@ def generate(
         from regard.captures import save
 
         save(done.trace, save_file)
-    put([*written(done), status([done.trace.status])], console)
-    if save_file is not None:
-        console.print(f"wrote {save_file}", style="dim", markup=False)
+    put([*written(done), status([done.trace.status], took=clock.seconds())], console)
+    finish(console, errors, (save_file,))

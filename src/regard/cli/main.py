@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from regard import __version__
+from regard.cli import clock
 from regard.cli.evolve import evolve
 from regard.cli.generate import generate
 from regard.cli.map import map_file
@@ -17,6 +18,7 @@ from regard.cli.steps import steps
 from regard.cli.tokens import tokens
 from regard.cli.train import train
 from regard.cli.translate import translate
+from regard.cli.verbs import Verbs
 from regard.cli.why import why
 from regard.errors import RegardError
 
@@ -25,18 +27,25 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever
 app = typer.Typer(
     name="regard",
     help="See what every token of a text pays attention to: exactly, on real models.",
+    cls=Verbs,
+    epilog='Example: regard see "A man on a river bank." "Money in a bank." --word bank',
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(see)
-app.command()(why)
-app.command("map")(map_file)
-app.command()(tokens)
-app.command()(positions)
-app.command()(steps)
-for verb in (train, generate, translate, evolve):
-    app.command()(verb)
+for name, verb, short in (
+    ("see", see, "Show what attention does to a word, or to every token of texts."),
+    ("why", why, "Rank the tokens and heads behind a word by cutting each of them."),
+    ("map", map_file, "Show one layer's whole attention matrix of a long text."),
+    ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
+    ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
+    ("steps", steps, "Show every number on a word's way through one head."),
+    ("train", train, "Train a transformer on texts, or on sentence pairs."),
+    ("generate", generate, "Let a causal model go on with a text."),
+    ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
+    ("evolve", evolve, "Show how attention formed while a model was trained."),
+):
+    app.command(name, short_help=short)(verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -63,6 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
+    clock.start()
     try:
         code = app(arguments, standalone_mode=False)
     except RegardError as error:
@@ -71,9 +81,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(error.format_message())
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:  # the reader went away (| head): nothing more to say, to nobody
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except BrokenPipeError:
+        _nobody_reads()
     except OSError as error:
         if interrupted:
             sys.exit(130)
@@ -84,9 +93,17 @@ def main(arguments: list[str] | None = None) -> None:
         raise
     try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        _nobody_reads()
     except OSError as error:
         _fail(f"cannot write the output: {error.strerror or error}")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _nobody_reads() -> None:
+    """Leave quietly: the reader went away (| head), there is nothing more to say, to nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)
 
 
 def _fail(message: str) -> None:

@@ -5,7 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.cli import clock
+from regard.cli.early import Early, no_windows
 from regard.cli.options import FigureFile, JsonFile, ModelName, OpenFile, Stride, Window, whole_number
+from regard.cli.traced import Given
 from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.files import check_target
@@ -54,18 +57,22 @@ def map_file(
         raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
     _check(top, far, window, stride, figure, json_file, save_file)
     text = "" if file is None else read_text(file)
+    early = Early.of(Given(model=model, file=open_file))
+    early.check_numbers(layer, head)
+    if window is not None:
+        early.check_kind(True, no_windows)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from regard.cli.console import consoles, finish
     from regard.explain.matrix import matrix
     from regard.explain.windowed import windowed
     from regard.models.load import load
     from regard.models.progress import layers_run
     from regard.views.matrix import show_matrix, write_json
 
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = consoles(json_file)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
         if open_file is None:
@@ -100,12 +107,8 @@ def map_file(
         write_json(found, json_file)
     if save_file is not None:
         trace.save(save_file)
-    show_matrix(found, str(file or open_file), console)
-    for note in notes:
-        console.print(f"picture: {note}", style="dim", markup=False)
-    for written in (figure, json_file, save_file):
-        if written is not None:
-            console.print(f"wrote {written}", style="dim", markup=False)
+    show_matrix(found, str(file or open_file), console, clock.seconds())
+    finish(console, errors, (figure, json_file, save_file), notes)
 
 
 def read_text(file: Path) -> str:

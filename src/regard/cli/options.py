@@ -64,7 +64,9 @@ StaticFile = Annotated[
     typer.Option("--static", metavar="FILE|learned", help="Beside static vectors: word2vec, GloVe, the model's."),
 ]
 FigureFile = Annotated[Path | None, _file("--figure", "Write a picture: .png or .svg.")]
-JsonFile = Annotated[Path | None, _file("--json", "Write everything shown, at full precision: .json.")]
+JsonFile = Annotated[
+    Path | None, _file("--json", "Write everything shown, at full precision: .json; - is standard output.")
+]
 OpenFile = Annotated[Path | None, _file("--open", "Look at saved traces, without the model: no TEXT then.")]
 OpenAgain = Annotated[Path | None, _file("--open", "Take the texts of saved traces: --model traces them again.")]
 SaveFile = Annotated[Path | None, _file("--save", "Write the traces: .safetensors.")]

@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.cli.early import Early, no_table
 from regard.cli.options import FigureFile, ModelName, whole_number
+from regard.cli.traced import Given
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -31,13 +33,17 @@ def positions(
         raise RegardError("--model needs --kind learned: the other kinds are formulas")
     if width is not None and kind == "alibi":
         raise RegardError("--width: alibi is a bias of positions alone, it has no width")
+    if width is not None and width % 2 and kind == "rotary":
+        raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
     if figure is not None:
         check_target(figure, (".png", ".svg"), "--figure")
+    if kind == "learned":
+        Early.of(Given(model=model)).check_kind(True, no_table)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
     import torch
-    from rich.console import Console
 
+    from regard.cli.console import consoles, finish
     from regard.memory import foresee
     from regard.views.positions import draw_positions, encoding, show_positions
 
@@ -48,11 +54,10 @@ def positions(
         need = 8 * rows * (8 * rows if kind == "alibi" else 4 * across)  # of 8 heads
         foresee(need, torch.device("cpu"), f"a picture of {rows} positions", "a smaller --length or --width")
         pictures, of = encoding(kind, rows, across), ""
-    console = Console(highlight=False)
+    console, errors = consoles()
     show_positions(kind, pictures, of, console)
-    if figure is not None:
-        draw_positions(kind, pictures, of, figure)
-        console.print(f"wrote {figure}", style="dim", markup=False)
+    notes = [] if figure is None else draw_positions(kind, pictures, of, figure)
+    finish(console, errors, (figure,), notes)
 
 
 def _learned(model: str | None, length: int | None, width: int | None) -> tuple[Any, str]:
@@ -62,7 +67,7 @@ def _learned(model: str | None, length: int | None, width: int | None) -> tuple[
     opened = load(model)
     filler = getattr(opened.tokenizer, "pad_token_id", None) or 0  # padding has no position of its own in some models
     if opened.pairs:
-        raise RegardError(f"--kind learned: {opened.name} is an encoder-decoder, give one that reads a text alone")
+        raise no_table(opened.name)
     asked = min(100, opened.limit or 100) if length is None else length
     if opened.limit is not None and asked > opened.limit:
         raise RegardError(f"--length: given {asked}, {opened.name} has {opened.limit} positions")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.choosing import check_choice
 from regard.errors import RegardError
 
 
@@ -24,6 +25,7 @@ class Saving:
         given = [f"--save-{name}" for name, value in chosen.items() if value is not None]
         if given and self.file is None:
             raise RegardError(f"{given[0]} needs --save: it says what of the traces goes into that file")
+        check_choice(self.dtype, self.blocks, self.heads)
 
     def write(self, traces: Sequence[Any]) -> None:
         """Write the file, where one was asked for; a trace alone as one trace."""

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from regard.cli import clock
+from regard.cli.early import Early, no_windows
 from regard.cli.options import (
     FigureFile,
     FollowedWord,
@@ -28,7 +30,7 @@ from regard.cli.options import (
 from regard.cli.saving import Saving
 from regard.cli.traced import Given, trace_word, traced
 from regard.errors import RegardError
-from regard.files import check_target
+from regard.files import check_readable, check_target
 
 PICTURES = (".png", ".svg")
 
@@ -75,16 +77,23 @@ def see(
         if file is not None:
             check_target(file, kinds, option)
     saving.check()
+    if static not in (None, "learned"):
+        check_readable(Path(static), "--static")
+    early = Early.of(given)
+    early.check_numbers(layer, head)
+    early.check_word(word)
+    early.check_saving(saving)
+    if window is not None:
+        early.check_kind(True, no_windows)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
-
+    from regard.cli.console import consoles, finish
     from regard.explain import sight as explain
     from regard.explain.unfold import unfold
     from regard.views.terminal import show
 
     notes: list[str] = []
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = consoles(json_file)
     with errors.status("loading and tracing …"):
         found = traced(given, needs_model=next_token)
         unfolded = None if window is None else unfold(found.traces, word)
@@ -113,12 +122,8 @@ def see(
         from regard.views.data import write_json
 
         write_json(seen, json_file)
-    show(seen, console)
-    for note in notes:
-        console.print(f"picture: {note}", style="dim", markup=False)
-    for file in (figure, json_file, save_file):
-        if file is not None:
-            console.print(f"wrote {file}", style="dim", markup=False)
+    show(seen, console, clock.seconds())
+    finish(console, errors, (figure, json_file, save_file), notes)
 
 
 def _with_static(seen: Any, static: str, words: list[str], traces: Any, references: list[Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.cli.early import Early, no_steps
 from regard.cli.options import FollowedWord, JsonFile, ModelName, OpenFile, SaveFile, whole_number
 from regard.cli.traced import Given, traced
 from regard.errors import RegardError
@@ -37,23 +38,25 @@ def steps(
     for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
         if file is not None:
             check_target(file, kinds, option)
+    early = Early.of(given)
+    early.check_kind(True, no_steps)
+    early.check_numbers(layer, head)
+    early.check_word(word)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
-
+    from regard.cli.console import consoles, finish
     from regard.explain.attended import check_head, check_layer
     from regard.textbook import steps_of
     from regard.views.steps import show_steps
 
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = consoles(json_file)
     with errors.status("loading the model and tracing …"):
         done = traced(given)
     if len(done.traces) > 1:
         raise RegardError(f"steps: {str(open_file)!r} holds {len(done.traces)} traces, needs a file of one")
     (trace,) = done.traces
     if hasattr(trace, "encoder"):
-        name = trace.decoder.status.model
-        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.steps_of in Python")
+        raise no_steps(trace.decoder.status.model)
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     if json_file is not None:
@@ -62,20 +65,17 @@ def steps(
         trace.save(save_file)
     for n, record in found:
         show_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console)
-    for file in (json_file, save_file):
-        if file is not None:
-            console.print(f"wrote {file}", style="dim", markup=False)
+    finish(console, errors, (json_file, save_file))
 
 
 def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: list[tuple[int, Any]]) -> None:
     """Every number at full precision; a score that may not be looked at is null."""
-    import json
     import math
     from dataclasses import asdict, fields
 
     from torch import Tensor
 
-    from regard.files import whole
+    from regard.files import write_json
 
     def numbers(record: Any) -> dict[str, Any]:
         each = {field.name: getattr(record, field.name) for field in fields(record)}
@@ -95,5 +95,4 @@ def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: lis
         "head": head,
         "queries": [{"token": n, **numbers(record)} for n, record in found],
     }
-    with whole(file) as temporary:
-        temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", "utf-8")
+    write_json(data, file, indent=1)

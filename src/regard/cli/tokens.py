@@ -7,6 +7,8 @@ import typer
 
 from regard.cli.options import Texts
 from regard.errors import RegardError
+from regard.models.glance import glance
+from regard.tokens import check_text
 
 TokenizerName = Annotated[
     str | None,
@@ -15,6 +17,7 @@ TokenizerName = Annotated[
         help="words: a dictionary of the texts' own; cl100k_base: by tiktoken; or a model's; by default MiniLM's.",
     ),
 ]
+OWN = ("words", "cl100k_base")
 RanksFile = Annotated[Path | None, typer.Option("--ranks", metavar="FILE", help="A local file of cl100k_base's ranks.")]
 
 
@@ -27,13 +30,17 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
     if any(not text for text in texts):
         raise RegardError("a text is empty: needs at least one character")
 
-    # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
+    if tokenizer not in OWN:
+        for number, text in enumerate(texts, 1):
+            check_text(text, f"text {number}" if len(texts) > 1 else "text")
+        glance(tokenizer)
 
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]
+    from regard.cli.console import consoles
     from regard.views.tokens import show_tokens
 
-    found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]
-    show_tokens(found, tokenizer or "the default model", Console(highlight=False))
+    show_tokens(found, tokenizer or "the default model", consoles()[0])
 
 
 def _cut(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
@@ -49,7 +56,7 @@ def _cut(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[An
         encoding = cl100k_base(ranks)
         return [cl100k_tokens(text, encoding) for text in texts]
     from regard.models.load import load_tokenizer
-    from regard.tokens import check_text, encode
+    from regard.tokens import encode
 
     opened = load_tokenizer(tokenizer)
-    return [encode(opened, check_text(text, "text")).tokens for text in texts]
+    return [encode(opened, text).tokens for text in texts]

@@ -45,6 +45,12 @@ class Given:
         if self.window is not None and self.targets:
             raise RegardError("--window: texts with a target cannot be read in windows")
 
+    def pairs(self) -> Both:
+        """The texts, each with its target where one was given."""
+        if not self.targets:
+            return _alone(self.texts)
+        return list(zip(self.texts, self.targets, strict=True))
+
 
 @dataclass
 class Traced:
@@ -68,13 +74,14 @@ def traced(given: Given, *, needs_model: bool = False) -> Traced:
     """
     if given.file is not None:
         return _opened(given, needs_model)
+    from regard.cli.early import no_windows
     from regard.models.load import load
 
     model = load(given.model)
     names, texts = _names(model.tokenizer), list(given.texts)
     if given.window is not None:
         if model.pairs:
-            raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
+            raise no_windows(model.name)
         windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
         return Traced(windowed, _alone(texts), model, names)
     if given.targets:

@@ -10,6 +10,7 @@ import typer
 from regard.cli.options import whole_number
 from regard.cli.telling import Telling
 from regard.errors import RegardError
+from regard.files import check_readable
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, typer.Option("--pairs", metavar="FILE", help="Source<tab>target lines: translate.")]
@@ -40,6 +41,8 @@ def train(
         raise RegardError("train: needs text files, or --pairs FILE; given " + ("both" if files else "neither"))
     if out is None:
         raise RegardError("--out is needed: the folder that the run is written to")
+    for file in (*(files or ()), *((pairs,) if pairs is not None else ())):
+        check_readable(file)
     changes = _changes(config, settings, steps)
 
     lead = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from regard.cli.console import consoles
 from regard.cli.telling import Telling
 from regard.errors import RegardError
 from regard.train.loop import Report
@@ -20,7 +20,7 @@ def follow(ready: Ready, *, board: Any, team: Any, telling: Telling) -> None:
 
     board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.
     """
-    out, bar = Console(highlight=False), Console(stderr=True, highlight=False)
+    out, bar = consoles()
     lead = team is None or team.rank == 0
 
     def say(line: str, **style: Any) -> None:

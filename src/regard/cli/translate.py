@@ -1,6 +1,9 @@
 """`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
 
+from regard.cli import clock
+from regard.cli.early import Early, no_translation
 from regard.cli.options import FigureFile, Head, JsonFile, Layer, ModelName, SaveFile, Texts, Top
+from regard.cli.traced import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -33,21 +36,23 @@ def translate(
     ):
         if file is not None:
             check_target(file, kinds, option)
+    given = Given(texts=texts, model=model)
+    early = Early.of(given)
+    early.check_kind(False, no_translation)
+    early.check_numbers(layer, head)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
-
-    from regard.cli.traced import Given, traced
+    from regard.cli.console import consoles, finish
     from regard.explain import sight as explain
     from regard.views.pairs import alignment
     from regard.views.parts import put, status
     from regard.views.writing import translated
 
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = consoles(json_file)
     with errors.status("loading the model and translating …"):
-        found = traced(Given(texts=texts, model=model))
+        found = traced(given)
         if not found.generated:
-            raise RegardError(f"translate: {found.model.name} is no encoder-decoder, it reads a text alone")
+            raise no_translation(found.model.name)
         seen = explain.see(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
     notes: list[str] = []
     if figure is not None:
@@ -65,9 +70,5 @@ def translate(
     assert seen.target is not None
     parts = [translated(text or "", target or "") for text, target in found.texts]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
-    put([*parts, status([trace.decoder.status for trace in found.traces])], console)
-    for note in notes:
-        console.print(f"picture: {note}", style="dim", markup=False)
-    for file in (figure, json_file, save_file):
-        if file is not None:
-            console.print(f"wrote {file}", style="dim", markup=False)
+    put([*parts, status([trace.decoder.status for trace in found.traces], took=clock.seconds())], console)
+    finish(console, errors, (figure, json_file, save_file), notes)

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from regard.cli import clock
+from regard.cli.early import Early
 from regard.cli.options import (
     FollowedWord,
     JsonFile,
@@ -50,19 +52,21 @@ def why(
         if file is not None:
             check_target(file, kinds, option)
     saving.check()
+    early = Early.of(given, again=open_file is not None)
+    early.check_word(word)
+    early.check_saving(saving)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.console import Console
-
+    from regard.cli.console import consoles, finish
     from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
     from regard.explain.why import why as explain
     from regard.models import without
     from regard.views.why import show_why
 
-    console = Console(highlight=False)
+    console, errors = consoles(json_file)
     found = []
-    with Console(stderr=True, highlight=False).status("loading the model, tracing and cutting …"):
+    with errors.status("loading the model, tracing and cutting …"):
         done = traced(given) if open_file is None else traced_again(given)
         for number, trace in enumerate(done.traces, 1):
             words = occurrences(trace, word)
@@ -79,10 +83,8 @@ def why(
     if any(done.generated):
         told = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {told}\n", style="dim", markup=False)
-    show_why(found, statuses, top, console)
-    for file in (json_file, save_file):
-        if file is not None:
-            console.print(f"wrote {file}", style="dim", markup=False)
+    show_why(found, statuses, top, console, clock.seconds())
+    finish(console, errors, (json_file, save_file))
 
 
 def _ablated(model: Any, text: str, trace: Any, sets: Sequence[Sequence[Any]]) -> Iterator[tuple[int, Any]]:

@@ -11,6 +11,7 @@ from regard.attention.map import AttentionMap
 from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.movement import Path2D, plane
+from regard.explain.part import check_part
 from regard.tokens import Token
 from regard.trace import PairTrace, Trace
 
@@ -83,17 +84,14 @@ def evolution(
 
 def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
     """(maps, the trace of the queries, that of the keys, what it is called)."""
+    check_part(part, not isinstance(trace, Trace))
     if isinstance(trace, Trace):
-        if part is not None:
-            raise RegardError(f"part {part!r}: the model is no encoder-decoder, its attention has one part")
         return trace.attention, trace, trace, "attention"
     if part in (None, "cross"):
         return trace.decoder.cross, trace.decoder, trace.encoder, "cross-attention"
     if part == "encoder":
         return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
-    if part == "decoder":
-        return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
-    raise RegardError(f"part {part!r}: needs cross, encoder or decoder")
+    return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
 
 
 def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:

@@ -29,7 +29,7 @@ from regard.explain.static_words import Static
 from regard.explain.steps import Step, steps
 from regard.explain.unfold import Unfolded, Window
 from regard.models.readout import Readout
-from regard.tokens import Token
+from regard.tokens import Token, on_neither_side, which
 from regard.trace import PairTrace, Status, Trace
 
 
@@ -183,8 +183,7 @@ def _find_either(sources: Sequence[Trace], targets: Sequence[Trace], word: str |
             except RegardError as error:
                 said.append(str(error))
         if len(said) == 2:
-            which = f" {number + 1}" if len(sources) > 1 else ""
-            raise RegardError(f"text{which}: {said[0]}; target{which}: {said[1]}")
+            raise on_neither_side(said[0], said[1], which(number + 1, len(sources)))
     return found[0], found[1]
 
 

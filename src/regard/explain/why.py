@@ -17,7 +17,7 @@ from regard.attention.map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.contributions import contributions
 from regard.explain.effect import effects
-from regard.tokens import Token, Word
+from regard.tokens import Token, Word, on_neither_side
 from regard.trace import PairTrace, Trace, gives
 
 Side = Literal["source", "target"]
@@ -94,9 +94,9 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, 
         try:
             found += [(side, each) for each in own.word(word)]
         except RegardError as error:
-            missing.append(f"{side}: {error}")
+            missing.append(error)
     if not found:
-        raise RegardError("; ".join(missing))
+        raise on_neither_side(missing[1], missing[0])
     return found
 
 

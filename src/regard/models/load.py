@@ -1,7 +1,6 @@
 """`regard.load`: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
 import os
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,11 +15,11 @@ from torch import nn
 from regard import memory
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.models import gguf
+from regard.models import gguf, hub
 from regard.models.asked import check_asked
 from regard.models.budget import Budget, needs
 from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
-from regard.models.hub import check_hub
+from regard.models.hub_files import check_hub
 from regard.models.pretrained import Pretrained
 from regard.models.quiet import quiet
 from regard.models.store import is_ours, newest, read_model
@@ -34,9 +33,7 @@ LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGe
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 # Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
 UNUSED = ("pooler.",)
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
-FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 
 
 def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Pretrained:
@@ -107,23 +104,19 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
 def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
     path, text = Path(source), os.fspath(source)
-    if not text.strip():
-        raise RegardError("model: given an empty name, needs a folder or a hub name")
+    hub.check_given(text)
     if path.is_dir():
         single = gguf.only_file(path)
         if single is not None:
             check_regular(single, "model")
             return single, None
         return path, None if is_ours(path) else check_folder(path).held
-    if path.suffix.lower() == ".gguf" and path.exists():
+    if path.suffix.lower() == ".gguf":
+        if not path.exists():
+            raise hub.no_file(text)
         check_regular(path, "model")
         return path, None
-    if path.exists():
-        raise RegardError(f"model {text!r} is a file: needed is a model folder, a GGUF file or a hub name")
-    if path.suffix.lower() in FILES:
-        raise RegardError(f"model {text!r}: there is no such file")
-    if isinstance(source, os.PathLike) or HUB_NAME.fullmatch(text) is None:
-        raise RegardError(f"model {text!r}: there is no such folder")
+    hub.check_there(hub.check_name(source))
     return text, None
 
 
@@ -143,7 +136,7 @@ def _held(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
     """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
     if file is not None:
         return file.held
-    with _told(name, folder):
+    with _told(name):
         return check_hub(folder) if isinstance(folder, str) else None
 
 
@@ -159,7 +152,7 @@ def _read_model(
     """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
     place = file.folder if file else folder
-    with _told(name, folder):
+    with _told(name):
         config = transformers.AutoConfig.from_pretrained(place, **options)
         if file:
             check_asked(config.to_dict(), held, f"model {name!r}")
@@ -194,7 +187,7 @@ def _filled(
     held: Held | None,
 ) -> tuple[Any, list[str], list[str]]:
     """A model of a class with its checkpoint's weights, and which tensors of either the other has not."""
-    with _told(name, folder), nullcontext() if held is None else Budget(held, name):
+    with _told(name), nullcontext() if held is None else Budget(held, name):
         model, info = model_class.from_pretrained(
             place,
             config=config,
@@ -221,14 +214,14 @@ def _lacks_head(model: Any, missing: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _told(name: str, folder: Path | str) -> Iterator[None]:
+def _told(name: str) -> Iterator[None]:
     """Tell in one line what transformers raises for broken files: whatever it runs into."""
     try:
         yield
     except RegardError:
         raise
     except Exception as error:
-        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error, folder)}") from error
+        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error)}") from error
 
 
 def _model_class(config: Any, from_gguf: bool) -> Any:
@@ -257,7 +250,7 @@ def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> An
     try:
         return transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
     except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
-        raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {_reason(error, folder)}") from error
+        raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {_reason(error)}") from error
 
 
 def _check_finite(model: nn.Module, name: str) -> None:
@@ -269,8 +262,8 @@ def _check_finite(model: nn.Module, name: str) -> None:
             raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
 
 
-def _reason(error: Exception, folder: Path | str) -> str:
-    """One line of why, for a person: the first line of the library's own message, or what a hub failure means."""
+def _reason(error: Exception) -> str:
+    """One line of why, for a person: the first line of the library's own message, where that can be understood."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RecursionError):
         return "one of its files is nested too deep"
@@ -280,7 +273,5 @@ def _reason(error: Exception, folder: Path | str) -> str:
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
-    if isinstance(folder, str) and isinstance(error, OSError):
-        return "there is no such folder here, and no model of that name could be had from the hub"
     told = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
     return " ".join(told) if told else type(error).__name__

@@ -82,13 +82,11 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 }
 
 
-def settings(defaults: Any, options: Mapping[str, Any], new_tokens: int, name: str) -> tuple[Any, tuple[str, ...]]:
-    """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
-
-    defaults: the model's own, which hold where options say nothing.
+def check_options(options: Mapping[str, Any], new_tokens: int) -> None:
+    """Refuse options that do not exist, and values that they cannot have, whatever the model.
 
     Raises:
-        RegardError: an option that does not exist, has no effect, or a value that it cannot have.
+        RegardError: naming the option, what was given and what is needed.
     """
     for option, given in options.items():
         if option not in CHECKS and option not in OTHERS:
@@ -100,6 +98,23 @@ def settings(defaults: Any, options: Mapping[str, Any], new_tokens: int, name: s
             raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
     if options.get("min_new_tokens", 0) > new_tokens:
         raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse what cannot begin random numbers; None takes them as they come."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 63):
+        raise RegardError(f"generate: seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
+
+
+def settings(defaults: Any, options: Mapping[str, Any], new_tokens: int, name: str) -> tuple[Any, tuple[str, ...]]:
+    """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
+
+    defaults: the model's own, which hold where options say nothing.
+
+    Raises:
+        RegardError: an option that does not exist, has no effect, or a value that it cannot have.
+    """
+    check_options(options, new_tokens)
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNJOINED.items():
         value = getattr(config, option, None)

@@ -7,14 +7,14 @@ import torch
 
 from regard.captures import open as open_trace
 from regard.captures import save as save_trace
-from regard.errors import RegardError
 from regard.files import whole
 from regard.models.trained import Trained
 from regard.train.checkpoint import in_steps
+from regard.train.kept import WATCH, none_watched
 from regard.train.session import Ready
 from regard.train.sources import Pair
 
-WATCH, SAMPLES = "watch", "samples.txt"
+SAMPLES = "samples.txt"
 
 
 def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
@@ -38,7 +38,7 @@ def watched(run: Path) -> list[tuple[int, Any]]:
     """
     files = in_steps(run / WATCH, ".safetensors")
     if not files:
-        raise RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")
+        raise none_watched(run)
     return [(step, open_trace(file)) for step, file in files]
 
 

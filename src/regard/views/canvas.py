@@ -68,23 +68,28 @@ def whose(layer: int, head: int | None, every: str = "mean of heads") -> str:
 
 
 def write(figure: Figure, file: Path) -> list[str]:
-    """Write a picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters."""
+    """Write a picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
+
+    An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
+    there, in the end any without serifs.
+    """
     kind = file.suffix.lower().removeprefix(".")
-    font = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in fontManager.get_font_names())]
+    here = fontManager.get_font_names()
+    font = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in here)]
     with (
         warnings.catch_warnings(record=True) as caught,
-        matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "regard"}),
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard", "font.sans-serif": font}),
     ):
         warnings.simplefilter("always")
         for text in figure.findobj(Text):
-            text.set_fontfamily(font)
+            text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
             text.set_parse_math(False)
         with whole(file) as temporary:
             figure.savefig(temporary, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
-    return _missing_glyphs(caught)
+    return missing_glyphs(caught, kind)
 
 
-def _missing_glyphs(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+def missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
     """One note for all characters that no installed font has."""
     lost = []
     for warning in caught:
@@ -93,4 +98,5 @@ def _missing_glyphs(caught: Sequence[warnings.WarningMessage]) -> list[str]:
             code = int(message.split()[1])
             lost.append(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})")
     unique = list(dict.fromkeys(lost))
-    return [f"no installed font has {', '.join(unique)}: drawn as a box"] if unique else []
+    then = "an SVG is drawn with the fonts of whoever opens it" if kind == "svg" else "drawn as a box"
+    return [f"no installed font has {', '.join(unique)}: {then}"] if unique else []

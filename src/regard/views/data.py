@@ -1,15 +1,14 @@
 """Everything shown, as JSON at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from regard import files
 from regard.explain.sight import Sight
 from regard.explain.why import Why
-from regard.files import whole
 from regard.trace import Status
 
 VERSION = 2
@@ -45,8 +44,8 @@ def why_data(
 
 
 def write_json(sight: Sight, file: Path) -> None:
-    """Write the sight as one JSON file, whole or not at all; floats at full precision."""
-    _write(as_data(sight), file)
+    """Write the sight as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
+    files.write_json(as_data(sight), file, indent=1)
 
 
 def write_why(
@@ -56,14 +55,8 @@ def write_why(
     statuses: Sequence[Status],
     file: Path,
 ) -> None:
-    """Write rankings as one JSON file, whole or not at all; floats at full precision."""
-    _write(why_data(found, texts, generated, statuses), file)
-
-
-def _write(data: dict[str, Any], file: Path) -> None:
-    text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
-    with whole(file) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    """Write rankings as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
+    files.write_json(why_data(found, texts, generated, statuses), file, indent=1)
 
 
 def _plain(value: Any) -> Any:

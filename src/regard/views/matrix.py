@@ -1,6 +1,5 @@
 """A layer's whole attention matrix in a terminal, and as JSON."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,15 +7,15 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
+from regard import files
 from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
-from regard.files import whole
 from regard.views.parts import columns, put, section, short, shown, status, visible
 
 VERSION = 1
 
 
-def show_matrix(matrix: Matrix, name: str, console: Console) -> None:
-    """Print what a person reads of a matrix, then its status. name: the text's."""
+def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None = None) -> None:
+    """Print what a person reads of a matrix, then its status. name: the text's. took: seconds for everything."""
     heads = f"head {matrix.head}" if matrix.head is not None else f"mean of {len(matrix.heads)} heads"
     title = f"{short(name, 40)}: {matrix.tokens} tokens, layer {matrix.layer}, {heads}"
     put(
@@ -24,18 +23,15 @@ def show_matrix(matrix: Matrix, name: str, console: Console) -> None:
             section(title, _means(matrix.heads)),
             _received(matrix.receivers),
             _pairs(matrix.pairs, matrix.far),
-            status([matrix.status]),
+            status([matrix.status], took=took),
         ],
         console,
     )
 
 
 def write_json(matrix: Matrix, file: Path) -> None:
-    """Write the matrix's numbers as one JSON file, whole or not at all; floats at full precision."""
-    data = {"format": "regard map", "version": VERSION, **asdict(matrix)}
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    with whole(file) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    """Write the matrix's numbers as one JSON file, at full precision, whole or not at all; "-" is standard output."""
+    files.write_json({"format": "regard map", "version": VERSION, **asdict(matrix)}, file)
 
 
 def _means(heads: Sequence[HeadFigures]) -> Group:

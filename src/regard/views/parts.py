@@ -79,8 +79,13 @@ def shown(value: float | None, form: str = ".3f") -> str:
     return "–" if value is None or value != value else format(value, form)
 
 
-def status(statuses: Sequence[Status], references: Mapping[str, Status] | None = None) -> Group:
-    """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too."""
+def status(
+    statuses: Sequence[Status], references: Mapping[str, Status] | None = None, *, took: float | None = None
+) -> Group:
+    """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too.
+
+    took: seconds for everything, loading and looking included.
+    """
     first = statuses[0]
     apart = [s.difference for s in statuses if s.difference is not None]
     rows = max(s.rows_compared for s in statuses)
@@ -106,5 +111,13 @@ def status(statuses: Sequence[Status], references: Mapping[str, Status] | None =
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
         lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
-    lines.append(f"time        {sum(s.seconds for s in statuses) * 1000:.0f} ms for {len(statuses)} text(s)")
+    lines.append(f"time        {_time(sum(s.seconds for s in statuses), len(statuses), took)}")
     return section("Status", *(Text(line) for line in lines))
+
+
+def _time(tracing: float, texts: int, took: float | None) -> str:
+    """How long it took in all, and to trace the texts."""
+    traced = f"{tracing * 1000:.0f} ms"
+    if took is None:
+        return f"{traced} for {texts} text(s)"
+    return f"{took:.1f} s in all, {traced} of it to trace {texts} text(s)"

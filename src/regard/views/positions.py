@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard import positions
 from regard.errors import RegardError
-from regard.files import whole
+from regard.views.canvas import write
 from regard.views.parts import columns, put, section
 
 ROWS, COLUMNS = 6, 6  # how much of a picture is printed
@@ -58,10 +58,10 @@ def show_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
     put(parts, console)
 
 
-def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str, file: Path) -> None:
+def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str, file: Path) -> list[str]:
     """Write the pictures side by side, PNG or SVG, whole or not at all: diverging colours, white at 0.
 
-    of: whose they are, for the title.
+    of: whose they are, for the title. Returns notes on missing characters.
     """
     count = len(pictures)
     across = min(count, 4)
@@ -88,8 +88,7 @@ def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
         figure.colorbar(image, ax=place, fraction=0.04, pad=0.02, extend=beyond).ax.tick_params(labelsize=7)
     for place in list(axes.flat)[count:]:
         place.set_axis_off()
-    with whole(file) as temporary:
-        figure.savefig(temporary, format=file.suffix.lower().removeprefix("."), dpi=130)
+    return write(figure, file)
 
 
 def _names(kind: str, count: int) -> list[str]:

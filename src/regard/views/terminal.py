@@ -22,12 +22,12 @@ MOST_PAIRS = 16  # pairs of occurrences that are all shown; of more, those with 
 VALUES = 4  # how many values of a vector are shown
 
 
-def show(sight: Sight, console: Console) -> None:
-    """Print a sight."""
-    put(render(sight, console.width), console)
+def show(sight: Sight, console: Console, took: float | None = None) -> None:
+    """Print a sight. took: seconds for everything."""
+    put(render(sight, console.width, took), console)
 
 
-def render(sight: Sight, width: int = 80) -> list[RenderableType]:
+def render(sight: Sight, width: int = 80, took: float | None = None) -> list[RenderableType]:
     """The parts of a sight, in the order of the way that the data takes."""
     parts: list[RenderableType] = [_tokens(sight)]
     if sight.windows:
@@ -40,7 +40,7 @@ def render(sight: Sight, width: int = 80) -> list[RenderableType]:
         parts += _side(sight, "text", width) + across(sight, width) + _side(sight.target.sight, "target", width, sight)
     words = list(dict.fromkeys(reference.word for reference in sight.references))
     statuses = sight.statuses if sight.target is None else sight.target.sight.statuses
-    parts.append(status(statuses, dict(zip(words, sight.reference_statuses, strict=True))))
+    parts.append(status(statuses, dict(zip(words, sight.reference_statuses, strict=True)), took=took))
     return parts
 
 

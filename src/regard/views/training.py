@@ -1,9 +1,11 @@
 """Pictures of training: the loss curve, and how a watched sentence's attention and embeddings formed."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import torch
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
@@ -13,6 +15,7 @@ from matplotlib.image import AxesImage
 
 from regard.explain.evolution import Evolution
 from regard.files import whole
+from regard.views.canvas import missing_glyphs, write
 from regard.views.parts import short
 
 MOST = 12  # steps that small multiples show
@@ -35,14 +38,17 @@ def draw_loss(log: Sequence[dict[str, Any]], file: Path) -> None:
     axes.set_xlabel("step")
     axes.set_ylabel("loss (nats a token)")
     axes.legend(frameon=False)
-    _save(figure, file)
+    write(figure, file)
 
 
-def draw_evolution(found: Evolution, file: Path) -> None:
-    """How the attention formed: small multiples with the embeddings' path below, or (.gif) one frame a step."""
+def draw_evolution(found: Evolution, file: Path) -> list[str]:
+    """How the attention formed: small multiples with the embeddings' path below, or (.gif) one frame a step.
+
+    Returns notes on missing characters.
+    """
     if file.suffix.lower() == ".gif":
-        _animate(found, file)
-        return
+        with matplotlib.rc_context({"text.parse_math": False}):
+            return _animate(found, file)
     chosen = _spread(len(found.steps))
     across = min(4, len(chosen))
     down = -(-len(chosen) // across)
@@ -57,10 +63,10 @@ def draw_evolution(found: Evolution, file: Path) -> None:
         figure.colorbar(image, ax=every, fraction=0.03, pad=0.01, label="weight").ax.tick_params(labelsize=7)
     _paths(figure.add_subplot(grid[down, :]), found, len(found.steps))
     figure.suptitle(found.title, fontsize=11)
-    _save(figure, file)
+    return write(figure, file)
 
 
-def _animate(found: Evolution, file: Path) -> None:
+def _animate(found: Evolution, file: Path) -> list[str]:
     figure = _figure(11.5, 4.8)
     left, right = figure.subplots(1, 2)
     colours = figure.colorbar(_weights(left, found, 0, names=True, below=True), ax=left, fraction=0.04, label="weight")
@@ -75,8 +81,10 @@ def _animate(found: Evolution, file: Path) -> None:
 
     figure.suptitle(found.title, fontsize=11)
     frames = [*range(len(found.steps)), *[len(found.steps) - 1] * 4]  # the end stays for a while
-    with whole(file) as temporary:
+    with warnings.catch_warnings(record=True) as caught, whole(file) as temporary:
+        warnings.simplefilter("always")
         FuncAnimation(figure, frame, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=110)
+    return missing_glyphs(caught, "gif")
 
 
 def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) -> AxesImage:
@@ -130,8 +138,3 @@ def _figure(width: float, height: float) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def _save(figure: Figure, file: Path) -> None:
-    with whole(file) as temporary:
-        figure.savefig(temporary, format=file.suffix.lower().removeprefix("."), dpi=130)

@@ -16,14 +16,16 @@ MEASURES = {
 SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
 
 
-def show_why(found: Sequence[tuple[str, Why]], statuses: Sequence[Status], top: int, console: Console) -> None:
-    """Print the rankings of each occurrence, by its label, then the status."""
+def show_why(
+    found: Sequence[tuple[str, Why]], statuses: Sequence[Status], top: int, console: Console, took: float | None = None
+) -> None:
+    """Print the rankings of each occurrence, by its label, then the status. took: seconds for everything."""
     parts = []
     for label, why in found:
         title = f"{quoted(why.word)} in {'target' if why.side == 'target' else 'text'} {label}"
         parts.append(_ranking(f"{title}: tokens behind it", why, why.tokens, why.tokens_agreement, top))
         parts.append(_ranking(f"{title}: heads behind it", why, why.heads, why.heads_agreement, top))
-    put([*parts, status(statuses)], console)
+    put([*parts, status(statuses, took=took)], console)
 
 
 def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[float, float], top: int) -> Group:

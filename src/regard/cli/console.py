@@ -1,0 +1,32 @@
+"""Where the command writes: what is shown to standard output, progress and errors to standard error.
+
+With `--json -` standard output is for JSON alone: nothing is shown, and notes go to standard error. With NO_COLOR set
+no escape codes are written at all, neither colours nor bold type nor those that redraw a line (https://no-color.org).
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from regard.files import STANDARD_OUTPUT
+
+
+def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
+    """(for what is shown, for progress and errors)."""
+    options: dict[str, Any] = {"highlight": False}
+    if os.environ.get("NO_COLOR"):
+        options |= {"color_system": None, "force_terminal": False}
+    return Console(quiet=json_file == STANDARD_OUTPUT, **options), Console(stderr=True, **options)
+
+
+def finish(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
+    """Say which files were written, after notes on a picture."""
+    told = errors if out.quiet else out
+    for note in notes:
+        told.print(f"picture: {note}", style="dim", markup=False)
+    for file in files:
+        if file is not None and file != STANDARD_OUTPUT:
+            told.print(f"wrote {file}", style="dim", markup=False)

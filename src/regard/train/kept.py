@@ -1,0 +1,24 @@
+"""What a run keeps of a watched sentence: where it is, found without torch."""
+
+from pathlib import Path
+
+from regard.errors import RegardError
+
+WATCH = "watch"
+
+
+def check_watched(run: Path) -> list[Path]:
+    """The files of a run's watched traces, in no order.
+
+    Raises:
+        RegardError: there is none.
+    """
+    files = list((run / WATCH).glob("step-*.safetensors"))
+    if not files:
+        raise none_watched(run)
+    return files
+
+
+def none_watched(run: Path) -> RegardError:
+    """What is said of a run without watched traces."""
+    return RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")

@@ -1,0 +1,135 @@
+"""The command itself: its help, what it suggests, what it writes where."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.cli.main import main
+from regard.cli.map import map_file
+from regard.cli.see import see
+from regard.cli.why import why
+from tests.support import MONEY, RIVER, in_one_process
+
+
+def told(capsys, *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a call in this process."""
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def test_help_is_whole_sentences_and_an_example(capsys) -> None:
+    code, out, err = told(capsys, "--help")
+    assert (code, err) == (0, "")
+    assert "..." not in out.split("Commands:")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.split("Commands:")[1], re.M)
+    assert [verb for verb, _ in verbs] == [
+        "see", "why", "map", "tokens", "positions", "steps", "train", "generate", "translate", "evolve"
+    ]  # fmt: skip
+    assert all(sentence.endswith(".") for _, sentence in verbs)
+    assert 'Example: regard see "A man on a river bank." "Money in a bank." --word bank' in out
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("A text", "No such command 'A text'. To look at a text: regard see \"A text\"\n"),
+        ("se", "No such command 'se'. Did you mean 'see'?\n"),
+        ("Position", "Did you mean 'positions'?"),
+        ("bank", "There are see, why, map, tokens, positions, steps, train, generate, translate, evolve. To look at"),
+        ('a "quoted" text', "To look at a text: regard see TEXT\n"),
+        ("long " * 40, "To look at a text: regard see TEXT\n"),
+    ],
+)
+def test_what_was_meant(capsys, given: str, says: str) -> None:
+    code, out, err = told(capsys, given)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+
+
+def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(RIVER)
+    (tmp_path / "run" / "watch").mkdir(parents=True)
+    minilm.trace("a bank").save(tmp_path / "run" / "watch" / "step-000000.safetensors")
+    calls = [
+        ["see", RIVER, MONEY, "--word", "bank", "--save", "a.safetensors"],
+        ["why", "a bank", "--word", "bank"],
+        ["steps", "a bank", "--word", "bank"],
+        ["map", "text.txt", "--layer", "-1"],
+        ["evolve", "run"],
+    ]
+    for call, (code, out, err) in zip(
+        calls, in_one_process(tmp_path, [[*call, "--json", "-"] for call in calls]), strict=True
+    ):
+        assert code == 0, err
+        assert json.loads(out)["format"] == f"regard {call[0]}"
+        assert err == ("wrote a.safetensors\n" if call[0] == "see" else "")
+    assert not (tmp_path / "-").exists()
+
+
+def test_json_in_a_pipe(regard_command, tmp_path: Path) -> None:
+    regard = f'"{sys.executable}" -m regard tokens'
+    see = f'"{sys.executable}" -m regard see "a café bank 😀" --json -'
+    script = f"set -o pipefail; {see} | {sys.executable} -m json.tool > a.json"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "a.json").read_text("latin-1"))["texts"] == ["a café bank 😀"]
+    # what is short waits in the buffer until the end, where the pipe is broken all the same
+    gone = subprocess.run(["bash", "-c", f"{regard} a --tokenizer words | true; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (gone.returncode in (0, 1), gone.stderr) == (True, "")
+
+
+@pytest.mark.parametrize("call", [["see", "a river bank", "--word", "bank"], ["see", "a bank", "--layer", "99"]])
+def test_no_color_means_no_escape_codes(tmp_path: Path, call: list[str]) -> None:
+    began = time.perf_counter()
+    plain, coloured = (in_a_terminal(tmp_path, call, NO_COLOR=value) for value in ("1", ""))
+    took = time.perf_counter() - began
+    assert plain
+    assert b"\x1b" not in plain
+    assert (b"\x1b" in coloured) == ("--word" in call)
+    if "--word" in call:  # the two runs tell how long they took, from the command's start to its end
+        whole = sum(float(seconds) for seconds in re.findall(rb"([0-9.]+) s in all", plain + coloured))
+        assert 0.3 * took < whole < took
+
+
+def in_a_terminal(folder: Path, call: list[str], **environment: str) -> bytes:
+    """What a call writes to a terminal, both of its streams."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", **environment}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", *call], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        written += part
+    process.wait()
+    os.close(ours)
+    return written
+
+
+def test_the_whole_time_is_told(minilm, capsys, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    monkeypatch.setattr("regard.cli.clock.seconds", lambda: 12.34)
+    (tmp_path / "text.txt").write_text("a bank")
+    see(["a bank"], word="bank")
+    why(["a bank"], word="bank")
+    map_file(tmp_path / "text.txt", layer=0)
+    assert len(re.findall(r"time +12\.3 s in all, \d+ ms of it to trace 1 text", capsys.readouterr().out)) == 3
