@@ -1,7 +1,7 @@
 """One text, one `Trace`: everything its forward pass did, by name. Whatever a person looks at is a function of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -20,9 +20,11 @@ Vectors = Float[Tensor, "L M"]
 class Status:
     """How a trace came about and how far it can be trusted.
 
-    difference: largest absolute difference between weights here and the model's own attention code on the sampled
-    rows, None where the model offers no code to compare with. embedding_difference: largest absolute difference
-    between the sum of the embedding parts and what the model adds up, None where that was not found.
+    difference: largest absolute difference between weights here and what compared_with names, on the sampled rows;
+    None where the model offers nothing to compare with. Where that is the model's own attention, it was given the
+    queries and keys of this pass: how far these are from a plain pass's is told by docs/families.md, and by a note
+    where the linear maps were not PyTorch's. embedding_difference: largest absolute difference between the sum of the
+    embedding parts and what the model adds up, None where that was not found.
     """
 
     model: str
@@ -36,6 +38,7 @@ class Status:
     dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    compared_with: str = ""
 
 
 @dataclass(eq=False)
@@ -104,8 +107,8 @@ class PairTrace:
 
     @property
     def status(self) -> Status:
-        """The status of both, which are of one forward pass."""
-        return self.decoder.status
+        """The status of both, which are of one forward pass, put together: what either has to say."""
+        return of_both(self.encoder.status, self.decoder.status)
 
     def save(
         self,
@@ -120,6 +123,27 @@ class PairTrace:
         from regard.captures import save  # which needs this class
 
         save(self, file, layers=layers, heads=heads, dtype=dtype, blocks=blocks)
+
+
+def of_both(encoder: Status, decoder: Status) -> Status:
+    """Put the statuses of the two traces of one forward pass together."""
+    return replace(
+        decoder,
+        kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
+        difference=largest([encoder.difference, decoder.difference]),
+        compared_with=decoder.compared_with or encoder.compared_with,
+        rows_compared=max(encoder.rows_compared, decoder.rows_compared),
+        embedding_difference=largest([encoder.embedding_difference, decoder.embedding_difference]),
+        unknown=tuple(dict.fromkeys((*encoder.unknown, *decoder.unknown))),
+        dropped=tuple(dict.fromkeys((*encoder.dropped, *decoder.dropped))),
+        notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
+        seconds=max(encoder.seconds, decoder.seconds),
+    )
+
+
+def largest(values: Sequence[float | None]) -> float | None:
+    """The largest of the differences that there are, None where there is none."""
+    return max((value for value in values if value is not None), default=None)
 
 
 def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:

@@ -1,6 +1,7 @@
 """Families whose attention is code of their own, against what they report themselves when they are asked directly."""
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -150,14 +151,19 @@ class Lying(torch.nn.Module):
         return output, *(each.flip(1) for each in weights)
 
 
-def test_falcon_with_alibi() -> None:
+def test_falcon_with_alibi(tmp_path: Any) -> None:
     """Its eager attention adds its biases twice, PyTorch's kernel once: shown where the model itself runs eagerly."""
-    with pytest.raises(regard.RegardError, match="model 'alibi': .*its result changes by"):
-        Pretrained(tiny("falcon", alibi=True), None, name="alibi").trace(ids=IDS)
-    model = tiny("falcon", alibi=True)
-    model.config._attn_implementation = "eager"
-    trace = Pretrained(model, None, name="alibi").trace(ids=IDS)
-    close(trace.attention[1].dense(), told(model, IDS)[0].attentions[1][0])
+    tiny("falcon", language=True, alibi=True).save_pretrained(tmp_path)
+    opened = regard.load(tmp_path)
+    with pytest.raises(regard.RegardError, match="its result changes by .* than the 'sdpa' it runs with") as refusal:
+        opened.trace(ids=IDS)
+    assert opened.model.config._attn_implementation == "sdpa"
+    (way,) = re.findall(r"from_pretrained\(\.\.\., (\w+)='(\w+)'\)", str(refusal.value))  # what it says works:
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, **dict([way]))
+    trace = regard.load(model).trace(ids=IDS)
+    expected, plain = told(model, IDS)
+    close(trace.attention[1].dense(), expected.attentions[1][0])
+    close(trace.logits, plain.logits[0], 1e-5)
 
 
 def test_weights_that_are_in_no_product_are_refused() -> None:

@@ -13,7 +13,7 @@ TOKEN: tuple[tuple[type | None, ...], ...] = ((int,), (str,), (int,), (int,), (i
 STATUS: dict[str, tuple[type | None, ...]] = {
     "model": (str,), "kernels": (list,), "device": (str,), "dtype": (str,), "difference": (float, None),
     "rows_compared": (int,), "embedding_difference": (float, None), "unknown": (list,), "dropped": (list,),
-    "notes": (list,), "seconds": (float,),
+    "notes": (list,), "seconds": (float,), "compared_with": (str,),
 }  # fmt: skip
 
 

@@ -142,9 +142,9 @@ def _write(model: Any, text: str) -> Any:
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
     written = model.generate(text, new_tokens=most, do_sample=False)
-    written.trace.status.notes += ("the model wrote the target itself, the likeliest token each time",)
+    written.trace.decoder.status.notes += ("the model wrote the target itself, the likeliest token each time",)
     if written.ended == "length":
-        written.trace.status.notes += (f"the target ends after {most} tokens because no more were asked for",)
+        written.trace.decoder.status.notes += (f"the target ends after {most} tokens because no more were asked for",)
     return written
 
 

@@ -70,5 +70,5 @@ def translate(
     assert seen.target is not None
     parts = [translated(text or "", target or "") for text, target in found.texts]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
-    put([*parts, status([trace.decoder.status for trace in found.traces], took=clock.seconds())], console)
+    put([*parts, status([trace.status for trace in found.traces], took=clock.seconds())], console)
     finish(console, errors, (figure, json_file, save_file), notes)

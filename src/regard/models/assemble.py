@@ -20,6 +20,7 @@ from regard.models.embeddings import Parts
 from regard.models.keep import NOTHING, Keep
 from regard.models.layers import Stack
 from regard.models.numbering import Known, Numbering
+from regard.models.products import REORDERED
 from regard.partial import Partial
 from regard.tokens import Encoded
 from regard.trace import PairTrace, Status, Trace
@@ -172,6 +173,8 @@ def _trace(
         notes += (NOTE,)
     if done.watch.written_out:
         notes += ("masks were written out as tensors: this family computes with them",)
+    if done.watch.reordered:
+        notes += (REORDERED,)
 
     def chosen(what: str, item: Callable[[Call], Any]) -> Any:
         """One item a call, by layers where they were chosen."""
@@ -185,6 +188,7 @@ def _trace(
         dtype=str(done.model.dtype).removeprefix("torch."),
         difference=done.watch.difference,
         rows_compared=done.watch.compared,
+        compared_with=done.watch.told,
         embedding_difference=parts.difference(),
         unknown=encoded.unknown,
         dropped=encoded.dropped,

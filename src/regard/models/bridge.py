@@ -5,6 +5,7 @@ once more with the model family's own eager function; the largest difference goe
 """
 
 import functools
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from regard.models.patterns import as_function, specification
 from regard.models.projection import announce
 
 NAME = "regard"
+SAME_INPUTS = "the model's own attention on the same queries and keys"
 ROWS = 4  # query rows of each call that are compared with the model's own attention
 
 
@@ -41,6 +43,9 @@ class Watch:
     skips: the masks that its kernels would do without. contrary: whether they would then attend causally, unlike eager.
     difference, output_difference: of weights, and of outputs. keep: what of the pass is kept. compares: whether rows
     are compared at all. skipped: the paths of layers that only give what they gave in an earlier pass.
+    reordered: whether linear maps were summed in another order than the model's own.
+    compared_with: what the rows are held against.
+    widened: whether half-precision queries and keys were compared in float32, in which weights are computed here.
     """
 
     paths: Mapping[int, str]
@@ -58,6 +63,20 @@ class Watch:
     keep: Keep = field(default_factory=Keep)
     compares: bool = True
     skipped: frozenset[str] = frozenset()
+    reordered: bool = False
+    compared_with: str = SAME_INPUTS
+    widened: bool = False
+
+    def found(self, apart: float, out: float, rows: int) -> None:
+        """How far the weights and outputs of some rows are from what they are held against; NaN is endlessly far."""
+        self.difference = max(self.difference or 0.0, apart if apart == apart else math.inf)
+        self.output_difference = max(self.output_difference, out if out == out else math.inf)
+        self.compared += rows
+
+    @property
+    def told(self) -> str:
+        """What the rows were held against, in words; nothing where there was nothing."""
+        return "" if self.difference is None else self.compared_with + (", in float32" if self.widened else "")
 
 
 _watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)
@@ -219,6 +238,8 @@ def _compare(
         return
     texts = _texts(watch.calls, tensors[0].shape[0])
     query, key, value = (tensor[texts] for tensor in tensors)
+    if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
+        query, key, value, watch.widened = query.float(), key.float(), value.float(), True
     rows = sampled(query.shape[2]).to(query.device)
     rule = result.weights.rule
     additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
@@ -239,9 +260,7 @@ def _compare(
     if len(apart):
         ours_out = result.output[texts, :, rows].transpose(1, 2)  # (B, r, H, E)
         out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
-        watch.output_difference = max(watch.output_difference, float(out.max()))
-        watch.difference = max(watch.difference or 0.0, float(apart.max()))
-        watch.compared += len(apart)
+        watch.found(float(apart.max()), float(out.max()), len(apart))
 
 
 AttentionInterface.register(NAME, attention)

@@ -28,6 +28,7 @@ NOTE = (
     "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
     "grows with the square of the length); scores are their logarithms; cuts and contributions are not to be had"
 )
+REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
 PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
 SUMS = 1e-5  # how far a row of weights may be from summing to 1
@@ -105,6 +106,7 @@ def reported(
             ("decoder_attentions", "decoder_hidden_states", 1, 1),
             ("cross_attentions", "decoder_hidden_states", 1, 0),
         ]
+    watch.compared_with = REPORTED
     calls: list[Call] = []
     found: dict[str, Stack] = {}
     for field, states, rows, cols in asked_of:
@@ -120,8 +122,7 @@ def reported(
             if field == "cross_attentions":
                 watch.across.add(path)
             shown = as_map(weights.detach(), rows == cols)
-            watch.difference = max(watch.difference or 0.0, float((shown.dense() - weights).abs().max()))
-            watch.compared += weights.shape[0] * weights.shape[2]
+            watch.found(float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2])
             calls.append(Call(path, 0, KERNEL, shown, None, None, None))
     return calls, found
 
@@ -138,18 +139,32 @@ def as_map(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Refuse a model that computes something else when it is asked for its weights."""
+    """Refuse a model that computes something else when it is asked for its weights; what helps is tried and told."""
     training = model.training
     try:
         with quiet(), torch.no_grad():
             plain = model.eval()(**inputs)[0]
     finally:
         model.train(training)
-    apart, largest = float((output[0] - plain).abs().max()), float(plain.abs().max())
-    if not apart <= _limit(SAME, plain.dtype) * max(largest, 1.0):
+    apart = _apart(output[0], plain)
+    if apart is None:
+        return
+    says = f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for"
+    with quiet(), torch.no_grad(), by_itself(model, Watch({})):
+        eagerly = model(**inputs)[0]
+    if _apart(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
-            f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for: it cannot be traced"
+            f"{says}: its eager attention, the only one to give weights, computes something else than the "
+            f"{model.config._attn_implementation!r} it runs with. What it does when it runs eagerly can be traced: "
+            "give regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
         )
+    raise RegardError(f"{says}: it cannot be traced")
+
+
+def _apart(result: Tensor, plain: Tensor) -> float | None:
+    """How far a result is from that of a plain pass; None where that is rounding."""
+    apart = float((result - plain).abs().max())
+    return None if apart <= _limit(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
 
 
 def _stack(stacks: dict[str, Stack], count: int, states: Any, field: str, name: str) -> Stack:

@@ -19,7 +19,7 @@ from regard.models.assemble import Pass
 from regard.models.bridge import Watch, through_the_door
 from regard.models.cuts import applied, cuts_of
 from regard.models.embeddings import Parts, embedding_parts
-from regard.models.inputs import Given, numbered
+from regard.models.inputs import Given, numbered, unreadable
 from regard.models.keep import NOTHING, Keep
 from regard.models.layers import watched_layers
 from regard.models.numbering import Known
@@ -93,7 +93,7 @@ class Forward:
         try:
             done = self._watched(inputs, sources, targets, watch, cuts, around)
         except (TypeError, AttributeError) as error:
-            if "Mask" not in str(error):
+            if not _of_masks(error):
                 raise
             watch = watched(written_out=True)
             done = self._watched(inputs, sources, targets, watch, cuts, around)
@@ -122,7 +122,7 @@ class Forward:
             torch.no_grad(),
             self._last_states(head="logits_to_keep" not in inputs) as last,
             record(None if cuts else watch.keep.layers) as calls,  # cuts are checked against every call
-            fast_products(),
+            self._products() as maps,
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
@@ -130,7 +130,8 @@ class Forward:
             applied(cuts, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
             around.inside(),
         ):
-            output = self.model(**(eager.asked(inputs) if self.own else inputs))
+            output = self._output(eager.asked(inputs) if self.own else inputs, sources[0])
+        watch.reordered |= maps is not None and maps.used
         cut.check(stacks, calls, [each.shape[1] for each in ids])
         if isinstance(sources[0], Given) and (self.own or watch.calls):
             parts.insert(0, Parts())  # it has no embeddings of ids
@@ -150,6 +151,21 @@ class Forward:
         return Pass(
             self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.numbers
         )
+
+    def _output(self, inputs: dict[str, Any], item: Encoded) -> Any:
+        """What the model gives. What it raises where it is given an item of another shape than it takes is told."""
+        try:
+            return self.model(**inputs)
+        except (RegardError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # families raise whatever they run into
+            if not isinstance(item, Given) or _of_masks(error):
+                raise
+            raise unreadable(item, self.model, self.name, error) from error
+
+    def _products(self) -> AbstractContextManager[Any]:
+        """The faster linear maps; none where a family reports its weights: they are to be those of its plain pass."""
+        return nullcontext() if self.own else fast_products()
 
     def _way(self, watch: Watch) -> Any:
         """How the model's attention is seen."""
@@ -212,3 +228,8 @@ class Forward:
         if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
         return inputs
+
+
+def _of_masks(error: Exception) -> bool:
+    """Whether an error is that of a family which computes with its masks, and met one that is no tensor."""
+    return isinstance(error, (TypeError, AttributeError)) and "Mask" in str(error)

@@ -45,6 +45,15 @@ def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> Given:
     return Given("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
 
 
+def unreadable(item: Given, model: Any, name: str, error: Exception) -> RegardError:
+    """What is said of tensors that a model could not read: what was given, and what the model says is needed."""
+    tensors = item.tensors or {}
+    shown = ", ".join(f"{key!r} {tuple(x.shape)} {_dtype(x)}" for key, x in tensors.items())
+    without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return RegardError(f"inputs: {name} ({_dtype(model)}) cannot read {shown}{without}: {lines[0].strip()}")
+
+
 def numbered(item: Given, stacks: Mapping[str, Stack], calls: Sequence[Call], pairs: bool, name: str) -> Encoded:
     """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.
 
@@ -71,3 +80,7 @@ def numbered(item: Given, stacks: Mapping[str, Stack], calls: Sequence[Call], pa
             )
     tokens = tuple(Token(-1, str(n), 0, 0, None, False) for n in range(length))
     return Encoded("", tokens, None, (), (), (NUMBERED,))
+
+
+def _dtype(of: Any) -> str:
+    return str(of.dtype).removeprefix("torch.")

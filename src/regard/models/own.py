@@ -18,6 +18,8 @@ from regard.models.bridge import Watch, sampled
 from regard.models.forward import Forward
 from regard.models.projection import announce
 
+DEFINITION = "the definition of attention, in float64, on the same queries and keys"
+
 
 class OwnForward(Forward):
     """Forward passes of a `regard.Transformer`."""
@@ -34,6 +36,7 @@ class OwnForward(Forward):
 def watched(model: nn.Module, watch: Watch) -> Iterator[None]:
     """Tell the watch of every attention call of the model inside the block; its mode and hooks come back after."""
     training, handles = model.training, []
+    watch.compared_with = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             handles.append(module.output.register_forward_pre_hook(_seen(module, path, watch)))
@@ -77,6 +80,4 @@ def _compare(watch: Watch, call: Call, context: Float[Tensor, "B L H E"]) -> Non
     exact = reference.attend(query[:, :, rows], key, value, mask=allowed, bias=bias, scale=rule.scale)
     apart = (exact.weights - weights[:, :, rows]).abs().amax()
     out = (exact.output.transpose(1, 2) - context[:, rows]).abs().amax()
-    watch.difference = max(watch.difference or 0.0, float(apart))
-    watch.output_difference = max(watch.output_difference, float(out))
-    watch.compared += query.shape[0] * len(rows)
+    watch.found(float(apart), float(out), query.shape[0] * len(rows))

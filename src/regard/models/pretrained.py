@@ -19,7 +19,7 @@ from regard.models.reading import Ids, Reader
 from regard.models.windows import Plan, joined, plan
 from regard.models.without import Edge
 from regard.tokens import Encoded
-from regard.trace import Trace
+from regard.trace import PairTrace, Trace
 
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
@@ -238,8 +238,9 @@ class Pretrained:
             made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
-                trace.status.seconds = share
-                trace.status.notes += self.notes + tuple(f"cut: {each}" for each in without)
+                for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+                    side.status.seconds = share
+                    side.status.notes += self.notes + tuple(f"cut: {cut}" for cut in without)
                 yield number, trace
 
 

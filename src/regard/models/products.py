@@ -1,7 +1,8 @@
 """A model's linear maps on a CPU, by the product that is fastest there: they are most of a trace's time.
 
-It is the same float32 product, summed in another order. On processors where PyTorch's own choice (MKL) runs at half the
-speed of oneDNN, a trace of a long text takes less time than the model's forward pass alone.
+It is the same float32 product, summed in another order; the status of a trace says so (`REORDERED`). On processors
+where PyTorch's own choice (MKL) runs at half the speed of oneDNN, a trace of a long text takes less time than the
+model's forward pass alone.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +19,10 @@ from regard.attention.cpu import products
 LEAST = 1 << 24  # multiplications in a product below which choosing and calling cost more than is gained,
 ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoever multiplies
 PLAIN = (Tensor, nn.Parameter)
+REORDERED = (
+    "large linear maps went through oneDNN, the faster one here: it sums in another order than the plain model, so "
+    "weights and states are off the plain model's by rounding (docs/families.md)"
+)
 
 
 def fast_products() -> AbstractContextManager[Any]:
@@ -26,7 +31,14 @@ def fast_products() -> AbstractContextManager[Any]:
 
 
 class FastProducts(TorchFunctionMode):
-    """Looks at every operation inside the block, and computes the linear maps among them that oneDNN is to compute."""
+    """Looks at every operation inside the block, and computes the linear maps among them that oneDNN is to compute.
+
+    used: whether there were any.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -36,6 +48,7 @@ class FastProducts(TorchFunctionMode):
             done = _linear(args[1], args[2], args[0], transposed=True) if args[0].ndim == 1 else None
         else:
             done = None
+        self.used |= done is not None
         return func(*args, **kwargs) if done is None else done
 
 

@@ -25,6 +25,7 @@ from regard.models.projection import projections
 from regard.tokens import Encoded
 
 NAME = "regard-steps"
+JOINED = f"{bridge.SAME_INPUTS}, in single passes and as they were joined"
 PARTS = ("learned", "positional", "segment", "input")
 
 _given: ContextVar[list[Any] | None] = ContextVar("regard_given", default=None)
@@ -35,7 +36,7 @@ class Steps:
 
     def __init__(self, forward: Forward, *, written_out: bool = False) -> None:
         self._forward, self.model, self.name = forward, forward.model, forward.name
-        self._watch = Watch(forward._paths, written_out=written_out)
+        self._watch = Watch(forward._paths, written_out=written_out, compared_with=JOINED)
         self.length = 0  # tokens that went through the model (of an encoder-decoder: its decoder)
         self.last = False  # whether the pass to come is the last one
         self.kernels: set[str] = set()
@@ -99,9 +100,7 @@ class Steps:
                 raise RegardError(
                     f"generate: {each.path}: its queries and keys are not one for each token, so they cannot be joined"
                 ) from error
-            watch.difference = max(watch.difference or 0.0, apart)
-            watch.output_difference = max(watch.output_difference, out)
-            watch.compared += compared
+            watch.found(apart, out, compared)
             calls.append(call)
         if written:
             self.notes += (WRITTEN,)

@@ -16,7 +16,7 @@ from regard.attention.map import AttentionMap
 from regard.errors import RegardError
 from regard.partial import Partial
 from regard.tokens import Encoded, Token, Word, find_word
-from regard.trace import Status, Trace
+from regard.trace import Status, Trace, largest
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 
@@ -253,15 +253,11 @@ def merged(plan: Plan, each: Sequence[Status]) -> Status:
     return replace(
         each[0],
         kernels=tuple(sorted({kernel for one in each for kernel in one.kernels})),
-        difference=_largest([one.difference for one in each]),
+        difference=largest([one.difference for one in each]),
         rows_compared=sum(one.rows_compared for one in each),
-        embedding_difference=_largest([one.embedding_difference for one in each]),
+        embedding_difference=largest([one.embedding_difference for one in each]),
         unknown=plan.encoded.unknown,
         dropped=plan.encoded.dropped,
         notes=(*notes, plan.note()),
         seconds=sum(one.seconds for one in each),
     )
-
-
-def _largest(values: Sequence[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)

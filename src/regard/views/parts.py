@@ -10,6 +10,8 @@ from rich.text import Text
 
 from regard.trace import Status
 
+OWN = "the model's own attention"  # what saved traces were compared with that do not say it
+
 
 def put(parts: Iterable[RenderableType], console: Console) -> None:
     """Print parts one after another; outside a terminal without the blanks that fill lines up."""
@@ -91,10 +93,10 @@ def status(
     rows = max(s.rows_compared for s in statuses)
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
-        f"kernel      {', '.join(first.kernels)}",
+        f"kernel      {', '.join(dict.fromkeys(kernel for s in statuses for kernel in s.kernels))}",
         "exactness   "
         + (
-            f"within {max(apart):.1e} of the model's own attention ({rows} rows compared)"
+            f"within {max(apart):.1e} of {first.compared_with or OWN} ({rows} rows compared)"
             if apart
             else "the model offers no attention code to compare with"
         ),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from regard.explain.sight import Attended, Occurrence, Pair, Sight
 from regard.tokens import Token
+from regard.trace import of_both
 from regard.views import static_words
 from regard.views.moving import moving
 from regard.views.pairs import across, alignment
@@ -39,7 +40,9 @@ def render(sight: Sight, width: int = 80, took: float | None = None) -> list[Ren
         parts += [alignment(each, sight, width) for each in sight.target.alignments]
         parts += _side(sight, "text", width) + across(sight, width) + _side(sight.target.sight, "target", width, sight)
     words = list(dict.fromkeys(reference.word for reference in sight.references))
-    statuses = sight.statuses if sight.target is None else sight.target.sight.statuses
+    statuses = sight.statuses
+    if sight.target is not None:
+        statuses = [of_both(*each) for each in zip(statuses, sight.target.sight.statuses, strict=True)]
     parts.append(status(statuses, dict(zip(words, sight.reference_statuses, strict=True)), took=took))
     return parts
 
