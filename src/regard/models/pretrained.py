@@ -188,7 +188,8 @@ class Pretrained:
         for placed, done in ablated(self._passes, sources[0], of_target, sets, logits=logits):
             for number, row in placed:
                 trace = pair_of(done, row) if self.pairs else trace_of(done, row)
-                trace.status.notes += self.notes + tuple(f"cut: {each}" for each in sets[number])
+                for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+                    side.status.notes += self.notes + tuple(f"cut: {each}" for each in sets[number])
                 yield number, trace
 
     def stream(
