@@ -11,6 +11,7 @@ import argparse
 import math
 import platform
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.attention import reference
+from regard.attention import reference, regions
 from regard.files import whole
 
 LENGTH, SIZE, WIDTH, HEADS, GROUPS, TOP, PICTURE = 1009, 1013, 64, 4, 2, 8, (31, 37)
-FIGURES = ("output", "logsumexp", "weights", "top", "entropy", "received", "distance", "pooled")
+REGIONS = ("regions", "of large maps")
+FIGURES = ("output", "logsumexp", "weights", *REGIONS, "top", "entropy", "received", "distance", "pooled")
+CUTS = (0, 1, 2, 9, 73, 400, 401, 912, SIZE)  # columns at which the weights are cut into regions: 1 to 511 wide
 PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
 
@@ -79,6 +82,7 @@ def straightforward(query: Tensor, key: Tensor, value: Tensor, options: dict[str
         "output": output,
         "logsumexp": joined.logsumexp(-1),
         "weights": weights,
+        **dict.fromkeys(REGIONS, weights),
         "top": weights.topk(TOP).values,
         "entropy": -(shares * shares.clamp_min(1e-45).log()).sum(-1),
         "received": weights.sum(-2),
@@ -95,12 +99,29 @@ def ours(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> 
         "output": result.output,
         "logsumexp": result.logsumexp,
         "weights": result.weights.dense(),
+        "regions": pieces(result.weights),
+        "of large maps": as_large(result.weights)[1],
         "top": figures.values,
         "entropy": figures.entropy,
         "received": figures.received,
         "distance": figures.distance,
         "pooled": figures.pooled,
     }
+
+
+def pieces(seen: regard.AttentionMap) -> Tensor:
+    """All weights, read as regions that cut columns before anything else was read of the map."""
+    fresh = seen.to(seen.query.dtype)
+    return torch.cat([fresh[..., first:last] for first, last in pairwise(CUTS)], -1)
+
+
+def as_large(seen: regard.AttentionMap) -> tuple[Tensor, Tensor]:
+    """(dense, pieces) by the product that maps from 2^20 scores a head on take on CPUs."""
+    kept, regions.CPU_SCORES = regions.CPU_SCORES, 0
+    try:
+        return seen.to(seen.query.dtype).dense(), pieces(seen)
+    finally:
+        regions.CPU_SCORES = kept
 
 
 def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
@@ -110,6 +131,7 @@ def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) ->
         "output": found.output,
         "logsumexp": found.logsumexp,
         "weights": found.weights,
+        **dict.fromkeys(REGIONS, found.weights),
         "top": found.weights.sort(dim=-1, descending=True).values[..., :TOP],
         "entropy": reference.entropy(found.weights, found.sink_share),
         "received": reference.received(found.weights),
@@ -121,7 +143,7 @@ def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) ->
 def table() -> str:
     """The errors as a Markdown table: ours / straightforward."""
     lines = [f"| inputs | dtype | {' | '.join(FIGURES)} |", "|---|---|" + "---|" * len(FIGURES)]
-    worst = 0.0
+    worst = against_dense = above = 0.0
     for name, dtype, largest, options in cases():
         tensors = inputs(dtype, largest)
         results: list[dict[str, Tensor]] = [make(*tensors, options) for make in _makers()]
@@ -131,8 +153,18 @@ def table() -> str:
             a, b = float((mine - truth).abs().max()), float((plain - truth).abs().max())
             worst = max(worst, a / (2 * b + 1e-6))
             cells.append(f"{a:.0e} / {b:.0e}")
+        mine, _, truth = results
+        dense = {"regions": mine["weights"], "of large maps": as_large(regard.attend(*tensors, **options).weights)[0]}
+        for figure, whole_matrix in dense.items():
+            a, b = (float((t.double() - truth["weights"]).abs().max()) for t in (mine[figure], whole_matrix))
+            against_dense = max(against_dense, a / (b + torch.finfo(whole_matrix.dtype).eps))
+            above = max(above, float(mine[figure].max()) - 1)
         lines.append(f"| {name} | {str(dtype).removeprefix('torch.')} | {' | '.join(cells)} |")
     lines += ["", f"Largest share of the bound (2 × straightforward + 1e-6) that any cell takes: {worst:.2f}."]
+    lines += [
+        f"Largest error of regions as a share of that of the same map's `dense()`: {against_dense:.2f}; by how much a "
+        f"region's largest weight is above 1: {max(0.0, above):.0e}."
+    ]
     return "\n".join(lines)
 
 
@@ -151,6 +183,8 @@ Largest absolute error against float64 (`attention/reference.py`), ours / a stra
 same figures (n×n, `torch.softmax`) from the same inputs: {LENGTH} queries, {SIZE} keys, {HEADS} heads over {GROUPS}
 key heads, width {WIDTH}, random normal. Weights and statistics of half-precision inputs are computed in float32, the
 output is rounded to the inputs' dtype. Distances are in positions (up to {SIZE}), received sums over {LENGTH} queries.
+*regions* are the weights read in pieces that cut columns (1 to 511 wide), *of large maps* the same by the product that
+maps from 2^20 scores a head on take on CPUs.
 
 Made by `python -m benchmarks.accuracy --write` with torch {torch.__version__.split("+")[0]} on {platform.machine()}.
 

@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import statistics
+from regard.attention import regions, statistics
 from regard.attention.indexing import parse
 from regard.attention.masks import Index
 from regard.attention.statistics import Figures, Progress, Wanted
-from regard.attention.tiles import Rule, budget, finite, join_sink, score_tile, sink_column, weigh, working_dtype
+from regard.attention.tiles import Rule, budget, finite, join_sink, score_tile, sink_column, working_dtype
 from regard.memory import foresee
 
 HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
@@ -45,9 +45,7 @@ class AttentionMap:
         self.offset, self.ndim = offset, ndim
         self._full_shape = (*query.shape[:3], key.shape[2])
         self._kernels = normaliser
-        self._top: Tensor | None = None
-        self._total: Tensor | None = None
-        self._known: Tensor | None = None
+        self._found: tuple[Tensor, Tensor, Tensor] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,14 +95,16 @@ class AttentionMap:
     def normaliser(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Each query's (max, sum): a weight is exp(score - max) / sum. (-inf, 0) for a query that sees nothing."""
         top, total = self._normaliser(*self._everything()[:3])
-        return self._shown(top), self._shown(total)
+        rounded = top.to(self.dtype)
+        total = total * torch.exp(finite(top) - finite(rounded.to(top.dtype)))
+        return self._shown(rounded), self._shown(total.to(self.dtype))
 
     @property
     def sink_share(self) -> Float[Tensor, "..."]:
         """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
         top, total = self._normaliser(*self._everything()[:3])
         share = statistics.sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
-        return self._shown(torch.zeros_like(top) if share is None else share)
+        return self._shown((torch.zeros_like(top) if share is None else share).to(self.dtype))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
         """(values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.
@@ -217,23 +217,31 @@ class AttentionMap:
         return self._blocks(batch, heads, rows, cols, self._weigh_tile)
 
     def _scores(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        def tile(b: Index, h: Index, r: Index, c: Index) -> Tensor:
-            return score_tile(self.query, self.key, self.rule, b, h, r, c)
+        return self._blocks(batch, heads, rows, cols, lambda *spot: self._exact(*spot).to(self.dtype))
 
-        return self._blocks(batch, heads, rows, cols, tile)
+    def _exact(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        return regions.scores(self.query, self.key, self.rule, batch, heads, rows, cols)
 
     def _weigh_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        scores = score_tile(self.query, self.key, self.rule, batch, heads, rows, cols)
-        if cols != slice(0, self._full_shape[3]) or scores.shape[-1] == 0:
-            return weigh(scores, *self._normaliser(batch, heads, rows))
-        # Whole rows carry their own normaliser, of these very scores: one of a product of another shape may be rounded
-        # otherwise, and at scores of 10,000 the rows would then sum to 1.001.
+        scores = self._exact(batch, heads, rows, cols)
+        if cols == slice(0, self._full_shape[3]) and scores.shape[-1] > 0:
+            normaliser = self._known_normaliser(batch, heads, rows) or self._of(scores, batch, heads, rows)
+        else:
+            normaliser = self._normaliser(batch, heads, rows)
+        return regions.weigh(scores, *normaliser, self.dtype)
+
+    def _of(self, scores: Tensor, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor]:
+        """The normaliser of whole rows whose scores are at hand, remembered for what is read of them later."""
+        top = scores.amax(-1)
+        total = (scores - finite(top)[..., None]).to(self.dtype).exp_().sum(-1, dtype=scores.dtype)
         sink = sink_column(self.rule, heads, scores.dtype)
         if sink is not None:
-            top = scores.amax(-1)
-            return weigh(scores, *join_sink(top, torch.exp(scores - finite(top)[..., None]).sum(-1), sink))
-        empty = (scores[..., :1] == -torch.inf) & (scores.amax(-1, keepdim=True) == -torch.inf)
-        return torch.where(empty, 0.0, scores.softmax(-1))
+            top, total = join_sink(top, total, sink)
+        if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
+            known_top, known_total, known = self._table()
+            known_top[batch, heads, rows], known_total[batch, heads, rows] = top, total
+            known[batch, heads, rows] = True
+        return top, total
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
@@ -255,30 +263,38 @@ class AttentionMap:
 
     def _normaliser(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor]:
         """(max, sum) of the asked rows, computed where it was not known yet."""
-        if self._top is None or self._total is None or self._known is None:
-            shape = self._full_shape[:3]
-            self._top = torch.zeros(shape, dtype=self.dtype, device=self.device)
-            self._total = torch.zeros_like(self._top)
-            self._known = torch.zeros(shape, dtype=torch.bool, device=self.device)
-        if not bool(self._known[batch][:, heads][:, :, rows].all()):
-            for b in range(self._full_shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
-                for h in range(self._full_shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
-                    self._normalise(b, h, rows)
-        return self._top[batch][:, heads][:, :, rows], self._total[batch][:, heads][:, :, rows]
+        known = self._known_normaliser(batch, heads, rows)
+        if known is not None:
+            return known
+        for b in range(self._full_shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
+            for h in range(self._full_shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
+                self._normalise(b, h, rows)
+        top, total, _ = self._table()
+        return top[batch][:, heads][:, :, rows], total[batch][:, heads][:, :, rows]
+
+    def _known_normaliser(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor] | None:
+        top, total, known = (table[batch][:, heads][:, :, rows] for table in self._table())
+        return (top, total) if bool(known.all()) else None
+
+    def _table(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(max, sum, whether they are known) of every row."""
+        if self._found is None:
+            dtype, shape = regions.dtype_of(self.query, self.key), self._full_shape[:3]
+            top = torch.zeros(shape, dtype=dtype, device=self.device)
+            self._found = top, torch.zeros_like(top), torch.zeros(shape, dtype=torch.bool, device=self.device)
+        return self._found
 
     def _normalise(self, batch: int, head: int, rows: Index) -> None:
-        assert self._top is not None
-        assert self._total is not None
-        assert self._known is not None
+        top, total, known = self._table()
         if isinstance(rows, slice):
             bands: list[Index] = [slice(r, min(r + 512, rows.stop)) for r in range(rows.start, rows.stop, 512)]
         else:
             bands = list(rows.split(512))
         for band in bands:
-            if not bool(self._known[batch, head, band].all()):
-                top, total = statistics.normalise(self.query, self.key, self.rule, batch, head, band)
-                self._top[batch, head, band], self._total[batch, head, band] = top, total
-                self._known[batch, head, band] = True
+            if not bool(known[batch, head, band].all()):
+                found = regions.normalise(self.query, self.key, self.rule, batch, head, band)
+                top[batch, head, band], total[batch, head, band] = found
+                known[batch, head, band] = True
 
 
 class ScoreView:

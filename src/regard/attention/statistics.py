@@ -129,19 +129,6 @@ def anywhere(
     return Figures(values, keys, entropy, received, distance, pooled, shares)
 
 
-def normalise(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, batch: int, head: int, rows: Index
-) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
-    """What `tiles.normaliser` gives for queries of one head, by the fastest routine for these arguments."""
-    run = rows if isinstance(rows, slice) else slice(0, 0)
-    if (run.stop - run.start) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
-        from regard.attention.cpu import normaliser as fast
-
-        return fast.rows(query, key, rule, batch, head, run.start, run.stop)
-    top, total = normaliser(query, key, rule, slice(batch, batch + 1), slice(head, head + 1), rows)
-    return top[0, 0], total[0, 0]
-
-
 def sink_share(rule: Rule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
     """The part of each query's attention that its head's sink takes; 0 where the query may attend to nothing."""
     if rule.sinks is None:

@@ -5,7 +5,7 @@ A `Rule` holds what turns queries and keys into scores. `score_tile` computes an
 Source of the running (max, sum): Milakov & Gimelshein 2018, "Online normalizer calculation for softmax".
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,6 +17,8 @@ from regard.attention.masks import Index, Mask, crop_axes, select
 # A tile is held small enough to stay near the cores: 2^20 fp32 scores are 4 MiB on a CPU; a GPU wants more at a time.
 TILE_ROWS, TILE_COLS = 512, 1024
 TILE_SCORES = {"cpu": 1 << 20, "other": 1 << 25}
+
+Product = Callable[[Tensor, Tensor], Tensor]  # (b, h, r, x) @ (b, g, x, c), consecutive heads sharing one of the g
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +67,16 @@ def score_tile(
     rows: Index,
     cols: Index,
     dtype: torch.dtype | None = None,
+    product: Product | None = None,
 ) -> Float[Tensor, "b h r c"]:
-    """Scores of the region batch × heads × rows × cols, -inf where the mask forbids; in dtype, fp32 or better."""
+    """Scores of the region batch × heads × rows × cols, -inf where the mask forbids.
+
+    dtype: by default fp32 or better. product: what multiplies queries and keys, by default torch's `@`.
+    """
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)
     k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)  # (b, g, c, D), h % g == 0
-    scores = grouped_product(q * rule.scale, k.mT)
+    scores = (product or grouped_product)(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
     if rule.bias is not None:
@@ -124,13 +130,14 @@ def normaliser(
     heads: Index,
     rows: Index,
     dtype: torch.dtype | None = None,
+    product: Product | None = None,
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
     """Each query's (max, sum of exp(score - max)), sinks included; (-inf, 0) where a query may attend to nothing."""
     lines = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
     top = lines.new_full(lines.shape[:-1], -torch.inf)
     total = torch.zeros_like(top)
     for cols in key_blocks(query, key, rule, batch, heads, rows):
-        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
+        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype, product)
         new = torch.maximum(top, scores.amax(-1))
         total = total * fade(top, new) + torch.exp(scores - finite(new)[..., None]).sum(-1)
         top = new

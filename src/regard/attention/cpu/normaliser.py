@@ -5,11 +5,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.cpu import scores, softmax, threads
-from regard.attention.cpu.products import blas
+from regard.attention.cpu import fixed, scores, softmax, threads
 from regard.attention.tiles import Rule
 
-SMALLEST = 1 << 18  # scores below which torch's own operations are faster than handing out tasks
 SHARE = 8  # tasks for each worker: the caller waits for the slowest
 
 
@@ -24,11 +22,12 @@ def rows(
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
     """What `tiles.normaliser` gives for queries [start, stop) of one head, in float32. Their keys are shared out.
 
-    The product is the one that `tiles.score_tile` uses, not the faster one: a normaliser is of the very scores that
-    weights are read from.
+    The product is the one that regions are read by: a normaliser is of the very scores, bit for bit, that weights come
+    from.
     """
     group = head // (query.shape[1] // key.shape[1])
-    one = scores.Head(query[batch, head].detach(), key[batch, group].detach(), rule.detached(), batch, head, blas)
+    q, k = query[batch, head].detach(), key[batch, group].detach()
+    one = scores.Head(q, k, rule.detached(), batch, head, fixed.product)
     first, last = one.reach(start, stop)
     step = scores.COLS * max(1, (last - first) // (scores.COLS * SHARE * threads.count()))
 

@@ -20,7 +20,7 @@ LOG2_E = np.float32(1.4426950408889634)
 LN_2 = 0.6931471805599453
 
 
-def compiled(signature: str | None = None, **options: Any) -> Callable[[Any], Any]:
+def compiled(signature: str | list[str] | None = None, **options: Any) -> Callable[[Any], Any]:
     """Compile a pass: without the GIL, cached on disk, and where a signature is given at once instead of when called.
 
     A type checker's wrapper, which the tests put around every function, is taken off: Numba compiles what is within.
