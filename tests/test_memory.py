@@ -1,5 +1,6 @@
 """What will not fit is refused before it is begun, by shapes alone."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,37 @@ def test_control_groups_of_the_first_version(machine) -> None:
         }
     )
     assert memory.available(CPU) == GIB
+
+
+def test_limits_of_the_process_leave_less(machine, monkeypatch) -> None:
+    resource = pytest.importorskip("resource", reason="this system sets no limits for processes")
+    machine({"meminfo": f"MemAvailable: {9 * GIB // 1024} kB\n", "used": "262144 5 5 5 0 131072 0\n"})
+    monkeypatch.setattr(memory, "USED", memory.MEMINFO.parent / "used")
+    page = os.sysconf("SC_PAGE_SIZE")
+    limits = {resource.RLIMIT_AS: resource.RLIM_INFINITY, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], resource.RLIM_INFINITY))
+    assert memory.available(CPU) == 9 * GIB
+    limits[resource.RLIMIT_AS] = 262144 * page + 3 * GIB
+    assert memory.available(CPU) == 3 * GIB
+    limits[resource.RLIMIT_DATA] = 131072 * page + 2 * GIB
+    assert memory.available(CPU) == 2 * GIB
+    limits[resource.RLIMIT_AS] = 17
+    assert memory.available(CPU) == 0
+
+
+@pytest.mark.skipif(not memory.USED.exists(), reason="this system does not say what a process uses")
+def test_a_limit_that_is_set() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(memory.USED.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (used + GIB, before[1]))
+        there = memory.available(CPU)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert there is not None
+    assert there <= GIB
 
 
 def test_what_does_not_fit_is_refused(machine) -> None:

@@ -7,9 +7,16 @@ import torch
 
 from regard.errors import RegardError
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 SMALL = 1 << 26  # bytes that nobody asks about: 64 MiB
 UNLIMITED = 1 << 60  # control groups without a limit give a number beyond any memory
 MEMINFO, GROUP, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+USED = Path("/proc/self/statm")  # pages of this process
+LIMITS = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}  # limits of a process, and which number of USED counts against each
 
 
 def foresee(need: int, device: torch.device, what: str, helps: str) -> None:
@@ -30,8 +37,8 @@ def foresee(need: int, device: torch.device, what: str, helps: str) -> None:
 def available(device: torch.device) -> int | None:
     """Bytes that can still be taken on a device, None where the system does not tell.
 
-    On CPUs under Linux: what the machine can give without swapping and what the control groups of the process leave.
-    On other systems the machine's whole memory, where it is known.
+    On CPUs under Linux: what the machine can give without swapping, and what the control groups and the limits of the
+    process leave (ulimit -v, ulimit -d). On other systems the machine's whole memory, where it is known.
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
@@ -40,7 +47,7 @@ def available(device: torch.device) -> int | None:
     if device.type != "cpu":
         return None
     machine = _machine()
-    return min([*_groups(), *([] if machine is None else [machine])], default=None)
+    return min([*_groups(), *_limits(), *([] if machine is None else [machine])], default=None)
 
 
 def spelled(bytes: int) -> str:
@@ -62,6 +69,20 @@ def _machine() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not on Windows
         return None
+
+
+def _limits() -> list[int]:
+    """What the limits that are set for this process leave to it."""
+    used = next(iter(_lines(USED)), "").split()
+    if resource is None or len(used) <= max(LIMITS.values()):
+        return []
+    page = os.sysconf("SC_PAGE_SIZE")
+    soft = {name: resource.getrlimit(getattr(resource, name))[0] for name in LIMITS}
+    return [
+        max(0, soft[name] - int(used[place]) * page)
+        for name, place in LIMITS.items()
+        if soft[name] not in (resource.RLIM_INFINITY, -1) and soft[name] < UNLIMITED
+    ]
 
 
 def _groups() -> list[int]:

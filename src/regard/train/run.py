@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from regard.errors import RegardError
-from regard.files import is_temporary, whole
+from regard.files import is_temporary, read_json, whole
 from regard.memory import foresee, spelled
 from regard.models.config import TransformerConfig
 from regard.models.transformer import Transformer
@@ -128,10 +128,10 @@ def read_about(run: Path) -> About:
         RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
     """
     file = run / ABOUT
-    if not file.is_file():
+    if not file.exists():
         raise RegardError(f"{str(run)!r} is no training run: it has no {ABOUT}")
+    told = read_json(file)
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
         if told["regard"] != FORMAT or told["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
         sources = tuple(Source(**source) for source in told["sources"])
@@ -139,8 +139,6 @@ def read_about(run: Path) -> About:
         return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"], told.get("prompt"))
     except RegardError:
         raise
-    except OSError as error:
-        raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
 
@@ -151,9 +149,14 @@ def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None
     Raises:
         RegardError: naming what is needed and what there is.
     """
-    foresee(*training_memory(config, settings), "a smaller batch, block or model")
+    device, helps = training_device(), "a smaller batch, block or model"
+    what = f"training {_places(config, settings):,} tokens at a time"
+    foresee(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
-        need = (settings.keep + 1) * size_of_checkpoint(Transformer(config))
+        model = Transformer(config)
+    if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
+        foresee(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
+    need = (settings.keep + 1) * size_of_checkpoint(model)
     there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if need > free:
@@ -162,15 +165,24 @@ def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None
         )
 
 
-def training_memory(config: TransformerConfig, settings: Settings) -> tuple[int, torch.device, str]:
-    """(bytes, device, what needs them) of training: weights, gradients, optimiser, and what backward needs."""
+def training_device() -> torch.device:
+    """Where training runs: on a CUDA device where there is one, else on the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def training_memory(config: TransformerConfig, settings: Settings) -> int:
+    """Bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
     stacks = 2 if config.kind == "encoder-decoder" else 1
     width, hidden = config.d_model, config.hidden_width
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
     weights = 16 * (config.vocabulary * width + stacks * config.layers * layer)
-    places = settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
-    kept = 4 * places * (stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary)
-    return weights + kept, torch.device("cpu"), f"training {places:,} tokens at a time"
+    each = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
+    return weights + 4 * _places(config, settings) * each
+
+
+def _places(config: TransformerConfig, settings: Settings) -> int:
+    """Tokens of a batch; of pairs, settings count tokens themselves."""
+    return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
 
 
 def _same(run: Path, there: About, wanted: About) -> None:

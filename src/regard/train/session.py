@@ -22,7 +22,17 @@ from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers,
 from regard.train.claim import Claim
 from regard.train.data import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.loop import Report, optimiser_of, train
-from regard.train.run import About, Log, check_folder, check_room, claim_folder, read_about, sources_of, write_about
+from regard.train.run import (
+    About,
+    Log,
+    check_folder,
+    check_room,
+    claim_folder,
+    read_about,
+    sources_of,
+    training_device,
+    write_about,
+)
 from regard.train.settings import Settings
 from regard.train.sources import Pair, hold_out, read_pairs, read_texts, watched_pair
 
@@ -210,8 +220,7 @@ def _ready(
     claim = claim_folder(run, about, resume=resume) if lead else None
     torch.manual_seed(settings.seed)
     model = Transformer(about.config)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device)
+    model.to(training_device())
     optimiser, progress = optimiser_of(model, settings), Progress()
     if (run / POINTER).is_file():
         progress, more = load_checkpoint(run, model, optimiser)
