@@ -11,7 +11,7 @@ import transformers
 import regard
 from regard.attention.map import AttentionMap
 from regard.explain.contributions import contributions
-from regard.models import eager
+from regard.models import eager, glance
 from regard.models.pretrained import Pretrained
 from regard.models.without import head
 
@@ -68,6 +68,8 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
     assert one.status.kernels == ("the family's own eager attention",)
     assert one.status.difference < 1e-6
     assert eager.NOTE in one.status.notes
+    told_early = glance.sizes(model.config.to_diff_dict())
+    assert all(number in (None, there) for number, there in zip(told_early, (2, 3), strict=True))
 
 
 def test_logits_and_the_setting_of_the_model() -> None:

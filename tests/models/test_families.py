@@ -9,6 +9,7 @@ import torch
 import transformers
 
 import regard
+from regard.models.glance import reads_pairs, sizes
 from regard.models.pretrained import Pretrained
 
 IDS, TARGET = [5, 17, 3, 60, 41, 9, 2], [0, 8, 30, 12, 7]
@@ -92,6 +93,7 @@ def test_encoder_decoders(kind: str) -> None:
     for n in range(2):
         torch.testing.assert_close(pair.decoder.states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0)
     assert pair.status.difference < 5e-6
+    assert sizes(model.config.to_diff_dict()) == (None, 4)  # 2 layers on one side, 3 on the other: which is meant?
 
 
 @pytest.mark.parametrize("kind", DECODERS)
@@ -110,6 +112,8 @@ def test_decoders(kind: str) -> None:
     assert one.status.embedding_difference <= 2e-6
     assert one.status.difference < 5e-6
     assert (one.positional is None) == (kind not in ("gpt2", "opt"))
+    assert sizes(model.config.to_diff_dict()) == (len(one.attention), len(one.attention[0]))  # known before loading
+    assert reads_pairs(model.config.to_diff_dict()) is False
 
 
 def test_what_an_encoder_decoder_needs() -> None:

@@ -25,6 +25,7 @@ ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}  # kind
 OTHERWISE = ("layers_block_type", "layer_type_list", "block_sizes", "block_types", "attn_layers", "attn_type_list",
              "hybrid_override_pattern", "full_attn_idxs", "text_config", "encoder", "decoder",
              "num_kv_shared_layers")  # fmt: skip
+TWICE = ("longcat_flash",)  # families with two attentions a layer
 SEQUENCES = ("ForConditionalGeneration", "MTModel", "ForSeq2SeqLM")  # classes that read a text and write another
 FIRST_KEY = b"general.architecture"
 
@@ -64,6 +65,8 @@ def glance(source: str | os.PathLike[str] | None) -> Glance:
 
 def sizes(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """(layers, heads) of a config.json of transformers, None for what it does not tell beyond doubt."""
+    if config.get("model_type") in TWICE or config.get("per_layer_config") is not None:
+        return None, None
     layers, heads = _one(config, LAYERS), _one(config, HEADS)
     kinds = config.get("layer_types")
     plain = kinds is None or (isinstance(kinds, list) and all(kind in ATTENTION for kind in kinds))
