@@ -67,6 +67,19 @@ def test_half_precision_is_compared_in_float32(minilm, monkeypatch, dtype: torch
     assert model.trace(RIVER).status.difference > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["bloom", "mpnet"])
+def test_weights_that_a_family_rounds_are_noted(kind: str) -> None:
+    """They are those that its output is made of, so nothing else is to be said of them."""
+    model = tiny(kind).to(torch.bfloat16)
+    trace = Pretrained(model, None, name=kind).trace(ids=IDS)
+    assert trace.status.notes == (eager.NOTE, eager.ROUNDED)
+    with torch.no_grad():
+        given = model(torch.tensor([IDS]), output_attentions=True).attentions[1][0].float()
+    scaled = given / given.sum(-1, keepdim=True)
+    torch.testing.assert_close(trace.attention[1].dense(), scaled, atol=1e-6, rtol=0)
+    assert float((given - scaled).abs().max()) - 1e-6 < trace.status.difference < 2e-3
+
+
 def test_what_is_no_number_is_endlessly_far(minilm, monkeypatch) -> None:
     from transformers.models.bert import modeling_bert
 

@@ -5,6 +5,7 @@ import torch
 import transformers
 
 import regard
+from regard.models.products import REORDERED
 from regard.models.windows import plan
 from regard.tokens import encode, encoded_ids
 from regard.trace import Trace
@@ -96,9 +97,9 @@ def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:
 
 
 def test_the_status_says_how_it_was_read(minilm, read) -> None:
-    assert read.status.notes == (
-        f"read in {len(read.windows)} windows of 29 tokens, stride 11: attention does not reach across windows",
-    )
+    assert [note for note in read.status.notes if note != REORDERED] == [  # which depends on the processor
+        f"read in {len(read.windows)} windows of 29 tokens, stride 11: attention does not reach across windows"
+    ]
     assert read.status.rows_compared == sum(window.status.rows_compared for window in read.windows) > 0
     assert read.status.difference < 5e-6
     odd = minilm.trace("a 🙂 bank " * 9, window=11, stride=4)

@@ -15,7 +15,7 @@ from regard.attention.record import Call
 from regard.blocks import Block, Unverified
 from regard.errors import RegardError
 from regard.models.bridge import Watch
-from regard.models.eager import KERNEL, NOTE
+from regard.models.eager import KERNEL, NOTE, ROUNDED
 from regard.models.embeddings import Parts
 from regard.models.keep import NOTHING, Keep
 from regard.models.layers import Stack
@@ -159,7 +159,8 @@ def _trace(
     if more:
         which = ", ".join(map(str, more))
         notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
-    if (done.watch.difference or 0.0) > 1e-4:
+    reported = any(call.kernel == KERNEL for call in calls)
+    if (done.watch.difference or 0.0) > 1e-4 and not reported:
         same = done.watch.output_difference <= 1e-5
         notes += (
             OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
@@ -169,8 +170,8 @@ def _trace(
         notes += (f"a token's states are {wide[0]} streams side by side: states are (L, {wide[0]}, M)",)
     if done.watch.contrary:
         notes += (CONTRARY,)
-    if any(call.kernel == KERNEL for call in calls):
-        notes += (NOTE,)
+    if reported:
+        notes += (NOTE,) if done.model.dtype.itemsize >= 4 else (NOTE, ROUNDED)
     if done.watch.written_out:
         notes += ("masks were written out as tensors: this family computes with them",)
     if done.watch.reordered:

@@ -28,6 +28,7 @@ NOTE = (
     "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
     "grows with the square of the length); scores are their logarithms; cuts and contributions are not to be had"
 )
+ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
 PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
