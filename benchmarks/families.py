@@ -35,6 +35,7 @@ from regard.models.pretrained import Pretrained
 from regard.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
+START, NEXT = "## Real models", "## Every family, as a tiny model"  # of the page's sections
 SECONDS = 20  # of processor time, for each family
 KINDS = ("exact", "noted", "refused", "unfit", "no input", "wrong")
 SHORT = {NOTE: "its own eager attention", NUMBERED: ""}  # notes of many families, as the page has them
@@ -225,21 +226,33 @@ def distance(ours: Tensor, theirs: Tensor) -> float:
     return apart if apart == apart else float("inf")
 
 
+def real_section(page: str) -> str:
+    """What the page says of real models, which `benchmarks.real` writes; empty where it says nothing of them."""
+    _, start, rest = page.partition(START)
+    return start + rest.partition(NEXT)[0]
+
+
 def write(rows: list[tuple[str, str, str]], line: str) -> None:
     """Write docs/families.md."""
     table = "\n".join(f"| {family} | {kind} | {reason.replace('|', '/')} |" for family, kind, reason in rows)
     page = f"""# Families
 
+How exact traces are was measured twice: of a tiny random model of every family, and of a few real models. "Exact" in
+the long table is said of the tiny model. A real one, deeper and with larger numbers, rounds more, whoever computes:
+each has the figure that was measured.
+
+{real_section(PAGE.read_text(encoding="utf-8"))}{NEXT}
+
 What `regard` does with each family of transformers {transformers.__version__}, found with a tiny random model of each
 (`python -m benchmarks.families --write`): {len(rows)} families, {line}.
 
-*exact*: all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of a plain forward
-pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where that is above 1).
-A family that is not in float32, but in float64 is, makes much of rounding, and both are told. *its own eager
-attention*: outside the attention interface; the weights are those that it reports, checked to be what its output is
-made of. *noted*: the status says what is special about the weights. *refused*: `regard` says that it cannot, and why.
-*unfit*: the sweep could not make, run or compare such a model; nothing is known. *no input*: no model of the family
-reads ids by a table of its own, or pixels, or sound. A tensor's name in parentheses was read instead of ids.
+*exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
+a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
+that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told. *its
+own eager attention*: outside the attention interface; the weights are those that it reports, checked to be what its
+output is made of. *noted*: the status says what is special about the weights. *refused*: `regard` says that it cannot,
+and why. *unfit*: the sweep could not make, run or compare such a model; nothing is known. *no input*: no model of the
+family reads ids by a table of its own, or pixels, or sound. A tensor's name in parentheses was read instead of ids.
 
 | family | | largest differences, or why not |
 |---|---|---|

@@ -1,0 +1,152 @@
+"""How exact traces of real models are, against the models' own eager attention and against float64.
+
+    python -m benchmarks.real             # those that are here, printed
+    python -m benchmarks.real --write     # into docs/families.md
+
+One text a model, in float32, with its large linear maps by PyTorch and once more by oneDNN, whichever is faster here.
+`REGARD_SHARED` names the folder with models/stories260K, `REGARD_OPUS_MT` the translator's, `REGARD_SMOLLM2` that of
+SmolLM2's GGUF file.
+"""
+
+import argparse
+import copy
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import regard
+from benchmarks.families import NEXT, PAGE, START, difference, distance, real_section, states
+from regard.attention.cpu import products
+from regard.files import whole
+from regard.trace import PairTrace, Trace
+
+TEXT = (
+    "The river was high, and the man who had come to fish sat down on the bank to wait. In the town they said that the "
+    "bank would close at noon, and that money was to be had by nobody. "
+) * 3
+TARGET = "La rivière était haute, et l'homme qui était venu pêcher s'assit sur la rive pour attendre."
+MAPS = {"PyTorch": "blas", "oneDNN": "onednn"}
+HEAD = """| model | tokens | computed by | weights | states | result | from float64: weights | states | status |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def main() -> None:
+    """Measure the models that are here."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the section of docs/families.md")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows: list[str] = []
+    for name, source in sources().items():
+        for row in measured(name, source):
+            print(row, flush=True)
+            rows.append(row)
+    if given.write:
+        write(rows)
+
+
+def sources() -> dict[str, Any]:
+    """Where the models are, of those that are here."""
+    found: dict[str, Any] = {"all-MiniLM-L6-v2": None}
+    places = {
+        "stories260K": ("REGARD_SHARED", "models/stories260K"),
+        "opus-mt-en-fr": ("REGARD_OPUS_MT", "."),
+        "SmolLM2-135M-Instruct (Q4_1)": ("REGARD_SMOLLM2", "."),
+    }
+    for name, (variable, folder) in places.items():
+        place = Path(os.environ.get(variable, ""), folder)
+        if not os.environ.get(variable) or not place.is_dir():
+            print(f"{name}: not here, {variable} names no folder that has it")
+            continue
+        found[name] = next(iter(sorted(place.glob("*.gguf"))), place)
+    return found
+
+
+def measured(name: str, source: Any) -> list[str]:
+    """The table's rows of a model: its own eager attention against float64, then traces against both."""
+    opened = regard.load(source, device="cpu")
+    target = TARGET if opened.pairs else None
+    first = opened.trace(TEXT, target=target)
+    inputs = {"input_ids": torch.tensor([[token.id for token in _ends(first)[0].tokens]])}
+    if isinstance(first, PairTrace):
+        inputs["decoder_input_ids"] = torch.tensor([[token.id for token in first.decoder.tokens]])
+    twin = type(opened.model)._from_config(copy.deepcopy(opened.model.config), attn_implementation="eager").eval()
+    twin.load_state_dict(opened.model.state_dict())
+    asked = {"output_attentions": True, "output_hidden_states": True}
+    with torch.no_grad():
+        own, plain = twin(**inputs, **asked), opened.model(**inputs)
+        exact = twin.double()(**inputs, **asked)
+    tokens = " + ".join(str(each.shape[1]) for each in inputs.values())
+    apart = [_largest(own, exact, field) for field in ("attentions", "hidden_states")]
+    rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
+    for maps, product in MAPS.items():
+        if not products.pin(product):
+            continue
+        trace = opened.trace(TEXT, target=target)
+        last = _ends(trace)[1]
+        seen = last.logits if last.logits is not None else last.contextual
+        numbers = [difference(trace, own), states(trace, own), distance(seen, _result(plain))]
+        numbers += [difference(trace, exact), states(trace, exact), trace.status.difference]
+        rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
+    return rows
+
+
+def write(rows: Sequence[str]) -> None:
+    """Put the section of real models into docs/families.md."""
+    version = torch.__version__.partition("+")[0]
+    section = f"""{START}
+
+`python -m benchmarks.real --write`, in float32, with torch {version} on a CPU whose oneDNN product is {products.speed():.1f} times as
+fast as PyTorch's own; each was made to compute the linear maps in turn. *weights*: the largest difference of any
+attention weight of any layer from the model's own eager attention, run by itself from the text on. *states*: of any
+state between the layers, as a part of its largest number where that is above 1. *result*: of the logits (of MiniLM: the
+last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: from the eager model in float64.
+*status*: what the trace's status says, which is another question: how far weights are from the model's own attention
+*on the same queries and keys*.
+
+{HEAD}{chr(10).join(rows)}
+
+On CPUs where oneDNN is clearly faster, large linear maps of traces go through it, and the status says so. Its sums are
+longer, so it rounds more where numbers are large, as in SmolLM2's down projections behind massive activations; models
+traced by their own eager attention are left to PyTorch. gte-small, measured on another machine, is within 2.7e-05.
+
+"""
+    text = PAGE.read_text(encoding="utf-8")
+    before = real_section(text)
+    text = text.replace(before, section) if before else text.replace(NEXT, section + NEXT)
+    with whole(PAGE) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _ends(trace: Trace | PairTrace) -> tuple[Trace, Trace]:
+    return (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace, trace)
+
+
+def _result(output: Any) -> Tensor:
+    return output.logits[0] if getattr(output, "logits", None) is not None else output.last_hidden_state[0]
+
+
+def _largest(own: Any, exact: Any, field: str) -> float:
+    """The largest difference of what two passes report under a name, of each of their sequences."""
+    names = [field, f"encoder_{field}", f"decoder_{field}"] + (["cross_attentions"] if field == "attentions" else [])
+    pairs = [
+        pair
+        for name in names
+        if getattr(own, name, None) is not None
+        for pair in zip(getattr(own, name), getattr(exact, name), strict=True)
+    ]
+    return max(float((a - b).abs().max()) if field == "attentions" else distance(a, b) for a, b in pairs)
+
+
+def _row(numbers: Sequence[float | None]) -> str:
+    return " | ".join("not compared" if number is None else f"{number:.0e}" for number in numbers)
+
+
+if __name__ == "__main__":
+    main()
