@@ -99,11 +99,11 @@ def measured(name: str, source: Any) -> list[str]:
 
 def write(rows: Sequence[str]) -> None:
     """Put the section of real models into docs/families.md."""
-    version = torch.__version__.partition("+")[0]
+    speed, version = products.speed(), torch.__version__.partition("+")[0]
     section = f"""{START}
 
-`python -m benchmarks.real --write`, in float32, with torch {version} on a CPU whose oneDNN product is {products.speed():.1f} times as
-fast as PyTorch's own; each was made to compute the linear maps in turn. *weights*: the largest difference of any
+`python -m benchmarks.real --write`, in float32, with torch {version} on a CPU whose oneDNN product is {speed:.1f} times
+as fast as PyTorch's own; each was made to compute the linear maps in turn. *weights*: the largest difference of any
 attention weight of any layer from the model's own eager attention, run by itself from the text on. *states*: of any
 state between the layers, as a part of its largest number where that is above 1. *result*: of the logits (of MiniLM: the
 last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: from the eager model in float64.

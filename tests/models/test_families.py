@@ -1,5 +1,6 @@
 """Decoders and encoder-decoders as tiny random models, against their own eager code."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 import transformers
 
 import regard
+from benchmarks import families
 from regard.models.glance import reads_pairs, sizes
 from regard.models.pretrained import Pretrained
 
@@ -149,3 +151,21 @@ def test_families_that_compute_with_their_masks() -> None:
     assert "2 families: 2 exact" in done.stdout, done.stdout
     assert done.stdout.count("masks were written out as tensors") == 2
     assert "has keys that are no tokens of the text, for n of 1, 3" in done.stdout
+
+
+def test_the_page_is_what_its_benchmarks_write(tmp_path, monkeypatch) -> None:
+    """Written again from its own rows it stays as it is, the real models' section too."""
+    text = families.PAGE.read_text(encoding="utf-8")
+    real = families.real_section(text)
+    assert all(name in real for name in ("all-MiniLM-L6-v2", "stories260K", "opus-mt-en-fr", "SmolLM2"))
+    assert real.startswith("## Real models")
+    rows = re.findall(rf"^\| (\S+) \| ({'|'.join(families.KINDS)}) \| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) > 800
+    counted = re.search(r"--write`\): \d+ families, (.*)\.\n", text)
+    assert counted is not None
+    page = tmp_path / "families.md"
+    page.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(families, "PAGE", page)
+    monkeypatch.setattr(families.transformers, "__version__", re.search(r"transformers (\S+), found", text)[1])
+    families.write(rows, counted[1])
+    assert page.read_text(encoding="utf-8") == text
