@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import torch
 
 import regard
-from regard.explain.movement import plane
+from regard.explain.planes import plane
 from regard.explain.similarity import cosine
 from regard.textbook import self_attention, softmax
 from regard.views.heatmap import heatmap

@@ -2,14 +2,19 @@
 
 import json
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 import torch
 
 import regard
+from regard.cli.main import main
 from regard.cli.map import map_file
 
+ROOT = Path(__file__).parents[2]
+BOOK = Path(os.environ.get("REGARD_SHARED", ROOT.parent / "shared")) / "data" / "moby_dick" / "moby_dick.txt"
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
     "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the "
@@ -47,7 +52,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     saved = regard.open(tmp_path / "a.safetensors")
     assert saved.text == TEXT * 3  # without the mark of its encoding
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert (data["format"], data["version"], data["layer"], data["head"]) == ("regard map", 1, 3, 2)
+    assert (data["format"], data["version"], data["layer"], data["head"]) == ("regard map", 2, 3, 2)
     dense = minilm.trace(TEXT * 3, layers=[3]).attention[3][2]
     assert data["tokens"] == dense.shape[0] == len(data["picture"])
     torch.testing.assert_close(torch.tensor(data["picture"]), dense, atol=1e-6, rtol=0)
@@ -64,6 +69,55 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     opened = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
     assert any(note.startswith("attention and values were saved of") for note in opened.pop("status")["notes"])
     assert opened == {name: value for name, value in data.items() if name != "status"}
+
+
+def documented(page: str) -> list[str]:
+    """The first command that a page prints, as a person would type it."""
+    block = re.search(r"```sh\n(regard map .*)\n", (ROOT / page).read_text(encoding="utf-8"))
+    assert block is not None
+    return shlex.split(block[1])[1:]
+
+
+def check_documented(page: str, text: str, minilm, monkeypatch, folder: Path) -> None:
+    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    command = documented(page)
+    (folder / command[1]).write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(command)
+    assert left.value.code in (0, None)
+    for option in ("--figure", "--json"):
+        if option in command:
+            assert (folder / command[command.index(option) + 1]).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("page", ["docs/commands/map.md", "docs/long.md"])
+def test_the_documented_command_takes_a_text_longer_than_the_model(
+    page: str, minilm, monkeypatch, folder: Path, capsys
+) -> None:
+    check_documented(page, TEXT * 14, minilm, monkeypatch, folder)
+    out = capsys.readouterr().out
+    assert f"{len(minilm.tokenizer(TEXT * 14)['input_ids'])} tokens, layer 2" in out
+    assert "windows of 512 tokens" in out
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not BOOK.is_file(), reason=f"no file {BOOK} (REGARD_SHARED names another place)")
+def test_the_documented_command_takes_chapters_of_a_book(minilm, monkeypatch, folder: Path, capsys) -> None:
+    chapters = BOOK.read_text(encoding="utf-8")[:12_000]
+    check_documented("docs/commands/map.md", chapters, minilm, monkeypatch, folder)
+    assert "windows of 512 tokens" in capsys.readouterr().out
+
+
+def test_the_band_in_a_file(run, folder: Path) -> None:
+    run(Path("text.txt"), layer=3, window=64, json_file=Path("a.json"))
+    data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
+    assert data["picture"] is None
+    band = data["band"]
+    assert (band["window"], band["stride"]) == (64, 31)
+    assert len(band["values"]) == data["tokens"]
+    assert len(band["values"][0]) == band["count"] < 128
+    assert band["values"][0][0] is None  # nothing is before the first token
+    assert band["values"][0][-band["first"]] > 0
 
 
 def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:

@@ -1,5 +1,7 @@
 """A whole matrix in numbers, against the dense one in float64."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 import transformers
@@ -104,6 +106,33 @@ def test_the_matrix_of_a_causal_model(llama) -> None:
     assert found.picture[3][200] == 0
 
 
+def check_band(band, read, weights, there, causal: bool) -> None:
+    """Every cell against the mean of the weights (L, L) of its pairs, which are those that are there."""
+    length = len(read.tokens)
+    queries, keys = there.nonzero().T
+    offsets = keys - queries
+    assert band.first == int(offsets.min())
+    assert band.first + band.count - 1 == (0 if causal else int(offsets.max()))
+    assert (band.windows, band.window, band.stride) == (len(read.spans), 64, 29)
+    down, across = len(band.values), len(band.values[0])
+    assert (down, across) == (min(CELLS, length), min(CELLS, band.count))
+    sums, pairs = torch.zeros(down, across, dtype=torch.float64), torch.zeros(down, across, dtype=torch.long)
+    for query, key in zip(queries.tolist(), keys.tolist(), strict=True):
+        offset = key - query - band.first
+        if offset < band.count:
+            p = next(p for p in range(down - 1, -1, -1) if p * length // down <= query)
+            q = next(q for q in range(across - 1, -1, -1) if q * band.count // across <= offset)
+            sums[p, q] += weights[query, key]
+            pairs[p, q] += 1
+    for p in range(down):
+        for q in range(across):
+            found, count = band.values[p][q], int(pairs[p, q])
+            assert (found is None) == (count == 0)
+            if found is not None:
+                assert found == pytest.approx(float(sums[p, q]) / count, rel=1e-5, abs=1e-12)
+    assert float(sums.sum()) == pytest.approx(float(weights.sum()), rel=1e-9)  # no weight is beyond the offsets
+
+
 @pytest.mark.parametrize(("causal", "head"), [(False, None), (False, 5), (True, None)])
 def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     """Rows put together by hand from each token's own window."""
@@ -118,6 +147,7 @@ def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     heads = read.windows[0].attention[1].shape[0]
     dense, aside = torch.zeros(heads, length, length, dtype=torch.float64), torch.zeros(heads, dtype=torch.float64)
     distance, entropy = torch.zeros(heads, dtype=torch.float64), torch.zeros(heads, dtype=torch.float64)
+    there = torch.zeros(length, length, dtype=torch.bool)
     for n in range(length):
         window, place = read.place(n)
         row = window.attention[1].to(torch.float64)[:, place]
@@ -130,6 +160,7 @@ def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
                 aside += row[:, own]
             if 0 <= whole < length and read.tokens[whole].special == token.special:
                 dense[:, n, whole] = row[:, own]
+                there[n, whole] = True
     chosen = slice(None) if head is None else slice(head, head + 1)
     for k, each in enumerate(found.heads):
         number = k if head is None else head
@@ -144,15 +175,11 @@ def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     expected = dense_pairs(dense[chosen], special, 23, 8)
     assert [each.weight for each in found.pairs] == pytest.approx([each[0] for each in expected], rel=1e-4)
     assert [(each.query.token, each.key.token) for each in found.pairs] == [each[2:] for each in expected]
-    picture = torch.tensor(found.picture, dtype=torch.float64)
-    edges = [n * length // len(picture) for n in range(len(picture) + 1)]
-    sizes = torch.tensor(edges, dtype=torch.float64).diff()
-    assert float((picture * sizes[:, None] * sizes).sum()) == pytest.approx(
-        float(dense[chosen].mean(0).sum()), rel=1e-5
-    )
-    for p, q in ((0, 0), (17, 18), (len(picture) - 1, len(picture) - 2), (3, 90)):
-        cell = dense[chosen].mean(0)[edges[p] : edges[p + 1], edges[q] : edges[q + 1]]
-        assert found.picture[p][q] == pytest.approx(float(cell.mean()), rel=1e-4, abs=1e-9)
+    assert found.picture is None
+    check_band(found.band, read, dense[chosen].mean(0), there, causal)
+    edges = [n * length // len(found.received) for n in range(len(found.received) + 1)]
+    expected = [float(received[a:b].mean()) for a, b in pairwise(edges)]
+    assert found.received == pytest.approx(expected, rel=1e-4)
     assert sum(done) == pytest.approx(1)
     assert read.plan.note() in found.status.notes
 
@@ -214,3 +241,13 @@ def test_heads_and_layers_that_are_not_there(trace) -> None:
         matrix(trace, 1, 12)
     with pytest.raises(regard.RegardError, match=r"attention\[0\] was not kept"):
         matrix(trace, 0)
+
+
+def test_of_one_window_the_whole_matrix_is_shown(minilm) -> None:
+    text = f"  {TEXT}"  # blanks that the window itself has not
+    plan, windows = minilm.stream(text, window=256, layers=[1])
+    found, whole = windowed(plan, windows, 1, 3), matrix(minilm.trace(text, layers=[1]), 1, 3)
+    assert found.band is None
+    torch.testing.assert_close(torch.tensor(found.picture), torch.tensor(whole.picture), atol=1e-7, rtol=1e-5)
+    assert found.receivers == whole.receivers
+    assert plan.note() in found.status.notes

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import regard
+from regard.explain.sight import see
 from regard.models.products import REORDERED
+from tests.pictures import paint, pixels
 from tests.support import RIVER
 
 FOLDER = os.environ.get("REGARD_SMOLLM2", "")
@@ -114,3 +116,27 @@ def test_it_writes_and_is_traced_while_it_does(smol) -> None:
     assert len(written.trace.tokens) == len(whole.tokens)
     for n in (0, 29):
         torch.testing.assert_close(written.trace.attention[n].dense(), whole.attention[n].dense(), atol=1e-5, rtol=0)
+
+
+def test_the_path_picture_leaves_out_the_first_tokens_massive_activation(smol) -> None:
+    """166 times the median length: with it, one token is at one edge and all else in a corner at the other."""
+    texts = smol.trace(["Anna sat down on the river bank.", "Anna took the money to the bank."])
+    sight = see(texts, "bank")
+    moved = sight.movement
+    assert [(each.kind, each.name, each.of) for each in moved.left_out] == [
+        ("token", "Anna", "1"),
+        ("token", "Anna", "2"),
+    ]
+    assert all(each.times > 100 for each in moved.left_out)
+    assert max(moved.share) < 0.5
+    axes = paint(sight)
+    assert "Not drawn, for massive activations" in axes.get_title()
+    assert "“Anna” in text 1 (166 ×)" in axes.get_title()
+    box, paths = axes.get_window_extent(), pixels(axes)
+    spans = torch.cat([paths["path 1"], paths["path 2"]])
+    assert float((spans.amax(0) - spans.amin(0)).div(torch.tensor([box.width, box.height])).max()) > 0.6  # no corner
+    alone = see(texts, "bank", references=[smol.trace("money")]).movement
+    assert alone.fitted == []
+    assert ("reference", "money") in [(each.kind, each.name) for each in alone.left_out]
+    assert see(texts, "Anna").movement.words == [None, None]
+    paint(see(texts, "Anna"))

@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.counting import from_zero
 from regard.errors import RegardError
-from regard.explain.movement import Path2D, plane
 from regard.explain.part import check_part
+from regard.explain.planes import Path2D, plane
 from regard.tokens import Token
 from regard.trace import PairTrace, Trace
 

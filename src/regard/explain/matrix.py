@@ -17,6 +17,7 @@ from regard.attention.statistics import Progress, cell_sizes, cells
 from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.attended import check_head, check_layer
+from regard.explain.band import Band
 from regard.explain.distant import Distant, whole_map
 from regard.tokens import Token
 from regard.trace import Status, Trace
@@ -77,8 +78,9 @@ class Matrix:
     """One layer's attention over a whole text, of one head or (head None) the mean of all.
 
     receivers: the tokens that receive most. pairs: the largest weights between tokens more than far apart, special
-    ones aside, in any of the heads shown. picture: mean weights of cells, query down and key across. received: what
-    the keys of each column of the picture receive, as in Receiver, mean over them.
+    ones aside, in any of the heads shown. picture: mean weights of cells, query down and key across; None of a text
+    that was read in windows, which has a band in its place. received: what the keys of each of the picture's columns,
+    or of as many parts of the text, receive, as in Receiver, mean over them.
     """
 
     layer: int
@@ -89,17 +91,19 @@ class Matrix:
     receivers: list[Receiver]
     far: int
     pairs: list[Pair]
-    picture: list[list[float]]
+    picture: list[list[float]] | None
+    band: Band | None
     received: list[float]
     status: Status
 
 
 @dataclass
 class Sums:
-    """Figures of H heads over L tokens, for `matrix_of`. picture: mean of heads; the last four: means over queries."""
+    """Figures of H heads over L tokens, for `matrix_of`. picture, band: mean of heads; the last: of queries."""
 
     received: Float[Tensor, "H L"]
-    picture: Float[Tensor, "P Q"]
+    picture: Float[Tensor, "P Q"] | None
+    band: Band | None
     entropy: Float[Tensor, " H"]
     distance: Float[Tensor, " H"]
     special: Float[Tensor, " H"]
@@ -138,6 +142,7 @@ def matrix(
     sums = Sums(
         received=received.double(),
         picture=picture.mean(0).double(),
+        band=None,
         entropy=entropy.double().mean(-1),
         distance=distance.double().mean(-1),
         special=received[:, special].double().sum(-1) / length,
@@ -164,7 +169,7 @@ def matrix_of(
     """The numbers for a person from the sums of a pass."""
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
-    length, columns = len(tokens), sums.picture.shape[1]
+    length, columns = len(tokens), min(CELLS, len(tokens))
     column = cells(slice(0, length), length, columns, torch.device("cpu"))
     across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
     across /= cell_sizes(length, columns, torch.device("cpu"))
@@ -188,7 +193,8 @@ def matrix_of(
         ],
         far=sums.pairs.far,
         pairs=[Pair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
-        picture=sums.picture.tolist(),
+        picture=None if sums.picture is None else sums.picture.tolist(),
+        band=sums.band,
         received=across.tolist(),
         status=status,
     )

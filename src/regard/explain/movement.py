@@ -1,81 +1,187 @@
-"""A word's path through the layers, seen in two dimensions."""
+"""A word's path through the layers, seen in two dimensions: near there is near in all of them, or it is told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.explain.massive import MASSIVE, own, times_median
+from regard.explain.nearness import comparisons, turned
+from regard.explain.planes import Path2D, Plane, Point, along, plane
 from regard.tokens import Word
 from regard.trace import Trace, vector
 
-Path2D = list[tuple[float, float]]
+FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
+Pair = tuple[int, int]  # two points whose distance is compared
+# A plane, how many distances were compared on it, how many come out otherwise, and what is said of these.
+Held = tuple[Plane, int, int, str | None]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is on no plane for its massive activation: its state's length is times the median in some layer.
+
+    kind: "token", "word" or "reference". of: the label of the text or occurrence, empty for a reference word.
+    """
+
+    kind: str
+    name: str
+    of: str
+    times: float
 
 
 @dataclass(frozen=True)
 class Movement:
-    """Words and tokens on one plane. A path has one point a state: [0] enters layer 0, [n + 1] leaves layer n.
+    """Words and tokens on one plane, every state at length 1: there the nearer of two has the larger cosine.
 
-    words: one path for each word asked for. references: the path of each reference word, a text of its own.
-    tokens: where each text's tokens are after the last layer. share: the part of the variance each axis keeps.
+    A path has one point a state: [0] enters layer 0, [n + 1] leaves layer n. words: one path for each word asked for.
+    references: the path of each reference word, a text of its own. tokens: where each text's tokens are after the last
+    layer. None for what is left_out.
+
+    fitted: the reference words whose final states, with those of the word, the plane is fitted to; none: it is fitted
+    to the word's own states. share: the part of the variance of these that each axis keeps.
+
+    compared: how many comparisons of two distances the plane was held against, in all of a state's width dimensions:
+    between the ends of the words and the reference words, where there are some; else of each path's states to its
+    start, and of the words' ends to each other. wrong: how many come out otherwise on the plane. told: says so.
     """
 
     share: tuple[float, float]
-    words: list[Path2D]
-    references: list[Path2D]
-    tokens: list[Path2D]
+    words: list[Path2D | None]
+    references: list[Path2D | None]
+    tokens: list[list[Point | None]]
+    fitted: list[str]
+    width: int
+    compared: int
+    wrong: int
+    told: str | None
+    left_out: list[LeftOut]
 
 
-@dataclass(frozen=True)
-class Plane:
-    """A projection to two dimensions: the two directions of largest variance (PCA; Pearson 1901).
+def movement(
+    words: Sequence[tuple[Trace, Word]],
+    traces: Sequence[Trace],
+    references: Sequence[Trace],
+    labels: Sequence[str] = (),
+) -> Movement:
+    """The paths of words through the layers, on a plane on which near and far are as they are in all dimensions.
 
-    share: the part of the variance that each axis keeps.
+    labels: what the words are called, by default their numbers from 1.
     """
+    labels = list(labels) or [str(n + 1) for n in range(len(words))]
+    times = times_median(traces, references)
+    paths = [torch.stack([unit(vector(state, word)) for state in trace.states]) for trace, word in words]
+    marks = [torch.stack([unit(state[own(r)].mean(0)) for state in r.states]) for r in references]
+    last = [unit(trace.states[-1]) for trace in traces]
+    of_words = [float(times[id(trace)][list(word.tokens)].max()) for trace, word in words]
+    of_marks = [float(times[id(r)][own(r)].max()) for r in references]
+    left = [LeftOut("word", w.text, n, t) for (_, w), n, t in zip(words, labels, of_words, strict=True) if t > MASSIVE]
+    left += [LeftOut("reference", r.text, "", t) for r, t in zip(references, of_marks, strict=True) if t > MASSIVE]
+    for number, trace in enumerate(traces, 1):
+        mine = {token for each, word in words if each is trace for token in word.tokens}
+        long = [(n, float(times[id(trace)][n])) for n in own(trace) if n not in mine]
+        left += [LeftOut("token", trace.tokens[n].text, str(number), most) for n, most in long if most > MASSIVE]
 
-    centre: Float[Tensor, " M"]
-    axes: Float[Tensor, "M 2"]
-    share: tuple[float, float]
+    drawn = [path for path, most in zip(paths, of_words, strict=True) if most <= MASSIVE]
+    called = [label for label, most in zip(labels, of_words, strict=True) if most <= MASSIVE]
+    ends = {r.text: mark[-1] for r, mark, most in zip(references, marks, of_marks, strict=True) if most <= MASSIVE}
+    width = last[0].shape[1]
+    held = _by_references(drawn, ends, called) if drawn and ends else _by_paths(drawn, called, width)
+    flat, compared, wrong, told = held
 
-    def place(self, vectors: Float[Tensor, "n M"]) -> Float[Tensor, "n 2"]:
-        """Where vectors fall on the plane."""
-        return (vectors.double() - self.centre) @ self.axes
+    def points(vectors: Float[Tensor, "n M"]) -> Path2D:
+        return [(x, y) for x, y in flat.place(vectors).tolist()]
 
-
-def plane(vectors: Float[Tensor, "n M"]) -> Plane:
-    """The plane that keeps most of the variance of these vectors. Needs two of them or more.
-
-    Signs are fixed (the largest component of each axis is positive), so that pictures do not flip from run to run.
-    """
-    vectors = vectors.double()
-    centre = vectors.mean(0)
-    _, values, axes = torch.linalg.svd(vectors - centre, full_matrices=False)
-    axes = axes[:2]
-    if len(axes) < 2:
-        axes = torch.cat([axes, axes.new_zeros(2 - len(axes), axes.shape[1])])
-    largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))
-    axes = axes * torch.where(largest < 0, -1.0, 1.0)
-    total = float((values**2).sum()) or 1.0
-    shares = [float(v**2) / total for v in values[:2]] + [0.0, 0.0]
-    return Plane(centre, axes.T, (shares[0], shares[1]))
-
-
-def movement(words: Sequence[tuple[Trace, Word]], traces: Sequence[Trace], references: Sequence[Trace]) -> Movement:
-    """The paths of words through the layers, on the plane of all texts' tokens and the reference words, all layers.
-
-    Special tokens are left out of the plane: they stand far from all others and would take it for themselves.
-    """
-    own = {id(t): [n for n, token in enumerate(t.tokens) if not token.special] for t in (*traces, *references)}
-    cloud = [state[own[id(t)]] for t in (*traces, *references) for state in t.states]
-    flat = plane(torch.cat(cloud))
-
-    def points(vectors: Sequence[Float[Tensor, " M"]]) -> Path2D:
-        return [(x, y) for x, y in flat.place(torch.stack(list(vectors))).tolist()]
+    def where(vectors: Sequence[Float[Tensor, "N M"]], most: Sequence[float]) -> list[Path2D | None]:
+        return [points(each) if t <= MASSIVE and drawn else None for each, t in zip(vectors, most, strict=True)]
 
     return Movement(
         share=flat.share,
-        words=[points([vector(state, word) for state in trace.states]) for trace, word in words],
-        references=[points([state[own[id(r)]].mean(0) for state in r.states]) for r in references],
-        tokens=[points(list(trace.states[-1])) for trace in traces],
+        words=where(paths, of_words),
+        references=where(marks, of_marks),
+        tokens=[
+            [place if t <= MASSIVE and drawn else None for place, t in zip(points(each), most.tolist(), strict=True)]
+            for each, most in zip(last, (times[id(trace)] for trace in traces), strict=True)
+        ],
+        fitted=list(ends) if drawn else [],
+        width=width,
+        compared=compared,
+        wrong=wrong,
+        told=told,
+        left_out=left,
     )
+
+
+def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:
+    """Vectors at length 1; those of length 0 stay."""
+    vectors = vectors.double().cpu()
+    return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-30)
+
+
+def _by_references(
+    paths: Sequence[Float[Tensor, "N M"]], references: Mapping[str, Float[Tensor, " M"]], labels: Sequence[str]
+) -> Held:
+    """The plane of the ends of words and reference words: which word is nearer to which of these, and which to it."""
+    count, names = len(paths), [f"“{name}”" for name in references]
+    points = torch.stack([*(path[-1] for path in paths), *references.values()])
+    marks = range(count, len(points))
+    groups = [[(n, mark) for mark in marks] for n in range(count)]
+    groups += [[(n, mark) for n in range(count)] for mark in marks]
+
+    def say(near: Pair, far: Pair) -> str:
+        (word, mark), (other, beyond) = near, far
+        than = f"than to {names[beyond - count]}" if word == other else f"than {labels[other]} does"
+        return f"{labels[word]} ends nearer to {names[mark - count]} {than}"
+
+    return _held([points, torch.cat([points, *paths])], points, groups, say)
+
+
+def _by_paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str], width: int) -> Held:
+    """The plane of the words' states in all layers: how far each is from its path's start, the ends from each other."""
+    if not paths:
+        return Plane(torch.zeros(width).double(), torch.zeros(width, 2).double(), (0.0, 0.0)), 0, 0, None
+    points, states = torch.cat(list(paths)), len(paths[0])
+    starts = range(0, len(points), states)
+    ends = [start + states - 1 for start in starts]
+    groups = [[(start, start + n) for n in range(1, states)] for start in starts]
+    groups += [[(one, other) for other in ends if other != one] for one in ends if len(ends) > 2]
+
+    def say(near: Pair, far: Pair) -> str:
+        (one, first), (_, second) = near, far
+        label = labels[one // states]
+        if one % states == 0:
+            return f"{label} is nearer to its start after layer {first % states - 1} than after {second % states - 1}"
+        return f"{label} ends nearer to {labels[first // states]} than to {labels[second // states]}"
+
+    return _held([points], points, groups, say)
+
+
+def _held(
+    fits: Sequence[Float[Tensor, "_ M"]],
+    points: Float[Tensor, "p M"],
+    groups: Sequence[Sequence[Pair]],
+    say: Callable[[Pair, Pair], str],
+) -> Held:
+    """The plane of the first of some sets of vectors that has two directions, turned until near is near, and checked.
+
+    groups: pairs of points whose distances are compared with each other. say: that one pair is nearer than another.
+    """
+    wanted = comparisons(points, groups)
+    fit = next((vectors for vectors in fits if plane(vectors).share[1] > FLAT), fits[-1])
+    flat = plane(fit)
+    if flat.share[1] > FLAT:
+        flat = along(fit, turned(points, flat.axes, wanted))
+    wrong = (~wanted.kept(flat.place(points))).nonzero()[:, 0]
+    if not len(wrong):
+        return flat, len(wanted), 0, None
+    full = wanted.distances(points)
+    worst = wrong[(full[wanted.far[wrong]] - full[wanted.near[wrong]]).argmax()]
+    near, far = int(wanted.near[worst]), int(wanted.far[worst])
+    first, second = ((int(wanted.pairs[n, 0]), int(wanted.pairs[n, 1])) for n in (near, far))
+    cosines = f"cosine {1 - float(full[near]) ** 2 / 2:.3f} against {1 - float(full[far]) ** 2 / 2:.3f}"
+    told = (
+        f"{len(wrong)} of {len(wanted)} comparisons of near and far come out otherwise here: in all {points.shape[1]} "
+    )
+    return flat, len(wanted), len(wrong), told + f"dimensions {say(first, second)} ({cosines})"

@@ -217,7 +217,7 @@ def _side(
         pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
         overview=[] if word is not None else [_overview(trace, head, top) for trace in traces],
-        movement=movement(words, traces, references) if words and whole else None,
+        movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
         steps=[_steps_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.movement import plane
+from regard.explain.planes import plane
 from regard.explain.similarity import cosine
 from regard.trace import Trace, vector
 

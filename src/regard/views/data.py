@@ -11,7 +11,7 @@ from regard.explain.sight import Sight
 from regard.explain.why import Why
 from regard.trace import Status
 
-VERSION = 2
+VERSION = 3
 WHY_VERSION = 1
 
 

@@ -14,11 +14,11 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from regard.explain.attended import check_heads, there
-from regard.explain.sight import Occurrence, Sight
+from regard.explain.sight import Sight
 from regard.trace import Trace, gives
-from regard.views import alignment_picture, saying_picture, static_words
-from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, PATHS, SPECIAL, mark_names, names, spread, whose, write
-from regard.views.parts import short, visible
+from regard.views import alignment_picture, path_picture, saying_picture, static_words
+from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
+from regard.views.parts import short
 
 
 def draw(
@@ -43,7 +43,7 @@ def draw(
     for side in sides:
         rows += saying_picture.rows(side)
     if sight.target is None and sight.movement:
-        rows.append((5.2, lambda figure, place: _path(figure.add_subplot(place), sight)))
+        rows.append(path_picture.row(sight))
     if sight.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, sight.static)))
     wide = bool(sight.occurrences) or sight.target is not None
@@ -134,58 +134,10 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     axes.set_title(f"Text {sight.labels[number]}: what {_quoted(sight)} attends to, {told}; width: weight", fontsize=10)
 
 
-def _path(axes: Axes, sight: Sight) -> None:
-    """The word's path through the layers, one line an occurrence; reference words where they end."""
-    moved = sight.movement
-    assert moved is not None
-    for number, points in enumerate(moved.tokens):
-        shown = [p for p, token in zip(points, sight.tokens[number], strict=True) if not token.special]
-        colour = PATHS[number % len(PATHS)]
-        axes.plot(*zip(*shown, strict=True), ".", color=colour, markersize=5, alpha=0.4)
-        if len(shown) <= LABELS:
-            spelled = [visible(token.text) for token in sight.tokens[number] if not token.special]
-            for name, place in zip(spelled, shown, strict=True):
-                axes.annotate(
-                    name, place, textcoords="offset points", xytext=(3, 2), fontsize=6, color=colour, alpha=0.7
-                )
-    one = len(sight.texts) == 1
-    for nth, (occurrence, points) in enumerate(zip(sight.occurrences, moved.words, strict=True)):
-        colour = PATHS[(nth if one else occurrence.text) % len(PATHS)]
-        xs, ys = zip(*points, strict=True)
-        axes.plot(xs, ys, "-o", color=colour, markersize=4, linewidth=1.6, label=_legend(sight, occurrence))
-        axes.plot(xs[-1:], ys[-1:], "*", color=colour, markersize=14)
-        axes.annotate(occurrence.label, points[-1], textcoords="offset points", xytext=(8, -9), fontsize=10,
-                      color=colour, fontweight="bold")  # fmt: skip
-        for n, point in enumerate(points):
-            name = "in" if n == 0 else str(n - 1)
-            axes.annotate(name, point, textcoords="offset points", xytext=(5, 4), fontsize=7, color=colour)
-    words = list(dict.fromkeys(reference.word for reference in sight.references))
-    for word, points in zip(words, moved.references, strict=True):
-        axes.plot(*zip(points[0], points[-1], strict=True), ":", color="#666666", linewidth=0.8)
-        axes.plot(*points[-1], "D", color="#666666", markersize=5)
-        axes.annotate(short(word), points[-1], textcoords="offset points", xytext=(6, -3), fontsize=9, color="#333333")
-    across, up = (f"{part:.0%} of the variance" for part in moved.share)
-    axes.set_xlabel(f"first principal component ({across})", fontsize=8)
-    axes.set_ylabel(f"second ({up})", fontsize=8)
-    axes.tick_params(labelsize=7)
-    legend = "in: enters layer 0; n: leaves layer n; ★: the end; dots: the texts' tokens at the end"
-    legend += "; ◆: reference words, from start to end" if words else ""
-    axes.set_title(f"The path of {_quoted(sight)} through the layers ({legend})", fontsize=10)
-    axes.legend(fontsize=8, frameon=False)
-
-
 def _largest(matrix: Float[Tensor, "L L"], trace: Trace) -> float:
     """The largest weight on a token that is not special: what the colours are for."""
     own = [n for n, token in enumerate(trace.tokens) if not token.special]
     return max(float(matrix[:, own].max()), 1e-6)
-
-
-def _legend(sight: Sight, occurrence: Occurrence) -> str:
-    """The occurrence with the words around it."""
-    text = sight.texts[occurrence.text]
-    start, end = max(0, occurrence.start - 36), occurrence.end + 24
-    around = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
-    return f"{occurrence.label}  {short(around, 72)}"
 
 
 def _quoted(sight: Sight) -> str:

@@ -11,7 +11,7 @@ from regard import files
 from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
 from regard.views.parts import columns, put, section, short, shown, status, visible
 
-VERSION = 1
+VERSION = 2
 
 
 def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None = None) -> None:

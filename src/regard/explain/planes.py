@@ -1,0 +1,57 @@
+"""Planes on which vectors are seen: those of most variance, and others turned from them."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Point = tuple[float, float]
+Path2D = list[Point]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A projection to two dimensions: the two directions of largest variance (PCA; Pearson 1901).
+
+    share: the part of the variance that each axis keeps.
+    """
+
+    centre: Float[Tensor, " M"]
+    axes: Float[Tensor, "M 2"]
+    share: tuple[float, float]
+
+    def place(self, vectors: Float[Tensor, "n M"]) -> Float[Tensor, "n 2"]:
+        """Where vectors fall on the plane."""
+        return (vectors.double() - self.centre) @ self.axes
+
+
+def plane(vectors: Float[Tensor, "n M"]) -> Plane:
+    """The plane that keeps most of the variance of these vectors. Needs two of them or more.
+
+    Signs are fixed (the largest component of each axis is positive), so that pictures do not flip from run to run.
+    """
+    vectors = vectors.double()
+    centre = vectors.mean(0)
+    _, values, axes = torch.linalg.svd(vectors - centre, full_matrices=False)
+    axes = axes[:2]
+    if len(axes) < 2:
+        axes = torch.cat([axes, axes.new_zeros(2 - len(axes), axes.shape[1])])
+    largest = axes.gather(1, axes.abs().argmax(1, keepdim=True))
+    axes = axes * torch.where(largest < 0, -1.0, 1.0)
+    total = float((values**2).sum()) or 1.0
+    shares = [float(v**2) / total for v in values[:2]] + [0.0, 0.0]
+    return Plane(centre, axes.T, (shares[0], shares[1]))
+
+
+def along(vectors: Float[Tensor, "n M"], axes: Float[Tensor, "M 2"]) -> Plane:
+    """The plane of two orthonormal axes, centred on the vectors and turned within itself so that they lie widest."""
+    vectors = vectors.double()
+    centre = vectors.mean(0)
+    inner = plane((vectors - centre) @ axes)
+    total = float(((vectors - centre) ** 2).sum()) or 1.0
+    axes = axes @ inner.axes
+    largest = axes.gather(0, axes.abs().argmax(0, keepdim=True))
+    axes = axes * torch.where(largest < 0, -1.0, 1.0)
+    kept = [float(part) / total for part in (((vectors - centre) @ axes) ** 2).sum(0)]
+    return Plane(centre, axes, (kept[0], kept[1]))

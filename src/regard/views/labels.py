@@ -1,0 +1,72 @@
+"""Puts names beside points so that none lies on another."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top, in inches
+RINGS = (5, 13, 22, 32, 44)  # how far from its point a name may stand, in points; beyond the first a line leads to it
+AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+@dataclass
+class Labels:
+    """The names of a picture. scale: inches per unit of its axes, the same on both. limits: where its axes end."""
+
+    axes: Axes
+    scale: float
+    limits: Box  # in inches as well
+    taken: list[Box] = field(default_factory=list)
+
+    def keep_free(self, points: Sequence[tuple[float, float]], size: float) -> None:
+        """No name on these marks, of some size in points."""
+        half = size / 72 / 2
+        for x, y in points:
+            x, y = x * self.scale, y * self.scale
+            self.taken.append((x - half, y - half, x + half, y + half))
+
+    def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
+        """Write a name beside its point; one that is not needed is left out where there is no room close by."""
+        width, height = _width(text) * size * 0.62 / 72, size * 1.25 / 72
+        best: tuple[float, int, tuple[float, float], Box] | None = None
+        for far in RINGS if needed else RINGS[:1]:
+            for across, up in AROUND:
+                away = far / 72 * (1.0 if across and up else 1.4)
+                x = point[0] * self.scale + across * away - (0 if across > 0 else width / 2 if across == 0 else width)
+                y = point[1] * self.scale + up * away - (0 if up > 0 else height / 2 if up == 0 else height)
+                box = (x, y, x + width, y + height)
+                cost = sum(_shared(box, other) for other in self.taken) + 9 * self._outside(box)
+                if best is None or cost < best[0] - 1e-9:
+                    best = cost, far, (x, y), box
+            assert best is not None
+            if best[0] == 0:
+                break
+        assert best is not None
+        cost, far, (x, y), box = best
+        if cost > 0 and not needed:
+            return False
+        self.taken.append(box)
+        leads = {"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkB": 2} if far > RINGS[0] else None
+        corner = x / self.scale, (y + height / 2) / self.scale
+        self.axes.annotate(text, point, xytext=corner, textcoords="data", fontsize=size, va="center_baseline",
+                           arrowprops=leads, **style)  # type: ignore[arg-type]  # fmt: skip
+        return True
+
+    def _outside(self, box: Box) -> float:
+        left, bottom, right, top = self.limits
+        inside = max(0.0, min(box[2], right) - max(box[0], left)) * max(0.0, min(box[3], top) - max(box[1], bottom))
+        return (box[2] - box[0]) * (box[3] - box[1]) - inside
+
+
+def _shared(one: Box, other: Box) -> float:
+    """The area that two boxes share."""
+    return max(0.0, min(one[2], other[2]) - max(one[0], other[0])) * max(
+        0.0, min(one[3], other[3]) - max(one[1], other[1])
+    )
+
+
+def _width(text: str) -> float:
+    """Characters, those of East Asian writing counted as they are drawn."""
+    return sum(1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text)
