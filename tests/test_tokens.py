@@ -1,7 +1,19 @@
-import pytest
+import json
+import os
+from pathlib import Path
 
+import pytest
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from regard import tokenizers
 from regard.errors import RegardError
-from regard.tokens import Token, check_text, encode, encoded_ids, find_word, words_of
+from regard.models.load import load_tokenizer
+from regard.tokens import Token, check_text, encode, encoded_ids, find_word, readable, words_of
+from regard.views.parts import spelled as spelled_token
+
+BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[2] / "shared"))
+SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 
 
 def spelled(model, text: str, word: str) -> list[tuple[str, list[str]]]:
@@ -114,3 +126,83 @@ def test_ids_are_words_of_their_own() -> None:
 
 def test_words_of_a_text() -> None:
     assert words_of("Bob's e-mail, Bob's bank!") == ["Bob's", "e-mail", "bank"]
+
+
+MIXED = "Hi  you\n\n\tcafé\xa0✓ 🙂 他\n end"  # blanks, line breaks, a tab, a no-break space, an emoji, Chinese
+
+
+def shown(tokenizer, text: str = MIXED) -> list[str]:
+    return [spelled_token(token.text, 100) for token in encode(tokenizer, text).tokens]
+
+
+def test_a_byte_level_tokenizer_is_read_as_text_and_bytes() -> None:
+    """Trained here: no merge of the text's rare characters, so each of them is spelled by its bytes."""
+    tokenizer = tokenizers.byte_pairs(["the end, the end"], size=300)
+    assert shown(tokenizer) == [
+        *"Hi", "␣", "␣", *"you", "↵", "↵", "\\t", *"caf", "\\xc3", "\\xa9", "\\xc2", "\\xa0", "\\xe2", "\\x9c", "\\x93",
+        "␣", "\\xf0", "\\x9f", "\\x99", "\\x82", "␣", "\\xe4", "\\xbb", "\\x96", "↵", "␣end",
+    ]  # fmt: skip
+    pieces = {readable(tokenizer, n) for n in range(len(tokenizer))}
+    assert not {"Ġ", "Ċ", "Â", "ð"} & pieces
+    assert {" ", "\n", "\t", "\\xf0", "\\xc2", "a"} <= pieces
+    long = tokenizers.byte_pairs(["a\xa0b\xa0c ", "é 他\n\n他\n\n"], size=300)
+    assert {"⍽", "é", "他", "↵↵"} <= set(shown(long, "a\xa0b é他 他\n\n"))
+
+
+def test_word_pieces_keep_their_spelling(minilm) -> None:
+    assert shown(minilm.tokenizer, "withdrawals,\n\xa0a 🙂") == [
+        "[CLS]",
+        "withdrawal",
+        "##s",
+        ",",
+        "a",
+        "[UNK]",
+        "[SEP]",
+    ]
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not (BESIDE / "tokenizers").is_dir(), reason=f"no tokenizers in {BESIDE} (REGARD_SHARED names it)")
+def test_gpt2s_tokens() -> None:
+    folder = BESIDE / "tokenizers"
+    lines = (folder / "gpt2-merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
+    whole = Tokenizer(models.BPE(json.loads((folder / "gpt2-vocab.json").read_text(encoding="utf-8")), merges))
+    whole.pre_tokenizer, whole.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    gpt2 = transformers.PreTrainedTokenizerFast(tokenizer_object=whole)
+    assert shown(gpt2) == [
+        "Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽", "\\xe2\\x9c", "\\x93", "␣🙂", "␣", "\\xe4\\xbb", "\\x96",
+        "↵", "␣end",
+    ]  # fmt: skip
+    # Of the whole vocabulary: what spells characters is decoded, what spells parts of such is bytes.
+    for number in range(len(gpt2)):
+        text = readable(gpt2, number)
+        piece = gpt2.convert_ids_to_tokens(number)
+        if piece == "<|endoftext|>":
+            continue
+        spelling = bytes(int(b, 16) for b in text.split("\\x")[1:]) if text.startswith("\\x") else text.encode()
+        assert len(spelling) == len(piece), piece  # a character of a byte-level vocabulary is a byte
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(
+    not (BESIDE / "models" / "stories260K").is_dir(), reason=f"no model folder in {BESIDE} (REGARD_SHARED names it)"
+)
+def test_sentencepieces_blanks_and_bytes() -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(BESIDE / "models" / "stories260K")
+    got = shown(tokenizer)
+    assert not [text for text in got if "▁" in text or text.startswith("<0x")]
+    assert got == [
+        "<s>", "H", "i", "␣", "you", "↵", "↵", "\\t", "c", "a", "f", "é", "⍽", "\\xe2", "\\x9c", "\\x93", "␣",
+        "\\xf0", "\\x9f", "\\x99", "\\x82", "␣", "\\xe4", "\\xbb", "\\x96", "↵", "e", "nd",
+    ]  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.skipif(
+    not SMOLLM2 or not list(Path(SMOLLM2).glob("*.gguf")), reason=f"no GGUF file in REGARD_SMOLLM2={SMOLLM2!r}"
+)
+def test_smollm2s_tokens() -> None:
+    got = shown(load_tokenizer(SMOLLM2))
+    assert got[:9] == ["Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽"]
+    assert not [text for text in got if set(text) & set("ĠĊÂðâ")]

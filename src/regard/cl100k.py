@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.tokens import Token
+from regard.tokens import Token, spelled_bytes
 
 RANKS = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"  # sha256 of the ranks as published
 CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name that tiktoken's cache gives them
@@ -44,8 +44,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
         whole = _whole(pending + piece)
         end = start + len(whole)
         if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
-            shown = "".join(f"\\x{byte:02x}" for byte in piece)
-            tokens.append(Token(number, shown, start, max(end, start + 1), None, False))
+            tokens.append(Token(number, spelled_bytes(piece), start, max(end, start + 1), None, False))
         else:
             tokens.append(Token(number, whole, start, end, None, False))
         pending = (pending + piece)[len(whole.encode()) :]

@@ -13,6 +13,14 @@ from regard.errors import RegardError
 # What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
+BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
+
+# The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
+# seen stand for themselves, the other bytes, in their order, for the characters from 256 on.
+_SEEN = (*range(33, 127), *range(161, 173), *range(174, 256))
+_UNSEEN = tuple(byte for byte in range(256) if byte not in _SEEN)
+_BYTES = {chr(byte): byte for byte in _SEEN} | {chr(256 + n): byte for n, byte in enumerate(_UNSEEN)}
+
 # Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
 _JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
 
@@ -265,7 +273,7 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
             offsets.append((at, at))
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
-        bare = piece.replace("\u2581", " ").replace("</w>", "").removeprefix("##").strip()
+        bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip()
         while at < len(text) and text[at].isspace():
             at += 1
         start = low.find(bare.casefold(), at) if bare else at
@@ -289,10 +297,32 @@ def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
 
 
 def readable(tokenizer: Any, number: int) -> str:
-    """A token as a person reads it: decoded, or the vocabulary's own spelling where it is a part of a character."""
-    decoded = tokenizer.decode([number], clean_up_tokenization_spaces=False)
-    piece = tokenizer.convert_ids_to_tokens(number)
-    return decoded if decoded.strip() and "\ufffd" not in decoded else str(piece)
+    """A token as text, whatever its vocabulary spells it by: a blank is " ", a line break "\\n".
+
+    What is a part of a character is spelled by its bytes, as "\\xf0\\x9f".
+    """
+    decoded = str(tokenizer.decode([number], clean_up_tokenization_spaces=False))
+    piece = str(tokenizer.convert_ids_to_tokens(number))
+    if piece and not piece.strip(BLANK):
+        return " " * len(piece)  # decoders leave out the blank that begins a text
+    return _by_bytes(piece) if "\ufffd" in decoded else decoded or piece
+
+
+def spelled_bytes(piece: bytes) -> str:
+    """Bytes that are no characters by themselves, as a person reads them."""
+    return "".join(f"\\x{byte:02x}" for byte in piece)
+
+
+def _by_bytes(piece: str) -> str:
+    """What a vocabulary's own spelling stands for, where it spells bytes; else the spelling."""
+    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
+    if byte is None and not all(character in _BYTES for character in piece):
+        return piece
+    found = bytes.fromhex(byte[1]) if byte else bytes(_BYTES[character] for character in piece)
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return spelled_bytes(found)
 
 
 def _some(words: Sequence[str], most: int = 12) -> str:

@@ -90,7 +90,7 @@ def test_tokens_that_repeat_have_numbers(minilm) -> None:
 
 def test_tokens_of_a_vocabulary_show_their_blanks() -> None:
     assert [spelled(text) for text in (" bank", "bank", "bank ", "  ", "\n", "")] == [
-        "␣bank", "bank", "bank␣", "␣␣", "\\n", "",
+        "␣bank", "bank", "bank␣", "␣␣", "↵", "",
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ Word Alignment Induction from Neural Machine Translation"). Which layers these a
 two are independent views of one alignment, so the two layers are taken whose views agree most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended, there
+from regard.explain.sinks import Sink, cross_sinks
 from regard.tokens import Word
 from regard.trace import PairTrace, Trace
 
@@ -38,7 +39,7 @@ class Alignment:
     written_layer, read_layer: the layers shown. agreement: how far these two views agree, at most 1, 0 for not at all.
     head: the one head whose weights these are, None for the mean of heads. tokens: one entry a target token.
     `weights[n][i][j]`: what row i, which reads target token i and writes token i + 1, gives source token j in layer
-    layers[n], of all layers that the trace holds.
+    layers[n], of all layers that the trace holds. sinks: source tokens that are attention sinks of the cross-attention.
     """
 
     text: int
@@ -49,6 +50,7 @@ class Alignment:
     tokens: list[Aligned]
     layers: list[int]
     weights: list[list[list[float]]]
+    sinks: list[Sink]
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,18 @@ def align(
         pair.decoder.cross[layer]  # says so itself where the trace does not hold it
     above, below = numbers.index(written), numbers.index(read)
     agreement = float(_table(pair, head)[above, below])
-    source, target = pair.encoder.tokens, pair.decoder.tokens
+    source, target, apart = pair.encoder.tokens, pair.decoder.tokens, cross_sinks(pair)
+    numbered = [sink.token for sink in apart]
     tokens = [
         Aligned(
             token=n,
             text=token.text,
-            written=attended(weights[above, n - 1], source, written, head, top) if n > 0 else None,
-            read=attended(weights[below, n], source, read, head, top),
+            written=attended(weights[above, n - 1], source, written, head, top, numbered) if n > 0 else None,
+            read=attended(weights[below, n], source, read, head, top, numbered),
         )
         for n, token in enumerate(target)
     ]
-    return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist())
+    return Alignment(text, written, read, agreement, head, tokens, numbers, weights.tolist(), apart)
 
 
 def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, int]:
@@ -112,9 +115,10 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
 
 
 def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
-    """The agreement of every two layers: of tokens that are not special, and what they give such."""
+    """The agreement of every two layers: of tokens that are not special, and what they give such that are no sinks."""
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
-    words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special]
+    sinks = {sink.token for sink in cross_sinks(pair)}
+    words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
     return agreements(rows_of(pair, head)[:, :, words], own)
 
 
@@ -147,10 +151,11 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
     """What a word of the target gives each source token, layer by layer; a word of several tokens gives the mean."""
     weights, tokens = rows_of(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
+    sinks = {sink.token for sink in cross_sinks(pair)}
     return Across(
         occurrence=label,
-        written=_each(pair, weights[:, before].mean(1), pair.encoder, head, top) if before else [],
-        read=_each(pair, weights[:, tokens].mean(1), pair.encoder, head, top),
+        written=_each(pair, weights[:, before].mean(1), pair.encoder, head, top, sinks) if before else [],
+        read=_each(pair, weights[:, tokens].mean(1), pair.encoder, head, top, sinks),
     )
 
 
@@ -162,6 +167,13 @@ def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = N
     return Across(label, _each(pair, written, own, head, top), _each(pair, read, own, head, top))
 
 
-def _each(pair: PairTrace, rows: Float[Tensor, "N S"], looked_at: Trace, head: int | None, top: int) -> list[Attended]:
+def _each(
+    pair: PairTrace,
+    rows: Float[Tensor, "N S"],
+    looked_at: Trace,
+    head: int | None,
+    top: int,
+    sinks: Collection[int] = (),
+) -> list[Attended]:
     numbers = there(pair.decoder.cross)
-    return [attended(row, looked_at.tokens, n, head, top) for n, row in zip(numbers, rows, strict=True)]
+    return [attended(row, looked_at.tokens, n, head, top, sinks) for n, row in zip(numbers, rows, strict=True)]

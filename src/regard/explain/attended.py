@@ -1,6 +1,6 @@
-"""Rows of attention weights as a person reads them: the tokens they go to, special ones apart."""
+"""Rows of attention weights as a person reads them: the tokens they go to, special ones and sinks apart."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,26 +27,44 @@ class Share:
 class Attended:
     """Where attention goes in one layer, from one token or word: of one head, or (head None) the mean of all heads.
 
-    special: what all special tokens take together. top: the largest others. weights: one for every token, None in
-    an overview.
+    special: what all special tokens take together. sinks: what each attention sink takes, in the text's order. top: the
+    largest others. weights: one for every token, None in an overview.
     """
 
     layer: int
     head: int | None
     special: float
+    sinks: list[Share]
     top: list[Share]
     weights: list[float] | None
 
+    @property
+    def apart(self) -> float:
+        """What special tokens and sinks take together."""
+        return self.special + sum(share.weight for share in self.sinks)
 
-def attended(weights: Float[Tensor, " S"], tokens: Sequence[Token], layer: int, head: int | None, top: int) -> Attended:
-    """One row of weights as a person reads it: special tokens apart, then the largest others."""
+
+def attended(
+    weights: Float[Tensor, " S"],
+    tokens: Sequence[Token],
+    layer: int,
+    head: int | None,
+    top: int,
+    sinks: Collection[int] = (),
+) -> Attended:
+    """One row of weights as a person reads it: special tokens and sinks apart, then the largest others.
+
+    sinks: the numbers of the tokens that are attention sinks.
+    """
     order = weights.sort(descending=True, stable=True)
     best = [
         Share(number, tokens[number].text, weight)
         for weight, number in zip(order.values.tolist(), order.indices.tolist(), strict=True)
-        if not tokens[number].special and weight > 0  # what a causal model may not see is not named
+        if not tokens[number].special and number not in sinks and weight > 0  # what it may not see is not named
     ]
-    return Attended(layer, head, float(special_share(weights, tokens)), best[:top], weights.tolist())
+    each = weights.tolist()
+    own = [Share(number, tokens[number].text, each[number]) for number in sorted(sinks) if each[number] > 0]
+    return Attended(layer, head, float(special_share(weights, tokens)), own, best[:top], each)
 
 
 def there(items: Sequence[Any]) -> list[int]:

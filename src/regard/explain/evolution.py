@@ -12,7 +12,6 @@ from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.explain.planes import Path2D, plane
-from regard.tokens import Token
 from regard.trace import PairTrace, Trace
 
 
@@ -71,8 +70,8 @@ def evolution(
         layer=layer,
         head=head,
         steps=[step for step, *_ in read],
-        queries=[_seen(token) for token in own.tokens],
-        keys=[_seen(token) for token in other.tokens],
+        queries=[token.text for token in own.tokens],
+        keys=[token.text for token in other.tokens],
         weights=stacked.tolist(),
         entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(),
         change=[0.0, *change],
@@ -104,9 +103,4 @@ def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[floa
     flat = plane(torch.cat(rows))
     points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
     paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
-    return [_seen(traces[0].tokens[n]) for n in places], paths, flat.share
-
-
-def _seen(token: Token) -> str:
-    """A token as it can be seen: a blank by the sign for one."""
-    return token.text if token.text.strip() else "␣" * len(token.text)
+    return [traces[0].tokens[n].text for n in places], paths, flat.share

@@ -4,7 +4,7 @@ Everything is exact, from one pass over the matrix; the matrix itself never exis
 from 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,7 @@ from regard.errors import RegardError
 from regard.explain.attended import check_head, check_layer
 from regard.explain.band import Band
 from regard.explain.distant import Distant, whole_map
+from regard.explain.sinks import sinks_of
 from regard.tokens import Token
 from regard.trace import Status, Trace
 
@@ -42,13 +43,14 @@ class Place:
 class Receiver:
     """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
 
-    share: its part of all attention.
+    share: its part of all attention. sink: whether it is an attention sink.
     """
 
     place: Place
     received: float
     share: float
     special: bool
+    sink: bool
 
 
 @dataclass(frozen=True)
@@ -64,23 +66,25 @@ class Pair:
 
 @dataclass(frozen=True)
 class HeadFigures:
-    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens and a sink."""
+    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens, of a sink that
+    the head has learned (no token), and of sink_tokens, those that are attention sinks."""
 
     head: int
     entropy: float
     distance: float
     special: float
     sink: float
+    sink_tokens: float
 
 
 @dataclass(frozen=True)
 class Matrix:
     """One layer's attention over a whole text, of one head or (head None) the mean of all.
 
-    receivers: the tokens that receive most. pairs: the largest weights between tokens more than far apart, special
-    ones aside, in any of the heads shown. picture: mean weights of cells, query down and key across; None of a text
-    that was read in windows, which has a band in its place. received: what the keys of each of the picture's columns,
-    or of as many parts of the text, receive, as in Receiver, mean over them.
+    receivers: the tokens that receive most. pairs: the largest weights between tokens more than far apart, special ones
+    and attention sinks aside, in any of the heads shown. picture: mean weights of cells, query down and key across;
+    None of a text that was read in windows, which has a band in its place. received: what the keys of each of the
+    picture's columns, or of as many parts of the text, receive, as in Receiver, mean over them.
     """
 
     layer: int
@@ -99,7 +103,8 @@ class Matrix:
 
 @dataclass
 class Sums:
-    """Figures of H heads over L tokens, for `matrix_of`. picture, band: mean of heads; the last: of queries."""
+    """Figures of H heads over L tokens, for `matrix_of`. picture, band: mean of heads; sinks: the tokens that are
+    attention sinks; the others of H: means over queries."""
 
     received: Float[Tensor, "H L"]
     picture: Float[Tensor, "P Q"] | None
@@ -108,7 +113,9 @@ class Sums:
     distance: Float[Tensor, " H"]
     special: Float[Tensor, " H"]
     sink: Float[Tensor, " H"]
+    sink_tokens: Float[Tensor, " H"]
     pairs: Distant
+    sinks: Collection[int]
 
 
 def matrix(
@@ -123,7 +130,8 @@ def matrix(
     """The matrix of one layer of a text that was read as a whole.
 
     top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
-    the share of the pass that was just done, from any thread.
+    the share of the pass that was just done, from any thread. Which tokens are attention sinks is told by all heads of
+    the layer.
 
     Raises:
         RegardError: a layer or head that is not there.
@@ -134,6 +142,9 @@ def matrix(
     length = weights.shape[1]
     if weights.shape[2] != len(trace.tokens):
         raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
+    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
+    sunk = torch.zeros_like(special)
+    sunk[sorted(sinks)] = True
     figures = weights.statistics(LISTED, (CELLS, CELLS), progress)
     values, keys, received, picture = figures.values, figures.keys, figures.received, figures.pooled
     entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
@@ -147,7 +158,9 @@ def matrix(
         distance=distance.double().mean(-1),
         special=received[:, special].double().sum(-1) / length,
         sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
-        pairs=whole_map(weights, values, keys, special, far, top),
+        sink_tokens=received[:, sunk].double().sum(-1) / length,
+        pairs=whole_map(weights, values, keys, special | sunk, far, top),
+        sinks=sinks,
     )
     return matrix_of(sums, trace.text, trace.tokens, trace.status, layer, head, top=top)
 
@@ -174,7 +187,7 @@ def matrix_of(
     across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
     across /= cell_sizes(length, columns, torch.device("cpu"))
     numbers = range(len(sums.received)) if head is None else [head]
-    each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, strict=True)
+    each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, sums.sink_tokens, strict=True)
 
     def place(number: int) -> Place:
         token = tokens[number]
@@ -188,7 +201,7 @@ def matrix_of(
         characters=len(text),
         heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
         receivers=[
-            Receiver(place(n), value, value / length, tokens[n].special)
+            Receiver(place(n), value, value / length, tokens[n].special, n in sums.sinks)
             for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
         ],
         far=sums.pairs.far,

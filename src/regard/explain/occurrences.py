@@ -1,6 +1,6 @@
 """A followed word, wherever it occurs: what it is made of, where it looks, and how its occurrences compare."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -76,11 +76,28 @@ def find(traces: Sequence[Trace], word: str) -> Found:
 
 
 def occurrences(
-    traces: Sequence[Trace], found: Found, labels: Sequence[str], layer: int | None, head: int | None, top: int
+    traces: Sequence[Trace],
+    found: Found,
+    labels: Sequence[str],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:
-    """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them."""
+    """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them.
+
+    sinks: of each text, the numbers of the tokens that are attention sinks.
+    """
     return [
-        _occurrence(lettered(labels[number], nth, len(words)), number, traces[number], each, layer, head, top)
+        _occurrence(
+            lettered(labels[number], nth, len(words)),
+            number,
+            traces[number],
+            each,
+            (layer, head),
+            top,
+            sinks[number] if sinks else (),
+        )
         for number, words in found
         for nth, each in enumerate(words)
     ]
@@ -116,8 +133,15 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
 
 
 def _occurrence(
-    label: str, number: int, trace: Trace, word: Word, layer: int | None, head: int | None, top: int
+    label: str,
+    number: int,
+    trace: Trace,
+    word: Word,
+    single: tuple[int | None, int | None],
+    top: int,
+    sinks: Collection[int],
 ) -> Occurrence:
+    layer, head = single
     rows = {n: gives(trace.attention[n], word) for n in there(trace.attention)}  # (H, S) each
     wanted = []
     if layer is not None or head is not None:
@@ -134,8 +158,8 @@ def _occurrence(
         learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
         states=[vector(trace.states[n], word).tolist() if n in held else None for n in range(len(trace.states))],
         contextual=vector(trace.contextual, word).tolist(),
-        attends=[attended(row.mean(0), trace.tokens, n, None, top) for n, row in rows.items()],
-        heads=[attended(rows[n][h], trace.tokens, n, h, top) for n, h in wanted],
+        attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
+        heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],
     )
 
 

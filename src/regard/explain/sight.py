@@ -4,7 +4,7 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 `--json` show the very same thing. Layers and heads count from 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -25,6 +25,7 @@ from regard.explain.occurrences import (
     occurrences,
 )
 from regard.explain.predictions import Names, Prediction, names_of, predict, spoken, written
+from regard.explain.sinks import Sink, sinks
 from regard.explain.static_words import Static
 from regard.explain.steps import Step, steps
 from regard.explain.unfold import Unfolded, Window
@@ -46,7 +47,8 @@ class WordSteps:
 class Sight:
     """All that is shown of some texts.
 
-    labels: what tables call the texts. windows: where each comes from, of texts that were read in windows.
+    labels: what tables call the texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`:
+    the attention sinks of text t.
     `overview[t][i]`: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
     the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
     states. steps: how much of each occurrence's steps came from attention. predictions: of models with a language head,
@@ -61,6 +63,7 @@ class Sight:
     windows: list[Window]
     texts: list[str]
     tokens: list[list[Token]]
+    sinks: list[list[Sink]]
     occurrences: list[Occurrence]
     pairs: list[Pair]
     references: list[Reference]
@@ -203,7 +206,9 @@ def _side(
     """A sight of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
-    seen = occurrences(traces, found, labels, layer, head, top)
+    apart = [sinks(trace) for trace in traces]
+    numbers = [{sink.token for sink in each} for each in apart]
+    seen = occurrences(traces, found, labels, layer, head, top, numbers)
     words = [(traces[o.text], o.as_word()) for o in seen]
     whole = all(len(there(t.states)) == len(t.states) for t in traces)
     return Sight(
@@ -213,10 +218,13 @@ def _side(
         windows=windows,
         texts=[trace.text for trace in traces],
         tokens=[list(trace.tokens) for trace in traces],
+        sinks=apart,
         occurrences=seen,
         pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
-        overview=[] if word is not None else [_overview(trace, head, top) for trace in traces],
+        overview=[]
+        if word is not None
+        else [_overview(trace, head, top, own) for trace, own in zip(traces, numbers, strict=True)],
         movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
         steps=[_steps_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
         predictions=[
@@ -267,12 +275,12 @@ def _steps_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> Wor
         return WordSteps(occurrence.label, None, str(error))
 
 
-def _overview(trace: Trace, head: int | None, top: int) -> list[list[Attended]]:
+def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
     """Per token, per layer: where its attention goes, mean of heads or of one head."""
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in there(trace.attention):
         weights = trace.attention[n]
         rows = weights.dense().mean(0) if head is None else weights[head]  # (L, S)
         for i, row in enumerate(rows):
-            table[i].append(replace(attended(row, trace.tokens, n, head, top), weights=None))
+            table[i].append(replace(attended(row, trace.tokens, n, head, top, sinks), weights=None))
     return table

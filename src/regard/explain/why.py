@@ -17,6 +17,7 @@ from regard.attention.map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.contributions import contributions
 from regard.explain.effect import effects
+from regard.explain.sinks import sinks_of
 from regard.tokens import Token, Word, on_neither_side
 from regard.trace import PairTrace, Trace, gives
 
@@ -31,7 +32,8 @@ NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross
 class Cause:
     """A token (head None) or a head (token None) and what it did to the word.
 
-    weight: of a token the mean over layers and heads; of a head the part that does not go to special tokens.
+    weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
+    attention sinks. sink: whether the token is such a sink.
     contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
     of the contextual embedding when the word's edges to the token, or the head for all tokens, are cut. divergence:
     what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
@@ -47,6 +49,7 @@ class Cause:
     effect: float
     divergence: float | None = None
     part: str | None = None
+    sink: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,14 +124,16 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, cuts: Any, *, si
         cross = part.name == "cross"
         shares = [contributions(part.trace, word, n, cross=cross).shares.abs().cpu() for n in range(len(rows))]
         where = {} if part.name is None else {"part": part.name}
+        sinks = {sink.token for sink in sinks_of(part.maps, part.sources, itself=not cross)}
         for place, token in enumerate(part.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be cut
             weight = _mean(row[:, place].mean() for row in rows)
             given = _mean(share[:, place].sum() for share in shares)
-            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name))
+            sink = place in sinks
+            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, sink=sink))
             sets.append([cuts.edge(word, place, **where)])
-        special = torch.tensor([token.special for token in part.sources])
+        special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
                 name = f"{NAMES[part.name]}layer {layer}, head {head}"

@@ -1,6 +1,6 @@
 """The attention matrix of a text that was read in windows: every row from the window that its token is taken from."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import torch
@@ -14,6 +14,7 @@ from regard.explain.attended import check_head, check_layer
 from regard.explain.band import Band, BandSums, reach
 from regard.explain.distant import BLOCK, Distant, offer_rows
 from regard.explain.matrix import CELLS, Matrix, Sums, heads_shown, matrix, matrix_of
+from regard.explain.sinks import sinks_of
 from regard.models.windows import Plan, looks_ahead, maps_of, merged
 from regard.trace import Status, Trace
 
@@ -32,7 +33,8 @@ def windowed(
 
     A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands
     the band that there is; of a single window, its matrix. The special tokens that a window has and the whole text has
-    not count as special, and stand in no cell of the band.
+    not count as special, and stand in no cell of the band. Each window has attention
+    sinks of its own.
 
     Raises:
         RegardError: a layer or head that is not there, or no window at all.
@@ -52,7 +54,8 @@ def windowed(
             whole = _Whole(plan, causal, heads, Distant(far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):
             raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
-        whole.add(number, heads_shown(trace.attention[layer], head), [token.special for token in trace.tokens])
+        sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
+        whole.add(number, heads_shown(trace.attention[layer], head), [token.special for token in trace.tokens], sinks)
         statuses.append(trace.status)
         if progress is not None:
             progress(1 / len(plan.spans))
@@ -69,7 +72,8 @@ class _Whole:
         self.source = torch.tensor(plan.sources(causal))
         length = len(self.source)
         self.received = torch.zeros(heads, length, dtype=torch.float64)
-        self.totals = torch.zeros(4, heads, dtype=torch.float64)  # entropy, distance, special, sink
+        self.totals = torch.zeros(5, heads, dtype=torch.float64)  # entropy, distance, special, sink, sink tokens
+        self.sinks: set[int] = set()
         spans = []
         for number in range(len(plan.spans)):
             own, keys = self._own(number), self._keys(number)
@@ -88,11 +92,14 @@ class _Whole:
         after = self.plan.after if number == len(self.plan.spans) - 1 else 0
         return slice(start - before, stop + after)
 
-    def add(self, number: int, weights: AttentionMap, specials: list[bool]) -> None:
+    def add(self, number: int, weights: AttentionMap, specials: list[bool], sinks: Collection[int]) -> None:
         """Add the rows of the tokens that are taken from one window: weights (H, w, w) over its w tokens."""
         shift, size = self.plan.shift(number), weights.shape[2]
         own, keys = self._own(number) - shift, self._keys(number)  # its own rows, as the window numbers them
         special = torch.tensor(specials)
+        sunk = torch.zeros_like(special)
+        sunk[sorted(sinks)] = True
+        self.sinks |= {sink + shift for sink in sinks}
         shares = None if weights.rule.sinks is None else weights.sink_share.cpu()
         for rows in own.split(max(1, BLOCK // size)):
             spots = self.band.spots(rows + shift, torch.arange(keys.start, keys.stop))
@@ -101,7 +108,8 @@ class _Whole:
                 if shares is not None:
                     self.totals[0, head] += torch.special.entr(shares[head, rows]).double().sum()
                     self.totals[3, head] += shares[head, rows].double().sum()
-                self._rows(part, head, rows, keys, special, shift)
+                self.totals[4, head] += part[:, sunk].double().sum()
+                self._rows(part, head, rows, keys, special, sunk, shift)
                 self.band.add(spots, part[:, keys.start - shift : keys.stop - shift])
 
     def _rows(
@@ -111,6 +119,7 @@ class _Whole:
         rows: Int[Tensor, " r"],
         keys: slice,
         special: Bool[Tensor, " w"],
+        sunk: Bool[Tensor, " w"],
         shift: int,
     ) -> None:
         """Add some rows of a head. keys: the whole text's tokens that the window has."""
@@ -120,12 +129,12 @@ class _Whole:
         self.totals[1, head] += ((part.double() * apart).sum(-1) / torch.where(on_keys == 0, 1.0, on_keys)).sum()
         self.totals[2, head] += part[:, special].double().sum()
         self.received[head, keys] += part[:, keys.start - shift : keys.stop - shift].double().sum(0)
-        offer_rows(self.pairs, part, head, rows, special, shift)
+        offer_rows(self.pairs, part, head, rows, special | sunk, shift)
 
     def sums(self) -> Sums:
         """What came in, as means."""
         heads, length = self.received.shape
-        entropy, distance, special, sink = self.totals / length
+        entropy, distance, special, sink, sunk = self.totals / length
         plan, found = self.plan, self.band
         band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
-        return Sums(self.received, None, band, entropy, distance, special, sink, self.pairs)
+        return Sums(self.received, None, band, entropy, distance, special, sink, sunk, self.pairs, self.sinks)

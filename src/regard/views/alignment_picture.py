@@ -39,8 +39,9 @@ def _views(figure: Figure, place: Any, sight: Sight, alignment: Alignment) -> No
     source, target = sight.tokens[alignment.text], sight.target.sight.tokens[alignment.text][1:]
     written = np.array(alignment.weights[alignment.layers.index(alignment.written_layer)])[:-1]
     read = np.array(alignment.weights[alignment.layers.index(alignment.read_layer)])[1:]
-    own = [n for n, token in enumerate(source) if not token.special]
-    largest = max(written[:, own].max(), read[:, own].max(), 1e-6)
+    sinks = {sink.token for sink in alignment.sinks}
+    own = _own(source, sinks)
+    largest = max(written[:, own].max(initial=0), read[:, own].max(initial=0), 1e-6)
     columns = {n for o in sight.occurrences if o.text == alignment.text for n in o.tokens}
     lines = {n - 1 for o in sight.target.sight.occurrences if o.text == alignment.text for n in o.tokens}
     parts = place.subgridspec(1, 2)
@@ -49,19 +50,25 @@ def _views(figure: Figure, place: Any, sight: Sight, alignment: Alignment) -> No
         ((written, alignment.written_layer, "written"), (read, alignment.read_layer, "read"))
     ):
         axes = figure.add_subplot(parts[column])
-        image = _heat(axes, values, source, target, columns, lines, largest)
+        image = _heat(axes, values, source, target, columns, lines, largest, sinks)
         axes.set_ylabel(f"target {label}: token that is {doing}", fontsize=8)
         title = f"Text {label}: where each target token looks as it is {doing}"
         axes.set_title(f"{title} ({whose(layer, alignment.head)})", fontsize=10)
         bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
         bar.ax.tick_params(labelsize=7)
         bar.outline.set_visible(False)
-        bar.set_label("weight; grey: what special tokens take", fontsize=7)
+        bar.set_label(f"weight; grey: what special tokens{' and sinks' if sinks else ''} take", fontsize=7)
 
 
-def _paint(axes: Axes, values: Any, source: Sequence[Token], largest: float) -> Any:
-    """The matrix in colours that end at the largest weight given; special tokens' columns in grey, up to 1."""
-    special = np.broadcast_to([token.special for token in source], values.shape)
+def _own(source: Sequence[Token], sinks: Collection[int]) -> list[int]:
+    """The tokens that are neither special nor sinks: what the colours are for."""
+    return [n for n, token in enumerate(source) if not token.special and n not in sinks]
+
+
+def _paint(axes: Axes, values: Any, source: Sequence[Token], largest: float, sinks: Collection[int]) -> Any:
+    """The matrix in colours that end at the largest weight given; columns of special tokens and sinks in grey."""
+    own = set(_own(source, sinks))
+    special = np.broadcast_to([n not in own for n in range(len(source))], values.shape)
     shown: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "vmin": 0}
     axes.imshow(np.ma.masked_array(values, ~special), cmap="Greys", vmax=1.3, **shown)
     return axes.imshow(np.ma.masked_array(values, special), cmap=COLOURS, vmax=largest, **shown)
@@ -75,9 +82,10 @@ def _heat(
     columns: Collection[int],
     lines: Collection[int],
     largest: float,
+    sinks: Collection[int],
 ) -> Any:
     """One matrix. columns, lines: those of the followed word; they and what looks at it most are named in colour."""
-    image = _paint(axes, values, source, largest)
+    image = _paint(axes, values, source, largest, sinks)
     peaks = _peaks(values, columns, lines)
     for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
         places, told, size = names(tokens)
@@ -85,7 +93,7 @@ def _heat(
             axes.set_xticks(places, told, rotation=50, ha="right", rotation_mode="anchor", fontsize=size + 1)
         else:
             axes.set_yticks(places, told, fontsize=size + 1)
-        mark_names(axes, which, tokens, marked)
+        mark_names(axes, which, tokens, marked, sinks if which == "x" else ())
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -96,7 +104,7 @@ def _heat(
         axes.grid(which="minor", color="#e6e6e6", linewidth=0.6)
         axes.tick_params(which="minor", length=0)
         for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
-            light = values[i, j] > (0.5 if source[j].special else 0.55 * largest)
+            light = values[i, j] > (0.5 if source[j].special or j in sinks else 0.55 * largest)
             number = f"{values[i, j]:.2f}".removeprefix("0")
             axes.text(j, i, number, ha="center", va="center", fontsize=7, color="white" if light else "#444444")
     for i, j in peaks:
@@ -116,11 +124,12 @@ def _strip(figure: Figure, place: Any, sight: Sight, alignment: Alignment, start
     width = min(ACROSS, max(6, len(alignment.weights)))
     parts = place.subgridspec(1, width)
     source, label = sight.tokens[alignment.text], sight.labels[alignment.text]
-    own = [n for n, token in enumerate(source) if not token.special]
+    sinks = {sink.token for sink in alignment.sinks}
+    own = _own(source, sinks)
     for column, n in enumerate(shown):
         axes, layer = figure.add_subplot(parts[column]), alignment.layers[n]
         values = np.array(alignment.weights[n])
-        _paint(axes, values, source, max(values[:, own].max(), 1e-6))
+        _paint(axes, values, source, max(values[:, own].max(initial=0), 1e-6), sinks)
         axes.set_xticks([])
         axes.set_yticks([])
         for spine in axes.spines.values():

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from regard.files import whole
 from regard.tokens import Token
-from regard.views.parts import short
+from regard.views.parts import spelled
 
 # One colour a head: light and dark of six hues, told apart by colour-blind eyes as far as twelve can be; lines of the
 # next twelve are dashed, then dotted.
@@ -46,16 +46,25 @@ def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str]
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
     places = list(range(0, len(tokens), step))
-    told = [short(tokens[n].text, most) for n in places]
+    told = [spelled(tokens[n].text, most) for n in places]
     size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
     return places, told if step == 1 else [f"{n} {name}" for n, name in zip(places, told, strict=True)], size
 
 
-def mark_names(axes: Axes, which: str, tokens: Sequence[Token], followed: Collection[int] = ()) -> None:
-    """Grey names for special tokens, coloured ones for the followed word, on axis x or y as names() has put them."""
+def mark_names(
+    axes: Axes, which: str, tokens: Sequence[Token], followed: Collection[int] = (), sinks: Collection[int] = ()
+) -> None:
+    """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word.
+
+    On axis x or y as names() has put them.
+    """
     axis = axes.xaxis if which == "x" else axes.yaxis
-    for place, label in zip(names(tokens)[0], axis.get_ticklabels(), strict=True):
-        if tokens[place].special:
+    places, told, _ = names(tokens)
+    told = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, told, strict=True)]
+    if sinks:
+        axis.set_ticks(places, told)
+    for place, label in zip(places, axis.get_ticklabels(), strict=True):
+        if tokens[place].special or place in sinks:
             label.set_color(SPECIAL)
         if place in followed:
             label.set_color(FOLLOWED)

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from regard.explain.evolution import Evolution
-from regard.views.parts import columns, put, section, short
+from regard.views.parts import columns, put, section, spelled
 
 
 def show_evolution(found: Evolution, console: Console) -> None:
@@ -15,7 +15,7 @@ def show_evolution(found: Evolution, console: Console) -> None:
     for n, step in enumerate(found.steps):
         weights = found.weights[n]
         value, i, j = max((w, i, j) for i in free for j, w in enumerate(weights[i]))
-        pair = f"{short(repr(found.queries[i])[1:-1], 14)} ({i}) → {short(repr(found.keys[j])[1:-1], 14)} ({j})"
+        pair = f"{spelled(found.queries[i], 14)} ({i}) → {spelled(found.keys[j], 14)} ({j})"
         rows.add_row(str(step), f"{found.entropy[n]:.3f}", f"{found.change[n]:.4f}", pair, f"{value:.3f}")
     note = "entropy: mean over the queries, in nats; change: mean absolute difference from the step before"
     put([section(found.title, rows, Text(note, style="dim"))], console)

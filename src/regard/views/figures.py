@@ -1,6 +1,6 @@
 """Pictures of a sight: the attention matrix, lines from a word to what it attends to, its path through the layers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from regard.explain.sight import Sight
 from regard.trace import Trace, gives
 from regard.views import alignment_picture, path_picture, saying_picture, static_words
 from regard.views.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
-from regard.views.parts import short
+from regard.views.parts import short, spelled
 
 
 def draw(
@@ -59,12 +59,13 @@ def _matrix_rows(sight: Sight, traces: Sequence[Trace], layer: int | None, head:
     layer, head = check_heads(traces[0], layer, head)
     layer = there(traces[0].attention)[0] if layer is None else layer
     shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
-    largest = max(_largest(matrix, trace) for matrix, trace in zip(shown, traces, strict=True))
+    sinks = [{sink.token for sink in each} for each in sight.sinks]
+    largest = max(_largest(*each) for each in zip(shown, traces, sinks, strict=True))
 
     def paint(figure: Figure, place: Any, number: int) -> None:
         parts = place.subgridspec(1, 2 if sight.occurrences else 1)
         title = f"Text {sight.labels[number]}: attention weights, {whose(layer, head)}"
-        _matrix(figure, figure.add_subplot(parts[0]), shown[number], traces[number], title, largest)
+        _matrix(figure, figure.add_subplot(parts[0]), shown[number], traces[number], title, largest, sinks[number])
         if sight.occurrences:
             _lines(figure.add_subplot(parts[1]), sight, number, traces[number], layer, head)
 
@@ -74,29 +75,39 @@ def _matrix_rows(sight: Sight, traces: Sequence[Trace], layer: int | None, head:
     ]
 
 
-def _matrix(figure: Figure, axes: Axes, matrix: Float[Tensor, "L L"], trace: Trace, title: str, largest: float) -> None:
+def _matrix(
+    figure: Figure,
+    axes: Axes,
+    matrix: Float[Tensor, "L L"],
+    trace: Trace,
+    title: str,
+    largest: float,
+    sinks: Collection[int],
+) -> None:
     """The attention matrix with the tokens on both axes, in colours that end at the largest weight given."""
     values = matrix.cpu().numpy()
     image = axes.imshow(values, cmap="cividis", vmin=0, vmax=largest, aspect="equal", interpolation="nearest")
     places, told, size = names(trace.tokens)
     axes.set_xticks(places, told, rotation=90, fontsize=size)
     axes.set_yticks(places, told, fontsize=size)
-    mark_names(axes, "x", trace.tokens)
-    mark_names(axes, "y", trace.tokens)
+    mark_names(axes, "x", trace.tokens, sinks=sinks)
+    mark_names(axes, "y", trace.tokens, sinks=sinks)
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
     axes.set_title(title, fontsize=10)
-    above = values.max() > largest * 1.0001  # special tokens may take more: the last colour, and told at the bar
+    above = values.max() > largest * 1.0001  # special tokens and sinks may: the last colour, and told at the bar
     bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, extend="max" if above else "neither")
     bar.ax.tick_params(labelsize=7)
     if above:
-        bar.set_label(f"special tokens take up to {values.max():.2f}", fontsize=7)
+        kinds = [name for name, some in _apart(trace, sinks) if some and values[:, some].max() > largest * 1.0001]
+        bar.set_label(f"{' and '.join(kinds)} take up to {values.max():.2f}", fontsize=7)
 
 
 def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head: int | None) -> None:
     """From each occurrence of the word a line to every token, one colour a head, as wide as the weight."""
     tokens = trace.tokens
     mine = [o for o in sight.occurrences if o.text == number]
+    sinks = {sink.token for sink in sight.sinks[number]}
     heads = list(range(trace.attention[layer].shape[0])) if head is None else [head]
     axes.set_axis_off()
     axes.set_ylim(len(tokens) - 0.5, -0.5)
@@ -108,11 +119,12 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     gap = 1.3 * size / 72 / (0.8 * _height(len(tokens))) * len(tokens)  # of a line of text, in tokens
     for place, at in zip(sorted(named), spread(sorted(named), gap, len(tokens) - 0.5), strict=True):
         token, own = tokens[place], any(place in o.tokens for o in mine)
-        colour = SPECIAL if token.special else "black"
+        colour = SPECIAL if token.special or place in sinks else "black"
         weight = "bold" if own else "normal"
         if at != place:
             axes.plot([1.005, 1.028], [place, at], color="#bbbbbb", linewidth=0.5)
-        axes.text(1.03, at, short(token.text), va="center", fontsize=size, color=colour, fontweight=weight)
+        name = spelled(token.text) + (" (sink)" if place in sinks else "")
+        axes.text(1.03, at, name, va="center", fontsize=size, color=colour, fontweight=weight)
     for nth, occurrence in enumerate(mine):
         start = (nth + 0.5) / len(mine) * len(tokens) - 0.5
         name = short(occurrence.word) + (f"  {occurrence.label}" if len(mine) > 1 else "")
@@ -134,10 +146,16 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     axes.set_title(f"Text {sight.labels[number]}: what {_quoted(sight)} attends to, {told}; width: weight", fontsize=10)
 
 
-def _largest(matrix: Float[Tensor, "L L"], trace: Trace) -> float:
-    """The largest weight on a token that is not special: what the colours are for."""
-    own = [n for n, token in enumerate(trace.tokens) if not token.special]
-    return max(float(matrix[:, own].max()), 1e-6)
+def _largest(matrix: Float[Tensor, "L L"], trace: Trace, sinks: Collection[int]) -> float:
+    """The largest weight on a token that is neither special nor a sink: what the colours are for."""
+    own = [n for n, token in enumerate(trace.tokens) if not token.special and n not in sinks]
+    return max(float(matrix[:, own].max()) if own else 0.0, 1e-6)
+
+
+def _apart(trace: Trace, sinks: Collection[int]) -> list[tuple[str, list[int]]]:
+    """The kinds of tokens that the colours are not for, and which these are."""
+    special = [n for n, token in enumerate(trace.tokens) if token.special]
+    return [("special tokens", special), ("attention sinks", sorted(sinks))]
 
 
 def _quoted(sight: Sight) -> str:

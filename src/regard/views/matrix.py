@@ -9,7 +9,8 @@ from rich.text import Text
 
 from regard import files
 from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
-from regard.views.parts import columns, put, section, short, shown, status, visible
+from regard.views.parts import columns, put, section, short, shown, spelled, status, visible
+from regard.views.unknown import of_matrix, unknown_first
 
 VERSION = 2
 
@@ -20,6 +21,7 @@ def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None 
     title = f"{short(name, 40)}: {matrix.tokens} tokens, layer {matrix.layer}, {heads}"
     put(
         [
+            *unknown_first(of_matrix(matrix)),
             section(title, _means(matrix.heads)),
             _received(matrix.receivers),
             _pairs(matrix.pairs, matrix.far),
@@ -36,29 +38,33 @@ def write_json(matrix: Matrix, file: Path) -> None:
 
 def _means(heads: Sequence[HeadFigures]) -> Group:
     """One line a head: means over all queries."""
-    sinks = any(each.sink > 0 for each in heads)
-    last = [("to its sink", "right")] if sinks else []
+    sinks, tokens = any(each.sink > 0 for each in heads), any(each.sink_tokens > 0 for each in heads)
+    last = ([("to sink tokens", "right")] if tokens else []) + ([("to its sink", "right")] if sinks else [])
     rows = columns(
         ("head", "right"), ("entropy", "right"), ("distance", "right"), ("to special tokens", "right"), *last
     )
     for each in heads:
         figures = [f"{each.entropy:.2f}", f"{each.distance:.1f}", f"{each.special:.1%}"]
-        rows.add_row(str(each.head), *figures, *([f"{each.sink:.1%}"] if sinks else []))
+        figures += ([f"{each.sink_tokens:.1%}"] if tokens else []) + ([f"{each.sink:.1%}"] if sinks else [])
+        rows.add_row(str(each.head), *figures)
     return Group(rows, Text("means over all queries; entropy in nats, distance in tokens", style="dim"))
 
 
 def _received(receivers: Sequence[Receiver]) -> Group:
     rows = columns("token", ("number", "right"), ("received", "right"), ("of all", "right"), "around it")
     for each in receivers:
-        kind = " (special)" if each.special else ""
-        name = f"{short(each.place.text, 16)}{kind}"
+        kind = " (special)" if each.special else " (sink)" if each.sink else ""
+        name = f"{spelled(each.place.text, 16)}{kind}"
         rows.add_row(name, str(each.place.token), shown(each.received, ".1f"), f"{each.share:.2%}", _around(each.place))
-    note = Text("received: the weights on it, summed over all queries; 1 is what tokens get on average", style="dim")
-    return section("Tokens that receive most", rows, note)
+    told = "received: the weights on it, summed over all queries; 1 is what tokens get on average"
+    told += "\nsink: it receives far more than its share in most heads, whatever it means" * any(
+        e.sink for e in receivers
+    )
+    return section("Tokens that receive most", rows, Text(told, style="dim"))
 
 
 def _pairs(pairs: Sequence[Pair], far: int) -> Group:
-    title = f"Largest weights between tokens more than {far} apart, special tokens aside"
+    title = f"Largest weights between tokens more than {far} apart, special tokens and sinks aside"
     if not pairs:
         return section(title, Text("none: no token attends so far"))
     rows = columns(("weight", "right"), ("head", "right"), ("apart", "right"), "from (query) and to (key)")
@@ -69,7 +75,7 @@ def _pairs(pairs: Sequence[Pair], far: int) -> Group:
 
 
 def _named(place: Place) -> str:
-    return f"{short(place.text, 12)} ({place.token})  {_around(place)}"
+    return f"{spelled(place.text, 12)} ({place.token})  {_around(place)}"
 
 
 def _around(place: Place, most: int = 30) -> str:

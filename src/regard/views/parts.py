@@ -11,6 +11,8 @@ from rich.text import Text
 from regard.trace import Status
 
 OWN = "the model's own attention"  # what saved traces were compared with that do not say it
+FEW = 6  # unknown and dropped parts that a status names
+MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
 
 
 def put(parts: Iterable[RenderableType], console: Console) -> None:
@@ -25,8 +27,12 @@ def put(parts: Iterable[RenderableType], console: Console) -> None:
 
 
 def visible(text: str) -> str:
-    """A text with what cannot be printed written out, so that a terminal obeys nothing in it."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    """A text with what cannot be printed written out, so that a terminal obeys nothing in it; a line break as ↵."""
+    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def short(text: str, most: int = 24) -> str:
@@ -42,22 +48,30 @@ def quoted(word: str | None) -> str:
 
 
 def spelled(text: str, most: int = 24) -> str:
-    """A token of a vocabulary: blanks at its ends are told by a mark, since " bank" and "bank" are two tokens."""
+    """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
     return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
 
 
-def shares(named: Iterable[tuple[str, float]], room: int) -> Text:
-    """Names and their numbers, wrapped so that a name and its number stay on one line of room characters."""
+def sink_name(token: int, text: str, most: int = 14) -> str:
+    """An attention sink as tables and pictures call it, by its number and text."""
+    return "first token (sink)" if token == 0 else f"{spelled(text, most)} ({token}, sink)"
+
+
+def shares(named: Iterable[tuple[str, float]], room: int, apart: Iterable[tuple[str, float]] = ()) -> Text:
+    """Names and their numbers, wrapped so that a name and its number stay on one line of room characters.
+
+    apart: such that stand before the others and are dimmed, as sinks are.
+    """
     line, used = Text(), 0
-    for name, number in named:
+    for style, name, number in [("dim", *each) for each in apart] + [("bold", *each) for each in named]:
         size = len(name) + 6
         if used and used + 2 + size > room:
             line.append("\n")
             used = 0
-        line.append(("  " if used else "") + name, style="bold")
-        line.append(f" {number:.3f}")
+        line.append(("  " if used else "") + name, style=style)
+        line.append(f" {number:.3f}", style="dim" if style == "dim" else "")
         used += size + (2 if used else 0)
     return line
 
@@ -111,7 +125,8 @@ def status(
         where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
         found = [f"“{short(part)}” in {place}" for place, each in where for part in getattr(each, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
-        lines.append(f"{name:<12}" + (f"{', '.join(found)} ({what})" if found else "no characters"))
+        more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+        lines.append(f"{name:<12}" + (f"{', '.join(found[:FEW])}{more} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
     lines.append(f"time        {_time(sum(s.seconds for s in statuses), len(statuses), took)}")
     return section("Status", *(Text(line) for line in lines))

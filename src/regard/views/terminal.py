@@ -9,13 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.explain.sight import Attended, Occurrence, Pair, Sight
+from regard.explain.sinks import Sink
 from regard.tokens import Token
 from regard.trace import of_both
 from regard.views import static_words
 from regard.views.moving import moving
 from regard.views.pairs import across, alignment
-from regard.views.parts import columns, put, quoted, section, shares, short, shown, status, visible
+from regard.views.parts import columns, put, quoted, section, shares, short, shown, sink_name, spelled, status
 from regard.views.saying import lens, predictions
+from regard.views.unknown import of_sight, unknown_first
 
 # Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
 COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
@@ -30,7 +32,7 @@ def show(sight: Sight, console: Console, took: float | None = None) -> None:
 
 def render(sight: Sight, width: int = 80, took: float | None = None) -> list[RenderableType]:
     """The parts of a sight, in the order of the way that the data takes."""
-    parts: list[RenderableType] = [_tokens(sight)]
+    parts: list[RenderableType] = [*unknown_first(of_sight(sight)), _tokens(sight)]
     if sight.windows:
         parts.append(_windows(sight))
     if sight.target is None:
@@ -81,7 +83,17 @@ def _tokens(sight: Sight, title: str = "Tokens", generated: Sequence[bool] = ())
     if any(generated):
         which = "" if all(generated) else " " + ", ".join(sight.labels[n] for n, own in enumerate(generated) if own)
         lines.append(Text(f"the model wrote target{which} itself: the likeliest token each time", style="dim"))
+    lines += [_sink(sink, sight.labels[n]) for n, each in enumerate(sight.sinks) for sink in each]
     return section(f"{title} ({counts}, special ones included)", *lines)
+
+
+def _sink(sink: Sink, label: str) -> Text:
+    which = "the first token" if sink.token == 0 else f"token {sink.token}"
+    told = (
+        f"{label}: {which}, “{spelled(sink.text)}”, is an attention sink: on average it gets {sink.share:.2f} of what "
+        f"others give, in {sink.heads:.0%} of all heads far more than its share, whatever it means"
+    )
+    return Text(told, style="dim")
 
 
 def _windows(sight: Sight) -> Group:
@@ -96,18 +108,18 @@ def _windows(sight: Sight) -> Group:
 
 def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
     if token.special:
-        return visible(token.text), "dim"
+        return spelled(token.text, 1000), "dim"
     style = f"black on {COLOURS[place % len(COLOURS)]}"
-    return visible(token.text), f"bold underline {style}" if marked else style
+    return spelled(token.text, 1000), f"bold underline {style}" if marked else style
 
 
 def _learned(sight: Sight, side: str) -> Group:
     table = columns(side, "tokens", ("first values", "right"))
     for occurrence in sight.occurrences:
         tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
-        spelled = " ".join(f"{short(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
+        names = " ".join(f"{spelled(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
         values = "the model has none" if occurrence.learned is None else _values(occurrence.learned, VALUES)
-        table.add_row(occurrence.label, spelled, values)
+        table.add_row(occurrence.label, names, values)
     equal = [pair.learned_equal for pair in sight.pairs]
     lines: list[RenderableType] = [table]
     if equal and None not in equal:
@@ -168,16 +180,31 @@ def _attends(sight: Sight, occurrence: Occurrence, side: str, width: int) -> Gro
     for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
         parts.append(Text(f"single heads of layer {layer}", style="italic"))
         parts.append(_attention_table(list(heads), "head", repeated, width))
+    own = {sink.token for sink in sight.sinks[occurrence.text]} & set(occurrence.tokens)
+    if own:
+        told = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
+        parts.append(Text(f"{quoted(occurrence.word)} is an attention sink: {told} others give it is for its place, "
+                          "not for its meaning", style="dim"))  # fmt: skip
     return section(f"{quoted(sight.word)} in {side} {occurrence.label} attends to", *parts)
+
+
+def _sees_itself(occurrence: Occurrence) -> bool:
+    """Whether a word of one token gives all its weight to itself, as a causal model's first token does."""
+    (token, *more) = occurrence.tokens
+    return not more and all(each.weights is not None and each.weights[token] == 1 for each in occurrence.attends)
 
 
 def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str], width: int) -> Table:
     """Where attention goes; a token that the text holds more than once is followed by its number."""
-    table = columns((by, "right"), ("special", "right"), "other tokens, largest first")
+    order = (
+        "sinks, then other tokens, largest first" if any(row.sinks for row in rows) else "other tokens, largest first"
+    )
+    table = columns((by, "right"), ("special", "right"), order)
     room = max(30, width - 2 - len(by) - len("special") - 6)
     for row in rows:
-        named = [(short(s.text) + (f" ({s.token})" if s.text in repeated else ""), s.weight) for s in row.top]
-        table.add_row(str(row.layer if by == "layer" else row.head), shown(row.special), shares(named, room))
+        named = [(spelled(s.text) + (f" ({s.token})" if s.text in repeated else ""), s.weight) for s in row.top]
+        apart = [(sink_name(s.token, s.text), s.weight) for s in row.sinks]
+        table.add_row(str(row.layer if by == "layer" else row.head), shown(row.special), shares(named, room, apart))
     return table
 
 
@@ -195,8 +222,9 @@ def _references(sight: Sight) -> Group:
 def _overview(sight: Sight, number: int, side: str, width: int) -> Group:
     """For each token, where most of its attention goes in each layer; as many layers a table as fit."""
     table_rows, tokens = sight.overview[number], sight.tokens[number]
+    sinks = {sink.token for sink in sight.sinks[number]}
     layers = [each.layer for each in table_rows[0]]
-    longest = max(len(visible(token.text)) for token in tokens)
+    longest = max(len(spelled(token.text, 1000)) for token in tokens)
     cell = min(longest, 12) + 5
     first = min(longest, 16) + 6
     fit = max(1, (width - first - 2) // (cell + 2))
@@ -206,21 +234,23 @@ def _overview(sight: Sight, number: int, side: str, width: int) -> Group:
         table = columns("token", *(f"layer {layers[n]}" for n in shown))
         for place, (token, row) in enumerate(zip(tokens, table_rows, strict=True)):
             cells = [_most(row[n]) for n in shown]
-            table.add_row(Text(f"{place:>3} {visible(token.text)}", style="dim" if token.special else ""), *cells)
+            style = "dim" if token.special or place in sinks else ""
+            table.add_row(Text(f"{place:>3} {spelled(token.text, 1000)}", style=style), *cells)
         parts.append(table)
     head = table_rows[0][0].head
     whose = "mean of heads" if head is None else f"head {head}"
     note = "the largest weight on a token that is not special; * where special tokens take more than half"
+    if sinks:
+        note = "the largest weight on a token that is neither special nor a sink; * where these take more than half"
     title = f"{side.capitalize()} {sight.labels[number]}: where each token looks most ({whose})"
     return section(title, *parts, Text(note, style="dim"))
 
 
 def _most(row: Attended) -> Text:
     if not row.top:
-        return Text("–", style="dim")
-    name = visible(row.top[0].text)
-    name = name if len(name) <= 12 else name[:11] + "…"
-    mark = "*" if row.special > 0.5 else ""
+        return Text("–*" if row.apart > 0.5 else "–", style="dim")
+    name = spelled(row.top[0].text, 12)
+    mark = "*" if row.apart > 0.5 else ""
     return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
 
 

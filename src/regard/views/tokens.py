@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from regard.tokens import Token
-from regard.views.parts import columns, put, section, visible
+from regard.views.parts import columns, put, section, spelled, visible
 
 # Backgrounds under black letters, told apart by colour-blind eyes; two that stand side by side differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
@@ -32,7 +32,7 @@ def show_tokens(found: Sequence[tuple[str, Sequence[Token]]], name: str, console
         times = Counter(token.id for token in tokens)
         for nth, token in enumerate(tokens):
             place = "special" if token.special and token.start == token.end else f"{token.start}–{token.end}"
-            rows.add_row(str(nth), _visible(token.text), str(token.id), place, str(times[token.id]))
+            rows.add_row(str(nth), spelled(token.text, 1000), str(token.id), place, str(times[token.id]))
         title = f"Text {number}, tokens of {name}" if len(found) > 1 else f"Tokens of {name}"
         parts.append(section(title, line, Text(told, style="dim"), Text(), rows, Text(), ids))
     put(parts, console)

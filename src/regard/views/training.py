@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from regard.explain.evolution import Evolution
 from regard.files import whole
 from regard.views.canvas import missing_glyphs, write
-from regard.views.parts import short
+from regard.views.parts import spelled
 
 MOST = 12  # steps that small multiples show
 
@@ -93,11 +93,11 @@ def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) 
     axes.set_title(f"step {found.steps[n]}", fontsize=9)
     size = 7 if max(len(found.queries), len(found.keys)) <= 24 else 5
     if names and len(found.queries) <= 48:
-        axes.set_yticks(range(len(found.queries)), [short(name, 12) for name in found.queries], fontsize=size)
+        axes.set_yticks(range(len(found.queries)), [spelled(name, 12) for name in found.queries], fontsize=size)
     else:
         axes.set_yticks([])
     if below and len(found.keys) <= 48:
-        axes.set_xticks(range(len(found.keys)), [short(name, 12) for name in found.keys], fontsize=size, rotation=90)
+        axes.set_xticks(range(len(found.keys)), [spelled(name, 12) for name in found.keys], fontsize=size, rotation=90)
     else:
         axes.set_xticks([])
     return image
@@ -113,7 +113,7 @@ def _paths(axes: Axes, found: Evolution, until: int) -> None:
         axes.plot(xs, ys, "-", color=colour, linewidth=0.8, alpha=0.7)
         axes.plot(xs[-1:], ys[-1:], "o", color=colour, markersize=4)
         if len(found.embedded) <= 40 and name not in seen:
-            axes.annotate(short(repr(name)[1:-1], 12), (xs[-1], ys[-1]), xytext=(4, 3), textcoords="offset points",
+            axes.annotate(spelled(name, 12), (xs[-1], ys[-1]), xytext=(4, 3), textcoords="offset points",
                           fontsize=7, color=colour)  # fmt: skip
         seen.add(name)
     points = [point for path in found.paths for point in path]

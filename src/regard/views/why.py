@@ -7,7 +7,7 @@ from rich.text import Text
 
 from regard.explain.why import Cause, Why
 from regard.trace import Status
-from regard.views.parts import columns, put, quoted, section, short, shown, status
+from regard.views.parts import columns, put, quoted, section, shown, spelled, status
 
 MEASURES = {
     "effect": "by effect of the cut: 1 - cosine of the contextual embedding",
@@ -36,12 +36,14 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
         name = (
             cause.name
             if cause.token is None
-            else f"{short(cause.name)} ({SIDES.get(cause.part or '', '')}{cause.token})"
+            else f"{spelled(cause.name)} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
         )
         told = [shown(cause.divergence, ".4f")] if says_next else []
         rows.add_row(str(rank), name, *told, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
     left = f"; {len(causes) - top} more left out" if len(causes) > top else ""
     by, raw = shown(agreement[1], ".2f"), shown(agreement[0], ".2f")
     what = "it" if says_next else "the effect"
+    if any(cause.sink for cause in causes):
+        left += "\nsink: a token that most heads give far more than its share, whatever it means"
     note = f"{MEASURES[why.by]}{left}\nrank correlation with {what}: contribution {by}, weight {raw}"
     return section(title, rows, Text(note, style="dim"))

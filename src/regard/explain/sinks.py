@@ -1,0 +1,169 @@
+"""Attention sinks: tokens that take attention whatever they mean.
+
+A softmax has to put its weight somewhere. Heads that have nothing to say put it on a token that every query can see,
+most often the first one (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"): "attends to
+Anna 0.94" is then said of Anna's place and not of Anna. Special tokens take such weight too, and are told apart as they
+are; this module finds the others.
+
+The criterion. In one head, a token's share is the mean weight that the other tokens which can see it give it, and the
+equal share what it would be if each of them spread its weight evenly over all that it can see. The excess,
+(share - equal) / (1 - equal), is 0 for an equal share and 1 for all of it, in texts of any length. A token is a sink
+where its excess is EXCESS or more in more than half of all heads of all layers that are looked at. Of the first token
+of a causal model FIRST is enough: every token sees it, so that its share falls as texts grow. Any other token has to be
+seen by SEEN_BY others: fewer tell nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.map import AttentionMap
+from regard.attention.masks import Mask
+from regard.explain.attended import there
+from regard.tokens import Token
+from regard.trace import PairTrace, Trace
+
+EXCESS = 0.2
+FIRST = 0.1
+SEEN_BY = 4
+HIDDEN = -1e30  # a bias from here down is a mask's
+BAND = 1 << 22  # cells of a map or a mask that are looked at at once
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A token that is an attention sink. share: as the criterion has it, mean over heads; heads: the part of all heads
+    in which it takes far more than an equal share."""
+
+    token: int
+    text: str
+    share: float
+    heads: float
+
+
+def sinks(trace: Trace, layers: Sequence[int] | None = None) -> list[Sink]:
+    """The attention sinks of a text, special tokens aside, in the layers given or in all that the trace holds."""
+    held = there(trace.attention) if layers is None else layers
+    return sinks_of([trace.attention[n] for n in held], trace.tokens)
+
+
+def cross_sinks(pair: PairTrace) -> list[Sink]:
+    """The tokens of the source, special ones aside, that are sinks of the decoder's cross-attention."""
+    cross = pair.decoder.cross
+    return sinks_of([cross[n] for n in there(cross)], pair.encoder.tokens, itself=False)
+
+
+def sinks_of(maps: Sequence[AttentionMap], tokens: Sequence[Token], *, itself: bool = True) -> list[Sink]:
+    """The sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
+
+    Maps whose keys are not these tokens alone do not count.
+    """
+    size = len(tokens)
+    maps = [each for each in maps if each.shape[2] == size and (not itself or each.shape[1] == size)]
+    if not maps:
+        return []
+    causal = itself and all(float(each[:, 0, 1:].sum()) == 0 for each in maps)
+    least = torch.full((size,), EXCESS, dtype=torch.float64)
+    if causal:
+        least[0] = FIRST
+    candidates = torch.tensor([not token.special for token in tokens])
+    parts = [_Received(each, itself) for each in maps]
+    seen_by = torch.stack([part.seen_by for part in parts]).amax(0)
+    enough = seen_by >= SEEN_BY
+    enough[0] |= causal and bool(seen_by[0] > 0)
+    # What a token gives itself is in what it receives: without it no excess is larger, so that few need be looked up.
+    above = torch.cat([part.excess() >= least for part in parts]).double().mean(0)
+    found = []
+    for token in (candidates & enough & (above > 0.5)).nonzero()[:, 0].tolist():
+        shares, excess = (torch.cat(each) for each in zip(*(part.exactly(token) for part in parts), strict=True))
+        heads = float((excess >= least[token]).double().mean())
+        if heads > 0.5:
+            found.append(Sink(token, tokens[token].text, float(shares.mean()), heads))
+    return found
+
+
+class _Received:
+    """What the keys of one map receive, beside what they would if every query spread its weight evenly."""
+
+    def __init__(self, weights: AttentionMap, itself: bool) -> None:
+        self.weights, self.itself = weights, itself
+        queries, equal = equal_shares(weights, itself)
+        self.queries = queries.clamp(min=1)  # (1 or H, S): the other tokens that see a key
+        self.seen_by = queries.amin(0)
+        self.equal = equal / self.queries
+        few = (
+            weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND
+        )  # then the matrix itself is quicker to have
+        self.received = (weights.dense().double().sum(1) if few else weights.received().double()).cpu()  # (H, S)
+
+    def excess(self) -> Float[Tensor, "H S"]:
+        """An upper bound of every token's excess: what it gives itself is counted in."""
+        return (self.received / self.queries - self.equal) / (1 - self.equal).clamp(min=1e-9)
+
+    def exactly(self, token: int) -> tuple[Float[Tensor, " H"], Float[Tensor, " H"]]:
+        """(share, excess) of one token."""
+        own = self.weights[:, token, token].double().cpu() if self.itself else 0.0
+        equal = self.equal[:, token]
+        share = (self.received[:, token] - own) / self.queries[:, token]
+        return share, (share - equal) / (1 - equal).clamp(min=1e-9)
+
+
+def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:
+    """How many queries see each key, and what all of them would give it if they spread their weight evenly.
+
+    h is 1 where all heads see the same. itself: leave out what a query gives its own token.
+    """
+    heads, length, size = weights.shape
+    bias, mask = weights.rule.bias, weights.rule.mask
+    if bias is None and (mask is None or mask.only_band):
+        seen, equal = _of_band(mask or Mask(), length, size, itself)
+        return seen[None], equal[None]
+    apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and _by_head(mask))
+    rows = heads if apart else 1
+    seen, equal = torch.zeros(rows, size, dtype=torch.float64), torch.zeros(rows, size, dtype=torch.float64)
+    one, columns, step = slice(0, 1), slice(0, size), max(1, BAND // size)
+    for head in range(rows):
+        for start in range(0, length, step):
+            band = slice(start, min(start + step, length))
+            here = torch.ones(band.stop - start, size, dtype=torch.bool)
+            if mask is not None:
+                tile = mask.tile(one, slice(head, head + 1), band, columns, weights.device)
+                here = here if tile is None else here & tile[0, 0].cpu()
+            if bias is not None:
+                part = bias[:1, head : head + 1] if bias.shape[1] > 1 else bias[:1]
+                part = part[:, :, band] if part.shape[2] > 1 else part
+                here = here & (part[0, 0] > HIDDEN).cpu()
+            even = here / here.sum(1, keepdim=True).clamp(min=1).double()
+            if itself:
+                places = torch.arange(start, band.stop)
+                here[places - start, places] = False
+                even[places - start, places] = 0
+            seen[head] += here.sum(0)
+            equal[head] += even.sum(0)
+    return seen, equal
+
+
+def _of_band(mask: Mask, length: int, size: int, itself: bool) -> tuple[Float[Tensor, " S"], Float[Tensor, " S"]]:
+    """`equal_shares` where query i sees the keys from i + low to i + high: differences of running sums."""
+    query = torch.arange(length)
+    first = torch.zeros(length, dtype=torch.long) if mask.low is None else (query + mask.low).clamp(0, size)
+    last = torch.full((length,), size) if mask.high is None else (query + mask.high + 1).clamp(0, size)
+    last = torch.maximum(first, last)
+    found = []
+    for part in (torch.ones(length, dtype=torch.float64), 1 / (last - first).clamp(min=1).double()):
+        change = torch.zeros(size + 1, dtype=torch.float64)
+        change.index_add_(0, first, part).index_add_(0, last, -part)
+        total = change.cumsum(0)[:size]
+        if itself:
+            sees = (first <= query) & (query < last)
+            total = total - torch.where(sees, part, 0.0)
+        found.append(total)
+    return found[0].round(), found[1].clamp(min=0)
+
+
+def _by_head(mask: Mask) -> bool:
+    """Whether heads see different keys."""
+    return any(each.shape[1] > 1 for each in mask.dense) or any(each.heads is not None for each in mask.removed)
