@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.early import saved
-from regard.cli.options import Head, JsonFile, whole_number
+from regard.cli.options import JsonFile, OneOfHeads, whole_number
 from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
@@ -26,7 +26,7 @@ Picture = Annotated[
 def evolve(
     run: Run = None,
     layer: OneLayer = 0,
-    head: Head = None,
+    head: OneOfHeads = None,
     part: Part = None,
     figure: Picture = None,
     json_file: JsonFile = None,

@@ -1,12 +1,13 @@
 """`regard generate`: a causal model goes on with a text."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from regard.cli import clock
 from regard.cli.early import Early, no_continuation
-from regard.cli.options import ModelName, SaveFile, whole_number
+from regard.cli.options import NeededModel, whole_number
 from regard.cli.traced import Given
 from regard.errors import RegardError
 from regard.files import check_target
@@ -31,16 +32,19 @@ Temperature = Annotated[
 ]
 TopK = Annotated[int | None, typer.Option(parser=whole_number, metavar="K", help="Draw among the K likeliest.")]
 Seed = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Of the random numbers.")]
+SaveTrace = Annotated[
+    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace, prompt and answer: .safetensors.")
+]
 
 
 def generate(
     text: Prompt = None,
-    model: ModelName = None,
+    model: NeededModel = None,
     new_tokens: NewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
-    save_file: SaveFile = None,
+    save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on; the likeliest token each time, unless told to draw."""
     from regard.tokens import check_text
@@ -68,6 +72,7 @@ def generate(
     from regard.cli.console import consoles, finish
     from regard.models.load import load
     from regard.views.parts import put, status
+    from regard.views.unknown import of_traces, unknown_first
     from regard.views.writing import written
 
     console, errors = consoles()
@@ -88,5 +93,6 @@ def generate(
         from regard.captures import save
 
         save(done.trace, save_file)
-    put([*written(done), status([done.trace.status], took=clock.seconds())], console)
+    told = status([done.trace.status], took=clock.seconds())
+    put([*unknown_first(of_traces([done.trace])), *written(done), told], console)
     finish(console, errors, (save_file,))

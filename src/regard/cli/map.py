@@ -7,7 +7,7 @@ import typer
 
 from regard.cli import clock
 from regard.cli.early import Early, no_windows
-from regard.cli.options import FigureFile, JsonFile, ModelName, OpenFile, Stride, Window, whole_number
+from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
 from regard.cli.traced import Given
 from regard.counting import from_zero
 from regard.errors import RegardError
@@ -16,7 +16,7 @@ from regard.files import check_target
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
     int | None,
-    typer.Option(parser=whole_number, metavar="N", help="The layer to look at, counted from 0; -1 is the last."),
+    typer.Option(parser=whole_number, metavar="N", help="The layer, needed: counted from 0; -1 is the last."),
 ]
 Head = Annotated[
     int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
@@ -26,6 +26,9 @@ Top = Annotated[
 ]
 Far = Annotated[
     int, typer.Option(parser=whole_number, metavar="N", help="Name pairs of tokens more than N tokens apart.")
+]
+OpenTrace = Annotated[
+    Path | None, typer.Option("--open", metavar="FILE", help="Look at a saved trace, without the model: no text then.")
 ]
 SaveTrace = Annotated[
     Path | None, typer.Option("--save", metavar="FILE", help="Write the trace of that layer: .safetensors.")
@@ -43,7 +46,7 @@ def map_file(
     stride: Stride = None,
     figure: FigureFile = None,
     json_file: JsonFile = None,
-    open_file: OpenFile = None,
+    open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""

@@ -49,12 +49,17 @@ Targets = Annotated[
     typer.Option("--target", metavar="T", help="Of an encoder-decoder: what it writes; once for each text."),
 ]
 FollowedWord = Annotated[str | None, typer.Option(help="The word to follow; without it, an overview of all tokens.")]
+NeededWord = Annotated[str | None, typer.Option(help="The word to look at, needed.")]
 References = Annotated[
     str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
 ]
 ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name; by default all-MiniLM-L6-v2.")]
+NeededModel = Annotated[
+    str | None, typer.Option(help="A model folder or hub name, needed: the default model cannot write.")
+]
 Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
 Head = Annotated[int | None, _number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
+OneOfHeads = Annotated[int | None, _number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
 Top = Annotated[int, _number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
 Window = Annotated[int | None, _number("N", "Read a text in overlapping windows of N tokens.")]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.early import Early, no_table
-from regard.cli.options import FigureFile, ModelName, whole_number
+from regard.cli.options import FigureFile, whole_number
 from regard.cli.traced import Given
 from regard.errors import RegardError
 from regard.files import check_target
@@ -14,13 +14,17 @@ KINDS = ("sinusoidal", "learned", "rotary", "alibi")
 Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
 Width = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Components of a vector (64).")]
 Length = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many positions (100).")]
+TableOf = Annotated[
+    str | None,
+    typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
+]
 
 
 def positions(
     kind: Kind = "sinusoidal",
     width: Width = None,
     length: Length = None,
-    model: ModelName = None,
+    model: TableOf = None,
     figure: FigureFile = None,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""

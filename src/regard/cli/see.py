@@ -90,7 +90,9 @@ def see(
     from regard.cli.console import consoles, finish
     from regard.explain import sight as explain
     from regard.explain.unfold import unfold
+    from regard.views.parts import put
     from regard.views.terminal import show
+    from regard.views.unknown import of_traces, unknown_first
 
     notes: list[str] = []
     console, errors = consoles(json_file)
@@ -122,6 +124,8 @@ def see(
         from regard.views.data import write_json
 
         write_json(seen, json_file)
+    if window is not None:  # what is unknown is told of whole texts, not of windows
+        put(unknown_first(of_traces(found.traces)), console)
     show(seen, console, clock.seconds())
     finish(console, errors, (figure, json_file, save_file), notes)
 

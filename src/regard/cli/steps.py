@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.early import Early, no_steps
-from regard.cli.options import FollowedWord, JsonFile, ModelName, OpenFile, SaveFile, whole_number
+from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
 from regard.cli.traced import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
@@ -18,16 +18,19 @@ OneLayer = Annotated[
 OneHead = Annotated[
     int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0; -1 is the last.")
 ]
+OpenOne = Annotated[
+    Path | None, typer.Option("--open", metavar="FILE", help="Look at a saved trace, without the model: no TEXT then.")
+]
 
 
 def steps(
     text: OneText = None,
-    word: FollowedWord = None,
+    word: NeededWord = None,
     model: ModelName = None,
     layer: OneLayer = 0,
     head: OneHead = 0,
     json_file: JsonFile = None,
-    open_file: OpenFile = None,
+    open_file: OpenOne = None,
     save_file: SaveFile = None,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
@@ -46,8 +49,11 @@ def steps(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.explain.attended import check_head, check_layer
+    from regard.explain.sinks import sinks
     from regard.textbook import steps_of
+    from regard.views.parts import put
     from regard.views.steps import show_steps
+    from regard.views.unknown import of_traces, unknown_first
 
     console, errors = consoles(json_file)
     with errors.status("loading the model and tracing …"):
@@ -59,16 +65,19 @@ def steps(
         raise no_steps(trace.decoder.status.model)
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    apart = sinks(trace)
     if json_file is not None:
-        _write(json_file, trace.text, trace.tokens, layer, head, found)
+        _write(json_file, trace, layer, head, found, apart)
     if save_file is not None:
         trace.save(save_file)
+    put(unknown_first(of_traces([trace])), console)
     for n, record in found:
-        show_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console)
+        where = f"layer {layer}, head {head}"
+        show_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
     finish(console, errors, (json_file, save_file))
 
 
-def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: list[tuple[int, Any]]) -> None:
+def _write(file: Path, trace: Any, layer: int, head: int, found: list[tuple[int, Any]], sinks: list[Any]) -> None:
     """Every number at full precision; a score that may not be looked at is null."""
     import math
     from dataclasses import asdict, fields
@@ -89,8 +98,9 @@ def _write(file: Path, text: str, tokens: Any, layer: int, head: int, found: lis
     data = {
         "format": "regard steps",
         "version": 1,
-        "text": text,
-        "tokens": [asdict(token) for token in tokens],
+        "text": trace.text,
+        "tokens": [asdict(token) for token in trace.tokens],
+        "sinks": [asdict(sink) for sink in sinks],
         "layer": layer,
         "head": head,
         "queries": [{"token": n, **numbers(record)} for n, record in found],

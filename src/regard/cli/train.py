@@ -14,7 +14,7 @@ from regard.files import check_readable
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, typer.Option("--pairs", metavar="FILE", help="Source<tab>target lines: translate.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="RUN", help="The run's folder.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="RUN", help="The run's folder, needed.")]
 Steps = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many updates.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where RUN stopped, or start it.")]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings: .toml or .json.")]

@@ -1,18 +1,31 @@
 """`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
 
+from typing import Annotated, Any
+
+import typer
+
 from regard.cli import clock
 from regard.cli.early import Early, no_translation
-from regard.cli.options import FigureFile, Head, JsonFile, Layer, ModelName, SaveFile, Texts, Top
+from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
 from regard.cli.traced import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
+BothIn = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole_number,
+        metavar="N",
+        help="Show the alignment in this layer; by default in the two that agree most.",
+    ),
+]
+
 
 def translate(
     texts: Texts = None,
-    model: ModelName = None,
-    layer: Layer = None,
-    head: Head = None,
+    model: NeededModel = None,
+    layer: BothIn = None,
+    head: OneOfHeads = None,
     top: Top = 5,
     figure: FigureFile = None,
     json_file: JsonFile = None,
@@ -46,6 +59,7 @@ def translate(
     from regard.explain import sight as explain
     from regard.views.pairs import alignment
     from regard.views.parts import put, status
+    from regard.views.unknown import of_sight, unknown_first
     from regard.views.writing import translated
 
     console, errors = consoles(json_file)
@@ -68,7 +82,10 @@ def translate(
 
         save(found.traces if len(found.traces) > 1 else found.traces[0], save_file)
     assert seen.target is not None
-    parts = [translated(text or "", target or "") for text, target in found.texts]
+    parts: list[Any] = [
+        *unknown_first(of_sight(seen)),
+        *(translated(text or "", target or "") for text, target in found.texts),
+    ]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
     put([*parts, status([trace.status for trace in found.traces], took=clock.seconds())], console)
     finish(console, errors, (figure, json_file, save_file), notes)

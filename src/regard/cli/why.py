@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from regard.cli import clock
 from regard.cli.early import Early
 from regard.cli.options import (
-    FollowedWord,
     JsonFile,
     ModelName,
+    NeededWord,
     OpenAgain,
     SaveBlocks,
     SaveDtype,
@@ -18,20 +20,24 @@ from regard.cli.options import (
     SaveLayers,
     Targets,
     Texts,
-    Top,
+    whole_number,
 )
 from regard.cli.saving import Saving
 from regard.cli.traced import Given, traced, traced_again
 from regard.errors import RegardError
 from regard.files import check_target
 
+Ranked = Annotated[
+    int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and heads to show of each ranking.")
+]
+
 
 def why(
     texts: Texts = None,
     targets: Targets = None,
-    word: FollowedWord = None,
+    word: NeededWord = None,
     model: ModelName = None,
-    top: Top = 10,
+    top: Ranked = 10,
     json_file: JsonFile = None,
     open_file: OpenAgain = None,
     save_file: SaveFile = None,
@@ -62,6 +68,8 @@ def why(
     from regard.explain.why import occurrences
     from regard.explain.why import why as explain
     from regard.models import without
+    from regard.views.parts import put
+    from regard.views.unknown import of_traces, unknown_first
     from regard.views.why import show_why
 
     console, errors = consoles(json_file)
@@ -83,6 +91,7 @@ def why(
     if any(done.generated):
         told = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {told}\n", style="dim", markup=False)
+    put(unknown_first(of_traces(done.traces)), console)
     show_why(found, statuses, top, console, clock.seconds())
     finish(console, errors, (json_file, save_file))
 

@@ -12,7 +12,7 @@ from regard.explain.planes import Point
 from regard.explain.sight import Occurrence, Sight
 from regard.views.canvas import LABELS, PATHS
 from regard.views.labels import Labels
-from regard.views.parts import short, visible
+from regard.views.parts import short, spelled, visible
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th
@@ -121,7 +121,7 @@ def _dots(sight: Sight, moved: Movement) -> list[tuple[int, str, Point]]:
     """(text, name, place) of the texts' tokens that are neither special nor the word's own, nor left out."""
     own = {(o.text, token) for o in sight.occurrences for token in o.tokens}
     return [
-        (text, visible(token.text), place)
+        (text, spelled(token.text), place)
         for text, (tokens, places) in enumerate(zip(sight.tokens, moved.tokens, strict=True))
         for n, (token, place) in enumerate(zip(tokens, places, strict=True))
         if place is not None and not token.special and (text, n) not in own

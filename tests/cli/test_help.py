@@ -1,0 +1,84 @@
+"""What --help promises of every verb, held against what the verb does; no model is loaded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from regard.cli.main import app
+from regard.errors import RegardError
+
+DEFAULT = "by default all-MiniLM-L6-v2"
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+NEEDED = {  # what a call needs beside its texts, as --help says it
+    "see": [],
+    "why": ["--word", "text"],
+    "steps": ["--word", "text"],
+    "map": ["--layer", "0"],
+    "generate": ["--model", "m"],
+    "translate": ["--model", "m"],
+    "tokens": [],
+    "positions": [],
+    "train": ["--out", "run"],
+    "evolve": [],
+}
+
+
+def promises(verb: str) -> dict[str, str]:
+    """The help of each option."""
+    return {each.opts[0]: each.help or "" for each in COMMANDS[verb].params if each.opts[0].startswith("--")}
+
+
+@pytest.fixture
+def call(monkeypatch, tmp_path: Path):
+    """Run a verb as far as to where it would load something: what it would load, or what it refuses."""
+
+    def stop(kind: str):
+        def loaded(name: Any = None, *_: Any, **__: Any) -> Any:
+            raise RegardError(f"{kind}: {name}")
+
+        return loaded
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a text", encoding="utf-8")
+    monkeypatch.setattr("regard.models.load.load", stop("loads"))
+    monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
+    monkeypatch.setattr("regard.train.session.ready_for_texts", stop("trains"))
+    monkeypatch.setattr("regard.train.watch.watched", stop("reads"))
+    (tmp_path / "watched").mkdir()
+    texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
+
+    def run(verb: str, *options: str) -> str:
+        with pytest.raises(RegardError) as refused:
+            COMMANDS[verb].main([*texts.get(verb, ["a text"]), *options], prog_name=verb, standalone_mode=False)
+        return str(refused.value)
+
+    return run
+
+
+def test_every_verb_is_looked_at() -> None:
+    assert set(COMMANDS) == set(NEEDED)
+    for verb in COMMANDS:
+        assert [option for option, text in promises(verb).items() if "needed" in text] == NEEDED[verb][::2]
+
+
+@pytest.mark.parametrize("verb", NEEDED)
+def test_what_is_needed_is_said_to_be_and_nothing_else(call, verb: str) -> None:
+    """With what help calls needed a verb goes on to its work, without it it refuses, naming the option."""
+    assert call(verb, *NEEDED[verb]).startswith(("loads: ", "trains: ", "reads: "))
+    if NEEDED[verb]:
+        assert call(verb).startswith(f"{NEEDED[verb][0]} is needed")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in NEEDED if "--model" in promises(verb)])
+def test_a_default_model_is_promised_where_there_is_one(call, verb: str) -> None:
+    promised = DEFAULT in promises(verb)["--model"]
+    others = [] if NEEDED[verb][:1] == ["--model"] else NEEDED[verb]
+    assert (call(verb, *others) == "loads: None") == promised
+
+
+@pytest.mark.parametrize("verb", [verb for verb in NEEDED if "--word" in promises(verb)])
+def test_an_overview_is_promised_where_there_is_one(call, verb: str) -> None:
+    promised = "without it, an overview" in promises(verb)["--word"]
+    assert call(verb).startswith("loads: ") == promised
