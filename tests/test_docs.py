@@ -1,4 +1,4 @@
-"""The code in the README and the docs runs as written."""
+"""The Python code of every page runs as printed: its blocks in order, with nothing but what the page defines."""
 
 import re
 from pathlib import Path
@@ -7,43 +7,22 @@ from typing import Any
 import pytest
 import torch
 
-import regard
-
-ROOT = Path(__file__).parent.parent
+from tests.pages import EVERY, blocks, pages
 
 
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+def test_no_code_is_missed() -> None:
+    languages = {name for page in EVERY for name in re.findall(r"^ *```+ *(\S+)", page.read_text("utf-8"), re.M)}
+    assert languages == {"python", "sh"}  # the two that this test and test_docs_commands.py run
+    assert {"README.md", "docs/attention.md", "docs/generation.md"} <= set(pages("python"))
+    assert {"README.md", "docs/training.md", "docs/commands/see.md"} <= set(pages("sh"))
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/attention.md",
-        "docs/traces.md",
-        "docs/captures.md",
-        "docs/explanations.md",
-        "docs/long.md",
-        "docs/transformer.md",
-    ],
-)
+@pytest.mark.parametrize("page", pages("python"))
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {
-        "torch": torch,
-        "regard": regard,
-        "tokens_that_exist": torch.ones(2, 1200, dtype=torch.bool),
-        "w_query": torch.randn(16, 24),
-        "w_key": torch.randn(16, 24),
-        "w_value": torch.randn(16, 28),
-        "torch_module": torch.nn.MultiheadAttention(512, 8, batch_first=True),
-        "x": torch.randn(2, 7, 512),
-    }
-    found = blocks(page)
-    assert len(found) >= 2
-    for block in found:
-        exec(block, names)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        exec(compile(block, page, "exec"), names)
     if page == "README.md":  # the two lines that compare "bank" with "bank" do
         river, money = names["river"], names["money"]
         assert torch.equal(river.learned[names["n"]], money.learned[names["m"]])
