@@ -80,7 +80,7 @@ def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> Non
             )
 
 
-def _values(config: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+def _values(config: Mapping[Any, Any], within: str = "") -> Iterator[tuple[str, Any]]:
     """(name, value) of every entry that is one value, of the parts of a config too; lists item by item."""
     for key, value in config.items():
         if value is None or key == "quantization_config":

@@ -22,10 +22,7 @@ def check_hub(name: str) -> Held | None:
         found = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
         return None if found is None else Path(found)
 
-    place = had("config.json")
-    if place is None:
-        raise RegardError(f"model {name!r}: the hub has no config.json of it, so it is no transformers model")
-    config, where = read_json(place, infinite=True), f"model {name!r}: config.json"
+    config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
     check_asked(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needed is {SINGLE}")
