@@ -107,7 +107,11 @@ def check_files(folder: Path, *, every: bool = True) -> None:
         RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
             JSON, or there is an adapter beside the model.
     """
-    for entry in sorted(folder.iterdir()):
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise RegardError(f"{str(folder)!r} cannot be read: {error.strerror or error}") from error
+    for entry in entries:
         if not every and entry.suffix.lower() not in ENDINGS:
             continue
         if entry.is_dir() and entry.suffix.lower() in ENDINGS:
