@@ -63,7 +63,7 @@ BAD = [
     (["steps", RIVER], "--word is needed"),
     (["steps", RIVER, "--word", "boat"], "'boat' is not in the text"),
     (["steps", RIVER, "--word", "bank", "--layer", "6"], "layer 6 is out of range"),
-    (["steps", RIVER, "--word", "bank", "--head", "-1"], "head -1 is out of range"),
+    (["steps", RIVER, "--word", "bank", "--head", "-13"], "or -12 to -1 from the end"),
     (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
     (["steps", RIVER, "--word", "bank", "--json", "."], "given no name or a folder"),
     (["positions", "--kind", "alibi", "--length", "1000000"], "of memory"),
