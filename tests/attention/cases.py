@@ -91,8 +91,9 @@ def naive(case: Case, dtype: torch.dtype) -> Reference:
     sinks = options.get("sinks")
     sink = torch.full((query.shape[1],), -torch.inf) if sinks is None else sinks
     joined = torch.cat([scores, sink.to(dtype)[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
-    shares = joined.masked_fill(~oracle.valid[..., None], 0.0).softmax(-1).masked_fill(~oracle.valid[..., None], 0.0)
-    lse = joined.logsumexp(-1).masked_fill(~oracle.valid, -torch.inf)
+    nothing = (joined == -torch.inf).all(-1, keepdim=True)
+    shares = joined.masked_fill(nothing, 0.0).softmax(-1).masked_fill(nothing, 0.0)
+    lse = joined.logsumexp(-1)
     return Reference(shares[..., :-1] @ value, lse, oracle.valid, scores, shares[..., :-1], shares[..., -1])
 
 

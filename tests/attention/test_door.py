@@ -1,6 +1,7 @@
 """`attend` against the definition in float64, and where answers are known in closed form."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -122,10 +123,50 @@ def test_what_sees_nothing_is_nought() -> None:
     query = random(0, 1, 1, 3, 4, dtype=torch.float32)
     got = regard.attend(query, query, query, mask=torch.tensor([[True], [False], [True]]), sinks=torch.zeros(1))
     assert got.valid[0, 0].tolist() == [True, False, True]
-    assert got.logsumexp[0, 0, 1] == -torch.inf
     assert not got.output[0, 0, 1].any()
     assert not got.weights[0, 0, 1].any()
-    assert got.weights.entropy()[0, 0, 1] == got.weights.sink_share[0, 0, 1] == 0
+    assert got.weights.entropy()[0, 0, 1] == 0
+
+
+@pytest.mark.parametrize("tiles", [False, True])
+def test_a_sink_takes_all_where_nothing_else_is_seen(tiles: bool) -> None:
+    query = random(0, 2, 3, 5, 4, dtype=torch.float32).requires_grad_()
+    sinks = torch.tensor([0.0, 2.5, -torch.inf], requires_grad=True)
+    mask = torch.arange(5)[:, None] != 1
+    right = reference.attend(query.detach(), query.detach(), query.detach(), mask=mask, sinks=sinks.detach())
+    assert right.sink_share[0, :, 1].tolist() == [1.0, 1.0, 0.0]
+    assert right.logsumexp[0, :, 1].tolist() == [0.0, 2.5, -torch.inf]
+    with cpu_tiles_at_any_size() if tiles else nullcontext():
+        for gradient in (True, False):
+            q, s = (query, sinks) if gradient else (query.detach(), sinks.detach())
+            got = regard.attend(q, q, q, mask=mask, sinks=s)
+            assert got.kernel == ("blockwise-cpu" if tiles else "blockwise")
+            assert torch.equal(got.valid, right.valid)
+            assert got.valid[0, 0].tolist() == [True, False, True, True, True]
+            assert got.logsumexp[:, :, 1].tolist() == [[0.0, 2.5, -torch.inf]] * 2
+            assert got.weights.sink_share[0, :, 1].tolist() == [1.0, 1.0, 0.0]
+            assert (
+                worst(got.weights[...].sum(-1) + got.weights.sink_share, right.weights.sum(-1) + right.sink_share)
+                < 1e-6
+            )
+            figures = got.weights.statistics(2, (3, 3))
+            assert figures.sink_share[0, :, 1].tolist() == [1.0, 1.0, 0.0]
+            assert not got.output[:, :, 1].any()
+            for figure in (figures.entropy, figures.distance, figures.values):
+                assert not figure[:, :, 1].any()
+            assert (figures.keys[:, :, 1] == -1).all()
+        output = regard.attend(query, query, query, mask=mask, sinks=sinks).output
+    flow = torch.autograd.grad(output[:, :, 1].sum(), (query, sinks))
+    assert not flow[0].any()
+    assert not flow[1].any()
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_valid_is_that_of_the_definition(case: Case) -> None:
+    heads = case.query.shape[1]
+    options = case.options | {"sinks": torch.linspace(-1, 1, heads)}
+    assert torch.equal(regard.attend(case.query, case.key, case.value, **options).valid, case.oracle().valid)
 
 
 def test_causal_aligns_the_last_query_with_the_last_key() -> None:

@@ -19,6 +19,7 @@ from regard.attention.tiles import (
     finite,
     grouped_product,
     heads_of,
+    join_sink,
     key_blocks,
     matmul,
     query_blocks,
@@ -36,7 +37,7 @@ def attend(
     rule: Rule,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Output and logsumexp (sinks included; -inf where a query may attend to nothing). Gradients flow to the output.
+    """Output and logsumexp (sinks included; -inf where there is nothing to attend to). Gradients flow to the output.
 
     Dropout zeroes weights with the given probability and scales the rest by 1 / (1 - dropout); its random numbers come
     from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
@@ -96,15 +97,14 @@ def _forward(
             total = total * change + weights.sum(-1)
             mixed = mixed * change[..., None] + grouped_product(kept, v)
             top = new
-        empty = top == -torch.inf
         sink = sink_column(rule, heads, dtype)
         if sink is not None:
-            new = torch.maximum(finite(top), sink)
-            change = torch.exp(finite(top) - new)
-            top, total, mixed = new, total * change + torch.exp(sink - new), mixed * change[..., None]
-        mixed = mixed / torch.where(empty, 1.0, total)[..., None]
-        output[spot] = torch.where(empty[..., None], 0.0, mixed).to(output.dtype)
-        logsumexp[spot] = torch.where(empty, -torch.inf, finite(top) + torch.log(total))
+            before = top
+            top, total = join_sink(before, total, sink)
+            mixed = mixed * fade(before, top)[..., None]
+        mixed = mixed / torch.where(total == 0, 1.0, total)[..., None]
+        output[spot] = mixed.to(output.dtype)
+        logsumexp[spot] = finite(top) + torch.log(total)  # -inf where the sum is of nothing
     return output, logsumexp
 
 

@@ -33,8 +33,8 @@ class Attention:
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False where a query may attend to nothing (its output and weights are 0)."""
-        return self.logsumexp != -torch.inf
+        """(B, H, L): False where a query may attend to nothing (its output and weights are 0, a sink takes all)."""
+        return self.logsumexp != -torch.inf if self.weights.rule.sinks is None else self.weights.valid
 
 
 def attend(

@@ -1,6 +1,6 @@
 """Which kernel computes the output, on which device, and the traps of each: all that is known of them stays here.
 
-Every kernel gives (output, logsumexp) with logsumexp -inf and output 0 where a query may attend to nothing.
+Every kernel gives (output, logsumexp); where a query may attend to nothing, output 0 and the sink, or -inf without one.
 """
 
 from dataclasses import replace

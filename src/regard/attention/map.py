@@ -5,14 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import regions, statistics
 from regard.attention.indexing import parse
 from regard.attention.masks import Index
 from regard.attention.statistics import Figures, Progress, Wanted
-from regard.attention.tiles import Rule, budget, finite, join_sink, score_tile, sink_column, working_dtype
+from regard.attention.tiles import (
+    Rule,
+    budget,
+    finite,
+    join_sink,
+    score_tile,
+    sink_column,
+    valid_rows,
+    working_dtype,
+)
 from regard.memory import foresee
 
 HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
@@ -93,7 +102,7 @@ class AttentionMap:
         return self._shown(weights[..., : self._full_shape[3]])
 
     def normaliser(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        """Each query's (max, sum): a weight is exp(score - max) / sum. (-inf, 0) for a query that sees nothing."""
+        """Each query's (max, sum): a weight is exp(score - max) / sum. (-inf, 0) where there is no key and no sink."""
         top, total = self._normaliser(*self._everything()[:3])
         rounded = top.to(self.dtype)
         total = total * torch.exp(finite(top) - finite(rounded.to(top.dtype)))
@@ -105,6 +114,11 @@ class AttentionMap:
         top, total = self._normaliser(*self._everything()[:3])
         share = statistics.sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
         return self._shown((torch.zeros_like(top) if share is None else share).to(self.dtype))
+
+    @property
+    def valid(self) -> Bool[Tensor, "..."]:
+        """(B, H, L): False where a query may attend to no key, whether or not there is a sink that takes all."""
+        return self._shown(valid_rows(self.query, self.key, self.rule))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
         """(values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.

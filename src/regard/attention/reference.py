@@ -72,10 +72,11 @@ def attend(
     no_sink = torch.full((heads,), -torch.inf, device=query.device)
     sink = (no_sink if sinks is None else sinks).double()[None, :, None, None].expand(batch, heads, length, 1)
     valid = (scores != -torch.inf).any(-1)  # (B, H, L)
-    joined = torch.cat([scores, sink], dim=-1).masked_fill(~valid[..., None], 0.0)
-    shares = joined.softmax(-1).masked_fill(~valid[..., None], 0.0)  # (B, H, L, S + 1)
+    joined = torch.cat([scores, sink], dim=-1)  # (B, H, L, S + 1)
+    nothing = (joined == -torch.inf).all(-1)  # neither a key nor a sink; a sink alone takes all
+    shares = joined.masked_fill(nothing[..., None], 0.0).softmax(-1).masked_fill(nothing[..., None], 0.0)
     weights = shares[..., :-1]
-    logsumexp = joined.logsumexp(-1).masked_fill(~valid, -torch.inf)
+    logsumexp = joined.logsumexp(-1)
     return Reference(weights @ value, logsumexp, valid, scores, weights, shares[..., -1])
 
 

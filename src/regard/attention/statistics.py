@@ -130,7 +130,7 @@ def anywhere(
 
 
 def sink_share(rule: Rule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
-    """The part of each query's attention that its head's sink takes; 0 where the query may attend to nothing."""
+    """The part of each query's attention that its head's sink takes: all of it where it may attend to nothing else."""
     if rule.sinks is None:
         return None
     sink = rule.sinks[heads].to(top.dtype)[None, :, None]

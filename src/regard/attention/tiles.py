@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.masks import Index, Mask, crop_axes, select
@@ -85,6 +85,28 @@ def score_tile(
     return scores if allowed is None else torch.where(allowed, scores, -torch.inf)
 
 
+def valid_rows(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule) -> Bool[Tensor, "B H L"]:
+    """True where mask and bias leave a query at least one score above -inf. No product is needed for it."""
+    shape, size, mask = query.shape[:3], key.shape[2], rule.mask or Mask()
+    if mask.only_band and rule.bias is None:
+        low, high = -shape[2] if mask.low is None else mask.low, size if mask.high is None else mask.high
+        i = torch.arange(shape[2], device=query.device)
+        return ((i + high >= 0) & (i + low < size) & (low <= high and size > 0)).expand(shape)
+    told = [*mask.dense, *([] if rule.bias is None else [rule.bias])]
+    told += [] if mask.keys is None else [mask.keys[:, None, None]]
+    batch, heads = (max((t.shape[n] for t in told), default=1) if not mask.removed else shape[n] for n in range(2))
+    few = query[:batch, :heads]  # the others have the same
+    seen = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
+    for b, h, r in query_blocks(few, key[:, :1]):
+        for cols in key_blocks(few, key, rule, b, h, r):
+            allowed = mask.tile(b, h, r, cols, query.device)
+            if rule.bias is not None:
+                more = select(rule.bias, b, h, r, cols) != -torch.inf
+                allowed = more if allowed is None else allowed & more
+            seen[b, h, r] |= torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(-1)
+    return seen.expand(shape)
+
+
 def heads_of(grouped: Tensor, heads: int, index: Index) -> Tensor:
     """The key or value heads (B, g, S, ·) behind the query heads that an index names: a view where groups are whole."""
     groups = grouped.shape[1]
@@ -132,7 +154,7 @@ def normaliser(
     dtype: torch.dtype | None = None,
     product: Product | None = None,
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Each query's (max, sum of exp(score - max)), sinks included; (-inf, 0) where a query may attend to nothing."""
+    """Each query's (max, sum of exp(score - max)), sinks included; (-inf, 0) where there is nothing to attend to."""
     lines = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
     top = lines.new_full(lines.shape[:-1], -torch.inf)
     total = torch.zeros_like(top)
@@ -146,8 +168,8 @@ def normaliser(
 
 
 def join_sink(top: Tensor, total: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
-    """A normaliser with the sink's score joined in; a query that may attend to nothing has none all the same."""
-    new = torch.where(top == -torch.inf, top, torch.maximum(top, sink))
+    """A normaliser with the sink's score joined in: all there is where a query may attend to nothing."""
+    new = torch.maximum(top, sink)
     with_sink = total * fade(top, new) + torch.exp(sink - finite(new))
     return new, torch.where(new == -torch.inf, 0.0, with_sink)
 

@@ -35,7 +35,7 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float =
 def attend(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: Rule
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Output, and logsumexp in float32 (-inf and output 0 where a query may attend to nothing). No gradients."""
+    """Output, and logsumexp in float32 (output 0 where a query may attend to nothing). No gradients."""
     return forward(query, key, value, rule)[:2]
 
 

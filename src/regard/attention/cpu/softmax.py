@@ -67,11 +67,11 @@ def gauge(scores, low, high, top, total):
 
 @compiled("void(f4[::1], f4[::1], f4)")
 def settle(top, total, sink):
-    """Let the sink (-inf for none) join the sums; rows that may attend to nothing become (-inf, 0)."""
+    """Let the sink (-inf for none) join the sums: it is all that rows have which may attend to nothing."""
     for r in range(len(top)):
         if top[r] == LOWEST:
-            top[r] = np.float32(-np.inf)
-            total[r] = np.float32(0.0)
+            top[r] = sink
+            total[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
         elif sink != np.float32(-np.inf):
             new = larger(top[r], sink)
             total[r] = total[r] * np.float32(math.exp(top[r] - new)) + np.float32(math.exp(sink - new))
@@ -87,9 +87,9 @@ def finish(mixed, pending, top, total, sink, output, logsumexp):
         if before == LOWEST:
             for e in range(width):
                 output[r, e] = np.float32(0.0)
-            logsumexp[r] = np.float32(-np.inf)
-            top[r] = np.float32(-np.inf)
-            total[r] = np.float32(0.0)
+            logsumexp[r] = sink
+            top[r] = sink
+            total[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
             continue
         share = np.float32(1.0)
         if sink != np.float32(-np.inf):
