@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention import reference
 from regard.explain.contributions import contributions
 from regard.models.pretrained import Pretrained
 from regard.trace import PairTrace
@@ -22,7 +21,6 @@ from tests.blocks import make_model, traced
 from tests.captures import Maker, same
 
 IDS = torch.tensor([[7, 11, 13, 17, 19]])
-OLD = Path(__file__).parent / "data" / "traces-v1.safetensors"
 
 
 @pytest.fixture(scope="module")
@@ -181,23 +179,6 @@ def test_large_tensors_are_written_in_bites(tmp_path: Path, monkeypatch: pytest.
     trace.save(tmp_path / "d", heads=[0, 2], dtype="float16")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     assert (tmp_path / "b").read_bytes() == (tmp_path / "d").read_bytes()
-
-
-def test_files_of_version_1_still_open() -> None:
-    tensors = safetensors.torch.load_file(OLD)
-    opened = regard.open(OLD)
-    assert [trace.text for trace in opened] == ["w00 w01 w02 w03 w04"] * 2
-    for n, trace in enumerate(opened):
-        assert torch.equal(trace.learned, tensors[f"{n}.learned"])
-        assert torch.equal(trace.states[2], tensors[f"{n}.states.2"])
-        for layer, weights in enumerate(trace.attention):
-            query, key = (tensors[f"{n}.attention.{layer}.{name}"] for name in ("query", "key"))
-            right = reference.attend(query, key, key).weights[0]
-            torch.testing.assert_close(weights.dense().double(), right.double(), atol=1e-6, rtol=0)
-            assert torch.equal(trace.values[layer], tensors[f"{n}.values.{layer}"])
-        assert (trace.cross, trace.blocks) == ((), ())
-        assert trace.status.model == "bert"
-        assert trace.tokens[1].text == "w01"
 
 
 MEMORY = """

@@ -188,11 +188,14 @@ class AttentionMap:
         storage.save(self, file)
 
     @staticmethod
-    def load(file: str | Path) -> "AttentionMap":
-        """The map that `save` wrote, on the CPU. Raises RegardError where the file is no map, in one line."""
+    def load(file: str | Path, *, verify: bool = False) -> "AttentionMap":
+        """The map that `save` wrote, on the CPU. Raises RegardError where the file is no map, in one line.
+
+        Its tensors are held against their digests when they are first read; verify: now.
+        """
         from regard.attention import storage
 
-        return storage.load(file)
+        return storage.load(file, verify=verify)
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape

@@ -2,28 +2,31 @@
 
 Kept is what the weights come from: query, key, bias, sinks and mask, each in its own dtype. Memory on disk is O(L + S)
 wherever it was in memory; the weights are computed again, by the same routine, when the loaded map is asked for them.
+What is read is held against what `attend` accepts: a file may come from anybody.
 """
 
-import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from jaxtyping import Bool
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.attention.edges import Edges
+from regard.attention.edges import AXES, Edges
 from regard.attention.map import AttentionMap
 from regard.attention.masks import Mask
-from regard.attention.tiles import Rule
+from regard.attention.tiles import Rule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
+from regard.sealed import digest_of, exactly, fill_in, finite, read, typed, unsound, whole_number
 
-VERSION = 1
-WITH_EDGES = 2  # the version of maps that lost edges: a reader of version 1 would show weights that are not theirs
+FORMAT = "regard attention map"
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096
+FURTHEST = 1 << 31  # positions: no sequence is so long, and differences of them are exact
+MINUS_INFINITY = ("bias", "sinks")  # tensors in which -inf is a score: that of what is not attended to
 
 
 def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -51,7 +54,6 @@ def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if rule.sinks is not None:
         tensors["sinks"] = rule.sinks
     description: dict[str, Any] = {
-        "version": VERSION,
         "offset": map.offset,
         "ndim": map.ndim,
         "scale": rule.scale,
@@ -60,10 +62,8 @@ def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     }
     if rule.mask is not None:
         dense = rule.mask.dense + _written_out(map, rule.mask)
-        description["mask"] = {"low": rule.mask.low, "high": rule.mask.high, "dense": len(dense)}
-        if rule.mask.removed:
-            description["version"] = WITH_EDGES
-            description["mask"]["removed"] = [edges.described() for edges in rule.mask.removed]
+        removed = [edges.described() for edges in rule.mask.removed]
+        description["mask"] = {"low": rule.mask.low, "high": rule.mask.high, "dense": len(dense), "removed": removed}
         tensors |= {f"mask.dense.{n}": _unexpanded(tensor) for n, tensor in enumerate(dense)}
         if rule.mask.keys is not None:
             tensors["mask.keys"] = rule.mask.keys
@@ -74,59 +74,151 @@ def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> Att
     """The map that `pack` took apart.
 
     Raises:
-        ValueError: a later version's description, a tensor that is missing, or edges of a map of another shape.
+        RegardError: a value that `attend` would not accept, or tensors that are missing, too many, or do not fit.
     """
-    if description.get("version") not in (VERSION, WITH_EDGES):
-        needs = f"needs version {VERSION} or {WITH_EDGES}"
-        raise ValueError(f"attention map: given version {description.get('version')!r}, {needs}")
-    told = description["mask"]
-    needed = ["query", "key", *(f"mask.dense.{n}" for n in range(0 if told is None else told["dense"]))]
-    missing = [name for name in needed if name not in tensors]
-    if missing:
-        raise ValueError(f"attention map: needs a tensor named {missing[0]!r}, given {', '.join(tensors) or 'none'}")
-    mask: Mask | None = None
-    if told is not None:
-        dense = tuple(tensors[f"mask.dense.{n}"] for n in range(told["dense"]))
-        removed = tuple(Edges.of(each) for each in told.get("removed", ()))
-        shape = (*tensors["query"].shape[:3], tensors["key"].shape[2])
-        for edges in removed:
-            if edges.shape != shape:
-                raise ValueError(
-                    f"attention map: its edges are of a map of shape {edges.shape}, its tensors of {shape}"
-                )
-        mask = Mask(told["low"], told["high"], tensors.get("mask.keys"), dense, removed=removed)
-    rule = Rule(description["scale"], description["softcap"], tensors.get("bias"), mask, tensors.get("sinks"))
-    return AttentionMap(tensors["query"], tensors["key"], rule, offset=description["offset"], ndim=description["ndim"])
+    told = exactly("attention map", description, ("offset", "ndim", "scale", "softcap", "mask"))
+    if "query" not in tensors or "key" not in tensors:
+        raise RegardError(f"attention map: needs tensors named 'query' and 'key', given {', '.join(tensors) or 'none'}")
+    query, key = tensors["query"], tensors["key"]
+    shape = _shape(query, key)
+    offset = whole_number("offset", told["offset"], -FURTHEST, FURTHEST, None)
+    ndim = whole_number("ndim", told["ndim"], 2, 4)
+    if any(size != 1 for size in shape[: 4 - ndim]):
+        raise RegardError(f"ndim is {ndim}, needs more to show a map of shape {shape}")
+    scale = _score("scale", told["scale"], working_dtype(query))
+    softcap = None if told["softcap"] is None else _score("softcap", told["softcap"], working_dtype(query))
+    if softcap is not None and not torch.tensor(softcap, dtype=working_dtype(query)) > 0:
+        raise RegardError(f"softcap is {softcap}, needs a number above 0")
+    for name, tensor in tensors.items():
+        _check_shape(name, tensor, shape)
+    mask = _mask(told["mask"], tensors, shape)
+    unknown = set(tensors) - {"query", "key", "bias", "sinks"} - _of_mask(told["mask"])
+    if unknown:
+        raise RegardError(f"attention map: its tensor {min(unknown)!r} is unknown")
+    rule = Rule(scale, softcap, tensors.get("bias"), mask, tensors.get("sinks"))
+    return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
 
 def save(map: AttentionMap, file: str | Path) -> None:
-    """Write one map as a safetensors file, whole or not at all."""
-    tensors, description = pack(map)
-    with whole(file) as part:
-        save_file(tensors, part, metadata={"regard.attention_map": json.dumps(description)})
-
-
-def load(file: str | Path) -> AttentionMap:
-    """Read a map that `save` wrote, onto the CPU.
+    """Write one map as a safetensors file, whole or not at all.
 
     Raises:
-        RegardError: there is no such file, it is no map, or one of a later version.
+        RegardError: it holds what is no number, or what could not be opened again.
     """
-    if not Path(file).is_file():
+    tensors, description = pack(map)
+    unpack(tensors, description)  # what is written will open
+    for name, tensor in tensors.items():
+        tensors[name] = tensor = tensor.cpu()
+        why = unsound(tensor, name in MINUS_INFINITY)
+        if why is not None:
+            raise RegardError(f"attention map: its tensor {name!r} holds {why}: it cannot be saved")
+    metadata = fill_in(FORMAT, {"map": description}, {name: digest_of(tensor) for name, tensor in tensors.items()})
+    with whole(file) as part:
+        save_file(tensors, part, metadata=metadata)
+
+
+def load(file: str | Path, *, verify: bool = False) -> AttentionMap:
+    """Read a map that `save` wrote, onto the CPU; its tensors are checked when they are first read.
+
+    verify: check them now.
+
+    Raises:
+        RegardError: there is no such file, it is no map, one of another version, or damaged.
+    """
+    path = Path(file)
+    if not path.exists():
         raise RegardError(f"{file}: there is no such file")
     try:
-        with safe_open(file, framework="pt") as opened:
-            told = (opened.metadata() or {}).get("regard.attention_map")
-            names = opened.keys()
-            tensors = {name: opened.get_tensor(name) for name in names}
-    except (SafetensorError, OSError) as error:
-        raise RegardError(f"{file}: no attention map ({error})") from error
+        opened = read(path, FORMAT)
+        told = exactly("its description", opened.description, ("map",))["map"]
+        tensors = {
+            name: opened.guarded(name, tensor, below=name in MINUS_INFINITY) for name, tensor in opened.tensors.items()
+        }
+        found = unpack(tensors, told)
+    except OSError as error:
+        raise RegardError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RegardError(f"{file}: no whole attention map: {str(error).splitlines()[0]}") from error
+    if verify:
+        opened.verify()
+    return found
+
+
+def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
+    """(B, H, L, S) of a map, where its queries and keys fit each other."""
+    for name, tensor in (("query", query), ("key", key)):
+        if tensor.ndim != 4 or not tensor.is_floating_point():
+            raise RegardError(
+                f"attention map: {name} is {tensor.dtype} of shape {tuple(tensor.shape)}, needs 4 axes of "
+                "floating-point numbers"
+            )
+    batch, heads, length, width = query.shape
+    groups, size = key.shape[1:3]
+    shared = groups == heads or (groups > 0 and heads % groups == 0)
+    if (key.shape[0], key.shape[3], key.dtype) != (batch, width, query.dtype) or width == 0 or not shared:
+        raise RegardError(
+            f"attention map: a query of {query.dtype}, {tuple(query.shape)} and a key of {key.dtype}, "
+            f"{tuple(key.shape)} do not fit"
+        )
+    return batch, heads, length, size
+
+
+def _check_shape(name: str, tensor: Tensor, shape: tuple[int, int, int, int]) -> None:
+    """Refuse a tensor beside query and key that does not fit them."""
+    if name in ("query", "key"):
+        return
+    batch, heads, _, size = shape
+    most: tuple[int, ...] = (heads,) if name == "sinks" else (batch, size) if name == "mask.keys" else shape
+    fits = tensor.ndim == len(most) and all(a in (1, b) for a, b in zip(tensor.shape, most, strict=True))
+    if name in ("sinks", "mask.keys"):
+        fits = fits and tensor.shape[-1] == most[-1]
+    if not fits:
+        raise RegardError(f"attention map: {name} has shape {tuple(tensor.shape)}, needs to broadcast to {most}")
+    if tensor.is_floating_point() == name.startswith("mask.") or tensor.is_complex():
+        kind = "boolean" if name.startswith("mask.") else "floating-point"
+        raise RegardError(f"attention map: {name} is {tensor.dtype}, needs {kind} values")
+
+
+def _score(name: str, value: Any, dtype: torch.dtype) -> float:
+    """A number that scores of a dtype may be multiplied by."""
+    number: float = finite(name, value)
+    if not math.isfinite(torch.tensor(number, dtype=dtype)):
+        raise RegardError(f"{name} is {number}, which is more than {str(dtype).removeprefix('torch.')} holds")
+    return number
+
+
+def _of_mask(told: Mapping[str, Any] | None) -> set[str]:
+    """The names of a mask's tensors; the count of them was checked before."""
+    return set() if told is None else {"mask.keys", *(f"mask.dense.{n}" for n in range(told["dense"]))}
+
+
+def _mask(told: Any, tensors: Mapping[str, Tensor], shape: tuple[int, int, int, int]) -> Mask | None:
+    """The mask of a description; every count is held against the tensors that there are."""
     if told is None:
-        raise RegardError(f"{file}: a safetensors file, but no attention map: `AttentionMap.save` writes one")
-    try:
-        return unpack(tensors, json.loads(told))
-    except ValueError as error:
-        raise RegardError(f"{file}: {error}") from error
+        return None
+    exactly("mask", told, ("low", "high", "dense", "removed"))
+    low, high = (whole_number(f"mask: {name}", told[name], -FURTHEST, FURTHEST, None) for name in ("low", "high"))
+    there = sum(name.startswith("mask.dense.") for name in tensors)
+    whole_number("mask: the number of its dense parts", told["dense"], there, there)
+    missing = [n for n in range(there) if f"mask.dense.{n}" not in tensors]
+    if missing:
+        raise RegardError(f"mask: its tensor 'mask.dense.{missing[0]}' is missing")
+    removed = tuple(_edges(each, shape) for each in typed("mask: removed", told["removed"], list))
+    dense = tuple(tensors[f"mask.dense.{n}"] for n in range(there))
+    return Mask(low, high, tensors.get("mask.keys"), dense, removed=removed)
+
+
+def _edges(told: Any, shape: tuple[int, int, int, int]) -> Edges:
+    """Edges of a map of a shape, whose numbers rise and are within it."""
+    exactly("edges", told, ("shape", *AXES))
+    there = [typed("edges: shape", size, int) for size in typed("edges: shape", told["shape"], list)[:5]]
+    if there != list(shape):
+        raise RegardError(f"edges are described of a map of shape {tuple(there)}, it has {shape}")
+    for name, size in zip(AXES, shape, strict=True):
+        before = -1
+        for number in typed(f"edges: {name}", told[name], list, None) or ():
+            before = whole_number(f"edges: one of {name}", number, before + 1, size - 1)
+    return Edges.of(told)
 
 
 def _written_out(map: AttentionMap, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], ...]:

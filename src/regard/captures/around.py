@@ -9,8 +9,9 @@ from torch import Tensor
 from regard.blocks import Block, Norm, Scaling, Unverified
 from regard.captures.fit import Fit
 from regard.captures.pieces import Named
-from regard.captures.typed import finite
 from regard.errors import RegardError
+from regard.sealed import exactly, finite, typed
+from regard.sealed.values import short
 
 # The shapes of each dataclass's tensors, and the dataclasses inside it.
 SHAPES: dict[type, dict[str, str]] = {
@@ -30,16 +31,17 @@ def describe_block(block: Block | Unverified, add: Callable[[str, Tensor], Named
     return _described(block, add, "")
 
 
-def rebuild_block(told: dict[str, Any], fit: Fit) -> Block | Unverified:
+def rebuild_block(told: Any, fit: Fit) -> Block | Unverified:
     """A block from its description.
 
     Raises:
         RegardError: a tensor of another shape, or a block of another kind, than there are.
     """
-    if "unverified" in told:
-        return Unverified(str(told["unverified"]))
-    if told["kind"] not in KINDS:
-        raise RegardError(f"a block of the kind {told['kind']!r} is described, known are {', '.join(KINDS)}")
+    if "unverified" in typed("a block", told, dict):
+        exactly("a block", told, ("unverified",))
+        return Unverified(typed("why a block is unverified", told["unverified"], str))
+    if not isinstance(told.get("kind"), str) or told["kind"] not in KINDS:
+        raise RegardError(f"a block of the kind {short(told.get('kind'))} is described, known are {', '.join(KINDS)}")
     heads, width = fit.sizes["H"], fit.sizes.get("E")
     block: Block = _rebuilt(Block, told, fit)
     columns = block.weight.shape[1]
@@ -62,7 +64,8 @@ def _described(thing: Any, add: Callable[[str, Tensor], Named], prefix: str) -> 
     return told
 
 
-def _rebuilt(kind: type, told: dict[str, Any], fit: Fit) -> Any:
+def _rebuilt(kind: type, told: Any, fit: Fit) -> Any:
+    exactly(f"a {kind.__name__.lower()}", told, [each.name for each in fields(kind)])
     given: dict[str, Any] = {}
     for each in fields(kind):
         value = told[each.name]
@@ -70,6 +73,8 @@ def _rebuilt(kind: type, told: dict[str, Any], fit: Fit) -> Any:
             raise RegardError(f"a block without {each.name} is described")
         if each.name == "eps":
             value = finite("eps", value)
+            if value < 0:
+                raise RegardError(f"eps is {value}, needs 0 or more")
         if value is not None and each.name in SHAPES[kind]:
             value = fit.take(value, SHAPES[kind][each.name])
         elif value is not None and each.name in WITHIN:

@@ -61,7 +61,7 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
     for name in VECTORS:
         tensor = getattr(trace, name)
         if tensor is not None:
-            piece = pieces.piece(tensor)
+            piece = pieces.piece(tensor, below=name == "logits")
             narrowed |= piece.narrowed
             vectors[name] = pieces.add(prefix + name, piece)
     states = {n: pieces.add(f"{prefix}states.{n}", pieces.piece(trace.states[n])) for n in held(trace.states)}
@@ -133,7 +133,11 @@ def _map(
 
     def chosen(some: tuple[int, ...] | None) -> tuple[dict[str, Piece], dict[str, Any]]:
         cut = slices(weights, some, layer)
-        return {name: pieces.piece(each, *cut.of(name, each)) for name, each in tensors.items()}, _told(told, some)
+        parts = {
+            name: pieces.piece(each, *cut.of(name, each), below=name in storage.MINUS_INFINITY)
+            for name, each in tensors.items()
+        }
+        return parts, _told(told, some)
 
     parts, told_of = chosen(heads)
     if any(part.narrowed for part in parts.values()):
@@ -151,7 +155,7 @@ def _map(
 def _told(told: dict[str, Any], heads: tuple[int, ...] | None) -> dict[str, Any]:
     """A map's description with its edges those of chosen heads."""
     mask = told["mask"]
-    if heads is None or mask is None or "removed" not in mask:
+    if heads is None or mask is None:
         return told
     removed = [_edges_of(Edges.of(each), heads) for each in mask["removed"]]
     return told | {"mask": mask | {"removed": [edges.described() for edges in removed if edges is not None]}}

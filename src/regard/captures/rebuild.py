@@ -9,45 +9,62 @@ from regard.attention import storage
 from regard.attention.map import AttentionMap
 from regard.blocks import Block, Unverified
 from regard.captures.around import rebuild_block
+from regard.captures.describe import VECTORS
 from regard.captures.fit import Fit
 from regard.captures.saved import Saved
-from regard.captures.typed import finite, status, token, typed
+from regard.captures.typed import status, token
 from regard.errors import RegardError
+from regard.sealed import Opened, exactly, typed, whole_number
+from regard.sealed.values import short
 from regard.tokens import Token
 from regard.trace import PairTrace, Status, Trace
 
+PARTS = ("text", "tokens", "vectors", "states", "attention", "cross", "status")
+LAYER = ("layer", "map", "heads", "keys", "tensors", "value", "block")
+MANY = 1 << 16  # layers, heads: more than any model has
 
-def rebuild(told: dict[str, Any], tensors: Mapping[str, Tensor]) -> Trace | PairTrace:
-    """A trace or a pair from its description; tensors without numbers do for a check.
+
+def rebuild(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None = None) -> Trace | PairTrace:
+    """A trace or a pair from its description. opened: the file whose tensors these are; without it none is read.
 
     Raises:
-        RegardError: a tensor is missing, or has another shape or dtype than the description tells.
+        RegardError: a tensor is missing, or has another shape or dtype than the description tells, or a value is none
+            that a trace can have, or is unknown.
     """
-    if told["kind"] == "pair":
-        encoder = _trace(told["encoder"], tensors)
-        return PairTrace(encoder, _trace(told["decoder"], tensors, len(encoder.tokens)))
-    if told["kind"] != "trace":
-        raise RegardError(f"it holds a {told['kind']!r}, needed is a trace or a pair")
-    return _trace(told, tensors)
+    kind = typed("what it holds", told, dict).get("kind")
+    if kind == "pair":
+        exactly("a pair", told, ("kind", "encoder", "decoder"))
+        encoder = _trace(told["encoder"], tensors, opened)
+        return PairTrace(encoder, _trace(told["decoder"], tensors, opened, len(encoder.tokens)))
+    if kind != "trace":
+        raise RegardError(f"it holds a {short(kind)}, needed is a trace or a pair")
+    return _trace({name: value for name, value in told.items() if name != "kind"}, tensors, opened)
 
 
-def _trace(told: dict[str, Any], tensors: Mapping[str, Tensor], across: int | None = None) -> Trace:
+def _trace(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None, across: int | None = None) -> Trace:
     """across: how many tokens the encoder has that this trace looks at, where that is known."""
-    tokens = tuple(Token(*token(n, each)) for n, each in enumerate(typed("tokens", told["tokens"], list)))
-    fit = Fit(tensors, {"L": len(tokens)})
-    names = told["vectors"]
+    exactly("a trace", told, PARTS)
+    text = typed("text", told["text"], str)
+    tokens = tuple(Token(*token(n, each, text)) for n, each in enumerate(typed("tokens", told["tokens"], list)))
+    fit = Fit(tensors, {"L": len(tokens)}, opened)
+    names = exactly("vectors", told["vectors"], ("contextual",), maybe=VECTORS)
 
-    def vectors(name: str, shape: str) -> Tensor | None:
-        return fit.take(names[name], shape) if name in names else None
+    def vectors(name: str, shape: str, *, below: bool = False) -> Tensor | None:
+        return fit.take(names[name], shape, below=below) if name in names else None
 
     # W, of the embedding parts, M, of the states, and K may differ: some models project behind one or before the other.
     embedded = {name: vectors(name, "L W") for name in ("learned", "positional", "segment", "input")}
-    contextual, logits = fit.take(names["contextual"], "L K"), vectors("logits", "L V")
-    states = {n: fit.take(name, "L M") for n, name in told["states"]["held"]}
+    contextual, logits = fit.take(names["contextual"], "L K"), vectors("logits", "L V", below=True)
+    exactly("states", told["states"], ("count", "held"))
+    states: dict[int, Tensor] = {}
+    for each in typed("the states", told["states"]["held"], list):
+        if len(typed("a state", each, list)) != 2:
+            raise RegardError(f"a state has {len(each)} values, needs its number and its tensor's name")
+        states[_once("state", each[0], states)] = fit.take(each[1], "L M")
     attention, values, blocks = _stack(told["attention"], fit, None)
     cross, cross_values, cross_blocks = _stack(told["cross"], fit, across)
     return Trace(
-        text=typed("text", told["text"], str),
+        text=text,
         tokens=tokens,
         **embedded,
         states=_layers("state", told["states"]["count"], states),
@@ -63,47 +80,58 @@ def _trace(told: dict[str, Any], tensors: Mapping[str, Tensor], across: int | No
     )
 
 
-def _stack(told: dict[str, Any], fit: Fit, across: int | None) -> tuple[Any, Any, Any]:
+def _stack(told: Any, fit: Fit, across: int | None) -> tuple[Any, Any, Any]:
     """(maps, values, blocks) of one kind of attention, by layer."""
+    exactly("attention", told, ("layers", "blocks", "held"))
     maps: dict[int, AttentionMap] = {}
     values: dict[int, Tensor | None] = {}
     blocks: dict[int, Block | Unverified] = {}
-    for layer in told["held"]:
-        n = layer["layer"]
-        inner = fit.within(H=layer.get("heads"), S=layer.get("keys") if across is None else across)
+    around_them = typed("attention: blocks", told["blocks"], bool)
+    for layer in typed("the layers", told["held"], list):
+        exactly("a layer", layer, LAYER)
+        n = _once("layer", layer["layer"], maps)
+        heads = whole_number(f"heads of layer {n}", layer["heads"], 1, MANY)
+        keys = whole_number(f"keys of layer {n}", layer["keys"], 1, storage.FURTHEST)
+        if across is not None and keys != across:
+            raise RegardError(f"layer {n} has {keys} keys, the other text has {across} tokens")
+        inner = fit.within(H=heads, S=keys)
         maps[n] = _map(layer, inner)
         values[n] = None if layer["value"] is None else inner.take(layer["value"], "G S E")
-        if told["blocks"]:
+        if around_them:
             blocks[n] = rebuild_block(layer["block"], inner)
+        elif layer["block"] is not None:
+            raise RegardError(f"layer {n} has a block, where none are described")
     count = told["layers"]
-    around = _layers("layer", count, blocks) if told["blocks"] else ()
+    around = _layers("layer", count, blocks) if around_them else ()
     return _layers("layer", count, maps), _layers("layer", count, values), around
 
 
 def _map(layer: dict[str, Any], fit: Fit) -> AttentionMap:
-    names, told = layer["tensors"], dict(layer["map"])
-    told |= {"scale": finite("scale", told["scale"]), "softcap": finite("softcap", told["softcap"], None)}
-    typed("offset", told["offset"], int, None)
+    names = typed("tensors", layer["tensors"], dict)
     shapes = {"query": "1 H L D", "key": "1 G S D", "bias": "1 #H #L #S", "sinks": "H", "mask.keys": "1 S"}
     packed = {}
     for name in sorted(names, key=lambda each: list(shapes).index(each) if each in shapes else len(shapes)):
-        masks = name.startswith("mask.")
-        packed[name] = fit.take(names[name], shapes.get(name, "1 #H #L #S"), boolean=masks)
-    if fit.sizes["H"] % max(1, fit.sizes["G"]):
-        raise RegardError(
-            f"the map of layer {layer['layer']} has {fit.sizes['G']} key heads, needs a number that divides its "
-            f"{fit.sizes['H']} heads"
-        )
-    if told["ndim"] != 3:
-        raise RegardError(f"the map of layer {layer['layer']} has {told['ndim']} axes, needs 3")
-    return storage.unpack(packed, told)
+        masks, below = name.startswith("mask."), name in storage.MINUS_INFINITY
+        packed[name] = fit.take(names[name], shapes.get(name, "1 #H #L #S"), boolean=masks, below=below)
+    try:
+        found = storage.unpack(packed, layer["map"])
+    except RegardError as error:
+        raise RegardError(f"layer {layer['layer']}: {error}") from None
+    if found.ndim != 3:
+        raise RegardError(f"the map of layer {layer['layer']} has {found.ndim} axes, needs 3")
+    return found
 
 
-def _layers(what: str, count: int, items: dict[int, Any]) -> Any:
+def _once(what: str, number: Any, there: Mapping[int, Any]) -> int:
+    """A number that is described once."""
+    if whole_number(f"{what}'s number", number, 0, MANY) in there:
+        raise RegardError(f"{what} {number} is described twice")
+    return int(number)
+
+
+def _layers(what: str, count: Any, items: dict[int, Any]) -> Any:
     """A tuple where all are held, else a sequence that refuses the others."""
-    typed(f"the number of {what}s", count, int)
-    if any(not 0 <= typed(f"{what}'s number", n, int) < count for n in items):
+    whole_number(f"the number of {what}s", count, 0, MANY)
+    if items and max(items) >= count:
         raise RegardError(f"{what} {max(items)} is described, of {count}")
-    if not 0 <= count < 1 << 31:
-        raise RegardError(f"{count} {what}s are described")
     return tuple(items[n] for n in range(count)) if len(items) == count else Saved(what, count, items)

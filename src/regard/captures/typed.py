@@ -1,13 +1,10 @@
-"""Values of a file's description: of the kind that they were written as, or refused by name."""
+"""Tokens and statuses of a file's description: every value of the kind that it was written as, or refused by name."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from regard.errors import RegardError
-
-MOST = 1 << 53  # beyond it a whole number is none of a capture's
-NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
+from regard.sealed import exactly, finite, typed, whole_number
 
 TOKEN: tuple[tuple[type | None, ...], ...] = ((int,), (str,), (int,), (int,), (int, None), (bool,))
 STATUS: dict[str, tuple[type | None, ...]] = {
@@ -15,58 +12,42 @@ STATUS: dict[str, tuple[type | None, ...]] = {
     "rows_compared": (int,), "embedding_difference": (float, None), "unknown": (list,), "dropped": (list,),
     "notes": (list,), "seconds": (float,), "compared_with": (str,),
 }  # fmt: skip
+IDS = (1 << 31) - 1  # the largest id of a token
 
 
-def typed(name: str, value: Any, *kinds: type | None) -> Any:
-    """The value, where it is of one of the kinds (None for null).
-
-    Raises:
-        RegardError: it is not, or it is a number too large, or a text that is no valid Unicode.
-    """
-    if value is None and None in kinds:
-        return None
-    if isinstance(value, bool):
-        fits = bool in kinds
-    elif isinstance(value, (int, float)):
-        fits = abs(value) <= MOST if isinstance(value, int) and int in kinds else float in kinds
-        fits &= not (isinstance(value, int) and abs(value) > MOST)
-    else:
-        fits = any(kind is not None and isinstance(value, kind) for kind in kinds)
-    if fits and isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            fits = False
-    if not fits:
-        needed = " or ".join("null" if kind is None else NAMES[kind] for kind in kinds)
-        raise RegardError(f"{name} is {_short(value)}, needs {needed}")
-    return value
-
-
-def finite(name: str, value: Any, *others: None) -> Any:
-    """A finite number as a float; null too, where others says so."""
-    typed(name, value, float, *others)
-    if value is not None and not math.isfinite(value):
-        raise RegardError(f"{name} is {value}, needs a finite number")
-    return None if value is None else float(value)
-
-
-def token(number: int, told: Sequence[Any]) -> Sequence[Any]:
+def token(number: int, told: Any, text: str) -> Sequence[Any]:
     """A token's values, in their order."""
     if len(typed(f"token {number}", told, list)) != len(TOKEN):
         raise RegardError(f"token {number} has {len(told)} values, needs {len(TOKEN)}")
-    return [typed(f"a value of token {number}", value, *kinds) for value, kinds in zip(told, TOKEN, strict=True)]
+    values = [typed(f"a value of token {number}", value, *kinds) for value, kinds in zip(told, TOKEN, strict=True)]
+    name, _, start, end, word, _ = values
+    whole_number(f"the id of token {number}", name, -1, IDS)  # -1 where a model reads no ids
+    whole_number(f"the end of token {number}", end, 0, len(text))
+    whole_number(f"the start of token {number}", start, 0, end)
+    whole_number(f"the word of token {number}", word, 0, IDS, None)
+    return values
 
 
-def status(told: Mapping[str, Any]) -> dict[str, Any]:
-    """A status's values by name, lists as tuples."""
+def names(told: Any) -> dict[int, str]:
+    """How ids are spelled that stand in no text."""
     found = {}
-    for name, value in typed("status", told, dict).items():
-        typed(f"status: {name}", value, *STATUS.get(name, ()))
-        found[name] = tuple(typed(f"status: {name}", each, str) for each in value) if isinstance(value, list) else value
+    for each in typed("names", told, list):
+        if len(typed("one of names", each, list)) != 2:
+            raise RegardError(f"one of names has {len(each)} values, needs an id and how it is spelled")
+        number = whole_number("the id of one of names", each[0], 0, IDS)
+        if number in found:
+            raise RegardError(f"names: id {number} stands in them twice")
+        found[number] = typed("one of names", each[1], str)
     return found
 
 
-def _short(value: Any) -> str:
-    told = repr(value)
-    return told if len(told) <= 40 else f"{told[:39]}…"
+def status(told: Any) -> dict[str, Any]:
+    """A status's values by name, lists as tuples."""
+    found = {}
+    for name, value in exactly("status", told, STATUS).items():
+        typed(f"status: {name}", value, *STATUS[name])
+        if float in STATUS[name] and value is not None and finite(f"status: {name}", value) < 0:
+            raise RegardError(f"status: {name} is {value}, needs 0 or more")
+        found[name] = tuple(typed(f"status: {name}", each, str) for each in value) if isinstance(value, list) else value
+    whole_number("status: rows_compared", found["rows_compared"], 0, 1 << 53)
+    return found
