@@ -142,14 +142,15 @@ def matrix(
     length = weights.shape[1]
     if weights.shape[2] != len(trace.tokens):
         raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
-    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens)}
-    sunk = torch.zeros_like(special)
-    sunk[sorted(sinks)] = True
     figures = weights.statistics(LISTED, (CELLS, CELLS), progress)
     values, keys, received, picture = figures.values, figures.keys, figures.received, figures.pooled
     entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
     assert values is not None and keys is not None and received is not None and picture is not None  # noqa: PT018
     assert entropy is not None and distance is not None  # noqa: PT018
+    known = [received] if head is None else None
+    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
+    sunk = torch.zeros_like(special)
+    sunk[sorted(sinks)] = True
     sums = Sums(
         received=received.double(),
         picture=picture.mean(0).double(),

@@ -56,21 +56,34 @@ def cross_sinks(pair: PairTrace) -> list[Sink]:
     return sinks_of([cross[n] for n in there(cross)], pair.encoder.tokens, itself=False)
 
 
-def sinks_of(maps: Sequence[AttentionMap], tokens: Sequence[Token], *, itself: bool = True) -> list[Sink]:
+def sinks_of(
+    maps: Sequence[AttentionMap],
+    tokens: Sequence[Token],
+    *,
+    itself: bool = True,
+    received: Sequence[Float[Tensor, "H S"]] | None = None,
+) -> list[Sink]:
     """The sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
 
-    Maps whose keys are not these tokens alone do not count.
+    received: what the maps' `received()` gives, where it is known already. Maps whose keys are not these tokens alone
+    do not count.
     """
     size = len(tokens)
-    maps = [each for each in maps if each.shape[2] == size and (not itself or each.shape[1] == size)]
-    if not maps:
+    known = [None] * len(maps) if received is None else received
+    given = [
+        (each, own)
+        for each, own in zip(maps, known, strict=True)
+        if each.shape[2] == size and (not itself or each.shape[1] == size)
+    ]
+    if not given:
         return []
+    maps = [each for each, _ in given]
     causal = itself and all(float(each[:, 0, 1:].sum()) == 0 for each in maps)
     least = torch.full((size,), EXCESS, dtype=torch.float64)
     if causal:
         least[0] = FIRST
     candidates = torch.tensor([not token.special for token in tokens])
-    parts = [_Received(each, itself) for each in maps]
+    parts = [_Received(each, itself, own) for each, own in given]
     seen_by = torch.stack([part.seen_by for part in parts]).amax(0)
     enough = seen_by >= SEEN_BY
     enough[0] |= causal and bool(seen_by[0] > 0)
@@ -88,16 +101,16 @@ def sinks_of(maps: Sequence[AttentionMap], tokens: Sequence[Token], *, itself: b
 class _Received:
     """What the keys of one map receive, beside what they would if every query spread its weight evenly."""
 
-    def __init__(self, weights: AttentionMap, itself: bool) -> None:
+    def __init__(self, weights: AttentionMap, itself: bool, received: Float[Tensor, "H S"] | None) -> None:
         self.weights, self.itself = weights, itself
         queries, equal = equal_shares(weights, itself)
         self.queries = queries.clamp(min=1)  # (1 or H, S): the other tokens that see a key
         self.seen_by = queries.amin(0)
         self.equal = equal / self.queries
-        few = (
-            weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND
-        )  # then the matrix itself is quicker to have
-        self.received = (weights.dense().double().sum(1) if few else weights.received().double()).cpu()  # (H, S)
+        if received is None:
+            few = weights.shape[0] * weights.shape[1] * weights.shape[2] <= BAND  # then the matrix itself is quicker
+            received = weights.dense().double().sum(1) if few else weights.received()
+        self.received = received.double().cpu()  # (H, S)
 
     def excess(self) -> Float[Tensor, "H S"]:
         """An upper bound of every token's excess: what it gives itself is counted in."""
