@@ -14,8 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
+from regard import tokenizers
 from regard.explain.contributions import contributions
+from regard.models.config import TransformerConfig
 from regard.models.pretrained import Pretrained
+from regard.models.trained import Trained
+from regard.models.transformer import Transformer
 from regard.trace import PairTrace
 from tests.blocks import make_model, traced
 from tests.captures import Maker, same
@@ -179,6 +183,29 @@ def test_large_tensors_are_written_in_bites(tmp_path: Path, monkeypatch: pytest.
     trace.save(tmp_path / "d", heads=[0, 2], dtype="float16")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     assert (tmp_path / "b").read_bytes() == (tmp_path / "d").read_bytes()
+
+
+def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
+    from regard.explain.sight import see
+
+    tokenizer = tokenizers.words(["the river bank was wide and the money was in the other bank by the old mill " * 3])
+    torch.manual_seed(0)
+    config = TransformerConfig.nanogpt(len(tokenizer), length=20, layers=2, d_model=16, heads=2)
+    trace = Trained(Transformer(config).eval(), tokenizer, name="small").trace("the river bank was wide")
+    right = see([trace], "bank", top=7).predictions
+    words = [each.text for prediction in right for each in prediction.candidates]
+    assert not any(word.startswith("id ") for word in words)
+    assert set(words) - set(trace.text.split()), "words that are not in the text"
+    for dtype in (None, "bfloat16"):
+        trace.save(tmp_path / "a", dtype=dtype)
+        opened = regard.open(tmp_path / "a")
+        again = see([opened], "bank", top=7).predictions
+        assert [each.text for p in again for each in p.candidates if p.candidates] != []
+        assert not any(each.text.startswith("id ") for p in again for each in p.candidates)
+        if dtype is None:
+            assert again == right
+        opened.save(tmp_path / "b")  # what was opened and saved anew tells it still
+        assert see([regard.open(tmp_path / "b")], "bank", top=7).predictions == again
 
 
 MEMORY = """

@@ -3,8 +3,9 @@
 import difflib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -52,7 +53,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer does not know."""
+    """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer does not know.
+
+    names: how the tokenizer spells ids, of the text and others; None where there is none.
+    """
 
     text: str
     tokens: tuple[Token, ...]
@@ -60,6 +64,7 @@ class Encoded:
     unknown: tuple[str, ...]
     dropped: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    names: Callable[[int], str] | None = None
 
     @property
     def ids(self) -> list[int]:
@@ -70,6 +75,17 @@ class Encoded:
         """The text as a decoder reads it while it learns to write it: a start token first, the last token not yet."""
         first = Token(start, readable(tokenizer, start), 0, 0, None, True)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """How ids are spelled, as far as that was kept; the others by their number."""
+
+    known: dict[int, str]
+
+    def __call__(self, number: int) -> str:
+        """An id as a person reads it."""
+        return self.known.get(number, f"id {number}")
 
 
 def encoded_ids(ids: Sequence[int]) -> Encoded:
@@ -144,7 +160,8 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
         notes += (f"{', '.join(literal)} in the text is read as a special token",)
     unknown = tuple(text[t.start : t.end] for t in tokens if t.id == unknown_id)
     segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
-    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes)
+    names = partial(readable, tokenizer)
+    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes, names)
 
 
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:

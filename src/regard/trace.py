@@ -1,6 +1,6 @@
 """One text, one `Trace`: everything its forward pass did, by name. Whatever a person looks at is a function of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -50,6 +50,7 @@ class Trace:
     input: their sum, as it enters the first norm. states[n] enters layer n, states[n + 1] leaves it. contextual: the
     model's last hidden state. logits: (L, V) where the model has a language head. attention[n]: weights (H, L, S) of
     layer n. values[n]: value vectors (G, S, E) of layer n. cross[n]: of a decoder, its weights on the encoder's tokens.
+    names: how token ids are spelled that stand in no text, such as those that logits speak of, where that is known.
     Where some layers alone were kept or saved there is a `Partial` for each of these, which refuses the others.
     """
 
@@ -69,6 +70,7 @@ class Trace:
     cross_values: tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | Partial = ()
     blocks: tuple[Block | Unverified, ...] | Partial = ()
     cross_blocks: tuple[Block | Unverified, ...] | Partial = ()
+    names: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))

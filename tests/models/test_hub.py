@@ -116,5 +116,10 @@ def test_names_that_cannot_be(name: str) -> None:
         hub.check_name(name)
 
 
+def test_a_file_is_not_asked_for() -> None:
+    with pytest.raises(RegardError, match="there is no such file"):
+        hub.check_name("some/model.safetensors")
+
+
 def test_the_client_names_its_errors_as_we_know_them() -> None:
     assert issubclass(errors.GatedRepoError, errors.RepositoryNotFoundError)  # so it is asked for first

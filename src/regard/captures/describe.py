@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.attention import storage
@@ -17,8 +18,10 @@ from regard.captures.pieces import Named, Piece, Pieces
 from regard.counting import missing
 from regard.errors import RegardError
 from regard.partial import Partial
+from regard.tokens import Spelled
 from regard.trace import PairTrace, Trace
 
+LIKELIEST = 20  # tokens at each place whose spelling is kept
 VECTORS = ("learned", "positional", "segment", "input", "contextual", "logits")
 
 
@@ -81,8 +84,10 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
     if choice.dtype is not None and (narrowed or measure.rows):
         how = measure.told()
         notes.append(f"stored as {named(choice.dtype)}" + (f": {how}" if how else ""))
+    logits = None if trace.logits is None else pieces.piece(trace.logits)
     return {
         "text": trace.text,
+        "names": [] if logits is None else _names(trace, logits.dtype),
         "tokens": [list(asdict(token).values()) for token in trace.tokens],
         "vectors": vectors,
         "states": {"count": len(trace.states), "held": [[n, name] for n, name in states.items()]},
@@ -90,6 +95,18 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
         "cross": cross,
         "status": asdict(replace(trace.status, notes=tuple(dict.fromkeys(notes)))),
     }
+
+
+def _names(trace: Trace, dtype: torch.dtype) -> list[list[Any]]:
+    """[id, how it is spelled] of the likeliest tokens at each place, which a file tells without the tokenizer."""
+    if trace.names is None or trace.logits is None:
+        return []
+    found: set[int] = set()
+    for rows in trace.logits.split(256):
+        found.update(rows.to(dtype).float().topk(min(LIKELIEST, rows.shape[1])).indices.unique().tolist())
+    if isinstance(trace.names, Spelled):
+        found &= set(trace.names.known)
+    return [[number, trace.names(number)] for number in sorted(found)]
 
 
 def _stack(

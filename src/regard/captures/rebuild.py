@@ -12,14 +12,15 @@ from regard.captures.around import rebuild_block
 from regard.captures.describe import VECTORS
 from regard.captures.fit import Fit
 from regard.captures.saved import Saved
+from regard.captures.typed import names as spellings
 from regard.captures.typed import status, token
 from regard.errors import RegardError
 from regard.sealed import Opened, exactly, typed, whole_number
 from regard.sealed.values import short
-from regard.tokens import Token
+from regard.tokens import Spelled, Token
 from regard.trace import PairTrace, Status, Trace
 
-PARTS = ("text", "tokens", "vectors", "states", "attention", "cross", "status")
+PARTS = ("text", "names", "tokens", "vectors", "states", "attention", "cross", "status")
 LAYER = ("layer", "map", "heads", "keys", "tensors", "value", "block")
 MANY = 1 << 16  # layers, heads: more than any model has
 
@@ -47,6 +48,7 @@ def _trace(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None, acro
     text = typed("text", told["text"], str)
     tokens = tuple(Token(*token(n, each, text)) for n, each in enumerate(typed("tokens", told["tokens"], list)))
     fit = Fit(tensors, {"L": len(tokens)}, opened)
+    spelled = spellings(told["names"])
     names = exactly("vectors", told["vectors"], ("contextual",), maybe=VECTORS)
 
     def vectors(name: str, shape: str, *, below: bool = False) -> Tensor | None:
@@ -77,6 +79,7 @@ def _trace(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None, acro
         cross_values=cross_values,
         blocks=blocks,
         cross_blocks=cross_blocks,
+        names=Spelled(spelled) if spelled else None,
     )
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.attended import there
+from regard.tokens import Spelled
 from regard.trace import Trace
 
 Names = Callable[[int], str]  # how a token id is spelled
@@ -73,9 +74,15 @@ def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Cand
 
 
 def names_of(*traces: Trace) -> Names:
-    """How ids are spelled where there is no tokenizer: as in the texts, and by their number where they are in none."""
+    """How ids are spelled: as the traces' tokenizer or file has it, or as in their texts, or by their number."""
     known = {token.id: token.text for trace in traces for token in trace.tokens}
-    return lambda number: known.get(number, f"id {number}")
+    told = next((trace.names for trace in traces if trace.names is not None), None)
+    if told is not None and not isinstance(told, Spelled):
+        return told
+    for trace in traces:
+        if isinstance(trace.names, Spelled):
+            known |= trace.names.known
+    return Spelled(known)
 
 
 def predict(

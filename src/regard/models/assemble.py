@@ -209,6 +209,7 @@ def _trace(
         values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
         blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run)) if keep.blocks else (),
+        names=encoded.names,
     )
 
 

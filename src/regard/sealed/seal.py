@@ -90,7 +90,7 @@ class Mapped(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.clone().__reduce_ex__(protocol)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: Any) -> Tensor:
         return memo.setdefault(id(self), copy.deepcopy(self.clone(), memo))
 
 
