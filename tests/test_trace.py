@@ -1,5 +1,10 @@
+import re
+
+import pytest
 import torch
 
+from regard.errors import RegardError
+from regard.partial import Partial
 from regard.trace import gets, gives, special_share, vector
 from tests.support import RIVER
 
@@ -23,3 +28,20 @@ def test_the_share_of_special_tokens(bank) -> None:
 def test_a_trace_says_what_it_is(bank) -> None:
     assert repr(bank[0]) == f"Trace({RIVER!r}, 14 tokens, 6 layers, all-MiniLM-L6-v2)"
     assert not any(t.requires_grad for t in bank[0].states)
+
+
+def test_a_layer_that_there_is_not(bank) -> None:
+    trace = bank[0]
+    for number in (6, 99, -7):
+        named = re.escape(f"attention[{number}]: there is no such layer; there are 6 (-6 to 5)")
+        with pytest.raises(IndexError, match=named) as caught:
+            trace.attention[number]
+        assert isinstance(caught.value, RegardError)
+    assert trace.attention[-1] is trace.attention[5]
+    assert list(trace.attention) == [trace.attention[n] for n in range(6)]
+    assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
+    assert isinstance(trace.attention, tuple)
+    few = Partial("attention", 6, {2: trace.attention[2]})
+    with pytest.raises(IndexError, match=re.escape("attention[6]: there is no such layer; there are 6 (-6 to 5)")):
+        few[6]
+    assert few[-4] is trace.attention[2]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from regard.attention.map import AttentionMap
 from regard.blocks import Block, Unverified
-from regard.partial import Partial
+from regard.partial import Layers, Partial
 from regard.tokens import Token, Word, find_word
 
 Vectors = Float[Tensor, "L M"]
@@ -42,6 +43,9 @@ class Status:
     compared_with: str = ""
 
 
+LAYERED = ("attention", "values", "cross", "cross_values", "blocks", "cross_blocks")
+
+
 @dataclass(eq=False)
 class Trace:
     """What a model did to one text, without padding, however many were batched.
@@ -71,6 +75,10 @@ class Trace:
     blocks: tuple[Block | Unverified, ...] | Partial = ()
     cross_blocks: tuple[Block | Unverified, ...] | Partial = ()
     names: Callable[[int], str] | None = field(default=None, repr=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Have what is told layer by layer name its range where a number is beyond it."""
+        object.__setattr__(self, name, Layers.of(name, value) if name in LAYERED and type(value) is tuple else value)
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))

@@ -105,3 +105,19 @@ def test_another_device(name: str) -> None:
     elsewhere = torch.empty(shapes[name], device="meta", dtype=torch.bool if name == "mask" else torch.float64)
     with pytest.raises(ValueError, match=f"{name}: given on meta, needs to be on cpu"):
         call(**{name: elsewhere})
+
+
+def test_a_factor_that_the_dtype_cannot_hold() -> None:
+    query = torch.linspace(-1, 1, 12).view(3, 4)
+    for name in ("softcap", "scale"):
+        with pytest.raises(ValueError, match=f"{name}: given 1e\\+300, needs to be a number that torch.float32 holds"):
+            regard.attend(query, query, query, **{name: 1e300})
+        with pytest.raises(ValueError, match=f"{name}: given inf, needs a finite number"):
+            regard.attend(query, query, query, **{name: 10**400})
+    with pytest.raises(ValueError, match="softcap: given 1e-300, needs to be above 0"):
+        regard.attend(query, query, query, softcap=1e-300)
+    plain = regard.attend(query, query, query)
+    capped = regard.attend(query, query, query, softcap=10**30)
+    torch.testing.assert_close(capped.output, plain.output)
+    torch.testing.assert_close(capped.weights[...], plain.weights[...])
+    assert regard.attend(query.double(), query.double(), query.double(), softcap=1e300).output.isfinite().all()

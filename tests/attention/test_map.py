@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -219,3 +220,30 @@ def test_autocast_does_not_reach_the_weights() -> None:
         weights = regard.attend(query, key, key, softcap=1e9).weights
         torch.testing.assert_close(weights.dense(), expected, atol=1e-6, rtol=0)
         torch.testing.assert_close(weights[:, :, 3:5, 2:9], expected[:, :, 3:5, 2:9], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "needed"),
+    [
+        (lambda m: m.crop(None, slice(0, 2), slice(0, 2)), TypeError, "crop: batch is None, it needs to be the number"),
+        (lambda m: m.crop(2, slice(0, 2), slice(0, 2)), IndexError, "the map has 2 texts: it needs to be -2 to 1"),
+        (lambda m: m.crop(0, None, slice(0, 2)), TypeError, "rows: given None, crop needs a slice of step 1"),
+        (lambda m: m.to(3), TypeError, "to: given 3, needs a device such as 'cpu' or a dtype"),
+        (lambda m: m.to("abc"), ValueError, "to: given 'abc', needs a device"),
+        (lambda m: m.to(torch.int64), TypeError, "to: given torch.int64, needs to be float64"),
+    ],
+)
+def test_what_cannot_be_cropped_or_moved(call: Any, error: type[Exception], needed: str) -> None:
+    seen = some_map()
+    jaxtyping.config.update("jaxtyping_disable", True)  # the run-time checks that tests have would speak first
+    try:
+        with pytest.raises(error, match=re.escape(needed)):
+            call(seen)
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def test_crop_counts_texts_from_the_end_too() -> None:
+    seen = some_map()
+    run = slice(0, 7), slice(0, 11)
+    assert torch.equal(seen.crop(-1, *run)[...], seen.crop(1, *run)[...])

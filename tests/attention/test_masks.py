@@ -101,3 +101,14 @@ def test_what_makes_no_mask() -> None:
         masks.window(1, -2)
     with pytest.raises(TypeError, match="mask function: needs to return a boolean tensor, returned torch.int64"):
         whole(masks.function(lambda i, j: i - j), 2, 2)
+
+
+def test_a_function_may_answer_for_all_at_once() -> None:
+    assert whole(masks.function(lambda i, j: True), 2, 3).all()
+    assert not whole(masks.function(lambda i, j: False), 2, 3).any()
+    assert whole(masks.function(lambda i, j: j > 0), 2, 3)[0, 0].tolist() == [[False, True, True]] * 2
+    with pytest.raises(TypeError, match="mask function: needs to return a boolean tensor, returned NoneType"):
+        whole(masks.function(lambda i, j: None), 2, 3)
+    needed = r"needs to return a shape that broadcasts to \(2, 3\), returned \(2,\)"
+    with pytest.raises(ValueError, match=needed):
+        whole(masks.function(lambda i, j: torch.ones(2, dtype=torch.bool)), 2, 3)

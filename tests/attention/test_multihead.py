@@ -146,6 +146,12 @@ def test_what_torch_has_and_we_have_not() -> None:
         masks_from_torch(torch.zeros(5, 4, 4).bool(), heads=3)
     with pytest.raises(ValueError, match=r"key_padding_mask: given shape \(1, 1, 4\), needs \(B, S\) or \(S,\)"):
         masks_from_torch(None, torch.zeros(1, 1, 4).bool(), heads=3)
+    with pytest.raises(
+        ValueError, match=r"attn_mask: given shape \(6, 4, 4\), needs \(3, L, S\) beside a key_padding_mask"
+    ):
+        masks_from_torch(torch.zeros(6, 4, 4).bool(), torch.zeros(4).bool(), heads=3)
+    with pytest.raises(ValueError, match=r"attn_mask: given shape \(3, 4, 4\), needs \(6, L, S\) beside"):
+        masks_from_torch(torch.zeros(3, 4, 4).bool(), torch.zeros(2, 4).bool(), heads=3)
 
 
 KINDS: dict[str, Any] = {

@@ -205,6 +205,21 @@ def test_a_sink_is_one_more_outcome() -> None:
     torch.testing.assert_close(seen.entropy(), torch.tensor([math.log(2)]))
 
 
+def test_what_received_and_distance_make_of_sinks_and_grouped_heads() -> None:
+    """As their documentation says: one figure a query head; the sink's share is missing, and without a position."""
+    query, key = random(0, 1, 6, 5, 4), random(1, 1, 2, 7, 4)
+    seen = regard.attend(query, key, key, offset=2, sinks=random(2, 6), mask=torch.arange(5)[:, None] != 3).weights
+    weights = seen.dense()
+    assert seen.received().shape == (1, 6, 7)
+    torch.testing.assert_close(seen.received(), weights.sum(-2))
+    torch.testing.assert_close(seen.received().sum(-1), 5 - seen.sink_share.sum(-1))
+    away = (torch.arange(5)[:, None] + 2 - torch.arange(7)).abs()
+    on_keys = weights.sum(-1)
+    assert (on_keys[..., [0, 1, 2, 4]] < 1).all()
+    assert not on_keys[..., 3].any()
+    torch.testing.assert_close(seen.distance(), (weights * away).sum(-1) / on_keys.clamp(min=1e-300))
+
+
 def test_at_a_length_of_many_blocks() -> None:
     query, key = random(0, 1, 2, 1031, 16, dtype=torch.float32), random(1, 1, 2, 2053, 16, dtype=torch.float32)
     case = Case(query, key, key, {"causal": True})

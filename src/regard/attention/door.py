@@ -13,7 +13,7 @@ from regard.attention import cuts, kernels, masks, rows
 from regard.attention.map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.record import current_path, layer_of, recorders
-from regard.attention.tiles import Rule
+from regard.attention.tiles import Rule, working_dtype
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -214,9 +214,12 @@ def _rule(
         whole = band if whole is None else whole & band
     if whole is not None:
         whole = whole.simplified(length, size)
-    scale = 1.0 / math.sqrt(width) if scale is None else _finite("scale", scale)
-    if softcap is not None and _finite("softcap", softcap) <= 0:
-        raise ValueError(f"softcap: given {softcap}, needs to be above 0")
+    scale = 1.0 / math.sqrt(width) if scale is None else _held("scale", scale, query)
+    if softcap is not None:
+        capped, least = _held("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
+        if capped < least:
+            raise ValueError(f"softcap: given {softcap}, needs to be above 0 (at least {least:.1e})")
+        softcap = capped
     if bias is not None:
         bias = _broadcastable("bias", bias, shape, query)
         if not bias.is_floating_point():
@@ -239,9 +242,21 @@ def _window(window: Any) -> tuple[int | None, int | None]:
 def _finite(name: str, number: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name}: given {type(number).__name__}, needs a number")
-    if not math.isfinite(number):
-        raise ValueError(f"{name}: given {number}, needs a finite number")
-    return float(number)
+    try:
+        real = float(number)
+    except OverflowError:  # an integer of more than 300 digits, which is not repeated in the message
+        real = math.inf
+    if not math.isfinite(real):
+        raise ValueError(f"{name}: given {real}, needs a finite number")
+    return real
+
+
+def _held(name: str, number: Any, query: Tensor) -> float:
+    """The number where the dtype that scores are computed in can hold it: an infinite factor makes NaN of a 0."""
+    real, dtype = _finite(name, number), working_dtype(query)
+    if abs(real) > torch.finfo(dtype).max:
+        raise ValueError(f"{name}: given {real:g}, needs to be a number that {dtype} holds")
+    return real
 
 
 def _broadcastable(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from regard.attention.tiles import (
 )
 from regard.memory import foresee
 
+DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -133,11 +134,18 @@ class AttentionMap:
         return self._one(self._figures(Wanted(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
-        """What each key gets from all queries, (B, H, S)."""
+        """What each key gets from all queries, (B, H, S): the sum of its column, one for every query head.
+
+        Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
+        that attend to something, less the sum of its sink shares.
+        """
         return self._one(self._figures(Wanted(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
-        """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L).
+        """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L), one for every query head.
+
+        A sink has no position: its share is left out and the weights on keys count as if they summed to 1. 0 for a
+        query that attends to no key.
 
         Raises:
             ValueError: cross-attention, where positions are not of one sequence.
@@ -165,6 +173,17 @@ class AttentionMap:
 
         Meant for taking padding away: keys outside cols have to be masked for every one of these rows.
         """
+        if isinstance(batch, bool) or not isinstance(batch, int):
+            raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
+        if not -self._full_shape[0] <= batch < self._full_shape[0]:
+            texts = self._full_shape[0]
+            raise IndexError(
+                f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
+            )
+        batch %= self._full_shape[0]
+        for name, run in (("rows", rows), ("cols", cols)):
+            if not isinstance(run, slice) or run.step not in (None, 1):
+                raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
         rows = slice(*rows.indices(self._full_shape[2])[:2])
         cols = slice(*cols.indices(self._full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
@@ -173,7 +192,20 @@ class AttentionMap:
         return AttentionMap(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
 
     def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
-        """The same map on another device, or with queries and keys in another floating-point dtype."""
+        """The same map on another device, or with queries and keys in another floating-point dtype.
+
+        Raises:
+            TypeError, ValueError: neither a device nor such a dtype.
+        """
+        if not isinstance(target, torch.device | torch.dtype | str):
+            raise TypeError(f"to: given {target!r}, needs a device such as 'cpu' or a dtype such as torch.float64")
+        if isinstance(target, torch.dtype) and target not in DTYPES:
+            raise TypeError(f"to: given {target}, needs to be float64, float32, bfloat16 or float16")
+        if isinstance(target, str):
+            try:
+                target = torch.device(target)
+            except RuntimeError as error:
+                raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
         query, key = self.query.to(target), self.key.to(target)
         return AttentionMap(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.attention.edges import Edges, Index
 
 Positions = Int[Tensor, "..."]
-Predicate = Callable[[Positions, Positions], Tensor]
+Predicate = Callable[[Positions, Positions], Tensor | bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,7 @@ class Mask:
         for tensor in self.dense:
             also(select(tensor, batch, heads, rows, cols))
         for function in self.functions:
-            answer = function(i, j)
-            if answer.dtype != torch.bool:
-                raise TypeError(f"mask function: needs to return a boolean tensor, returned {answer.dtype}")
-            also(answer.expand(i.shape[0], j.shape[1])[None, None])
+            also(_answer(function, i, j)[None, None])
         for edges in self.removed:
             gone = edges.tile(batch, heads, rows, cols, device)
             if gone is not None:
@@ -159,7 +156,7 @@ def dense(tensor: Bool[Tensor, "..."]) -> Mask:
 
 
 def function(predicate: Predicate) -> Mask:
-    """Any function of positions: predicate(i, j) -> bool, for i of shape (r, 1) and j of shape (1, c)."""
+    """Any function of positions: predicate(i, j) -> booleans, for i of shape (r, 1) and j of shape (1, c)."""
     if not callable(predicate):
         raise TypeError(f"mask function: given {_told(predicate)}, needs a function of query and key positions")
     return Mask(functions=(predicate,))
@@ -186,6 +183,23 @@ def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
     tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
     tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor
+
+
+def _answer(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
+    """What a function says of a tile: one True or False counts for all of it."""
+    answer: Any = function(i, j)
+    if isinstance(answer, bool):
+        answer = torch.tensor(answer, device=i.device)
+    shape = i.shape[0], j.shape[1]
+    if not isinstance(answer, Tensor) or answer.dtype != torch.bool:
+        told = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
+        raise TypeError(f"mask function: needs to return a boolean tensor, returned {told}")
+    tail = zip(reversed(answer.shape), reversed(shape), strict=False)
+    if answer.ndim > 2 or any(a not in (1, b) for a, b in tail):
+        raise ValueError(
+            f"mask function: needs to return a shape that broadcasts to {shape}, returned {tuple(answer.shape)}"
+        )
+    return answer.expand(shape)
 
 
 def _told(thing: Any) -> str:

@@ -257,7 +257,7 @@ def masks_from_torch(
 
     Args:
         attn_mask: (L, S) or (B · heads, L, S).
-        key_padding_mask: (B, S) or (S,).
+        key_padding_mask: (B, S), or (S,) where there is no batch: then an attn_mask of three axes is (heads, L, S).
         heads: the layer's number of heads.
 
     Raises:
@@ -271,6 +271,13 @@ def masks_from_torch(
         if given.ndim not in axes or (given.ndim == 3 and given.shape[0] % heads):
             needed = f"(L, S) or (B · {heads}, L, S)" if name == "attn_mask" else "(B, S) or (S,)"
             raise ValueError(f"{name}: given shape {tuple(given.shape)}, needs {needed}")
+        if given.ndim == 3 and key_padding_mask is not None:
+            texts = 1 if key_padding_mask.ndim == 1 else key_padding_mask.shape[0]
+            if given.shape[0] != texts * heads:
+                raise ValueError(
+                    f"attn_mask: given shape {tuple(given.shape)}, needs ({texts * heads}, L, S) beside a "
+                    f"key_padding_mask of shape {tuple(key_padding_mask.shape)}"
+                )
         if given.ndim == 3:
             given = given.unflatten(0, (-1, heads))
         elif name == "key_padding_mask" and given.ndim == 2:
