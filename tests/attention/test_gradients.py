@@ -96,3 +96,26 @@ def test_only_the_output_carries_gradients() -> None:
     assert not seen.weights.entropy().requires_grad
     with torch.inference_mode():
         assert not regard.attend(query, key, value).output.requires_grad
+
+
+@pytest.mark.parametrize(
+    "options", [{"softcap": 3.0}, {"sinks": torch.zeros(2)}, {"causal": True, "window": (2, 0)}, {}]
+)
+def test_a_second_derivative_is_refused(options: dict[str, Any]) -> None:
+    """By us or by PyTorch: never is a part of it missing in silence."""
+    query, key, value = (random(n, 1, 2, 5, 7).float().requires_grad_() for n in range(3))
+    output = regard.attend(query, key, value, **options).output
+    with pytest.raises(RuntimeError, match=r"cannot be differentiated again|backward is not implemented"):
+        (first,) = torch.autograd.grad(output.square().sum(), query, create_graph=True)
+        (first.square().sum() + query.square().sum()).backward()
+
+
+def test_what_can_be_differentiated_twice() -> None:
+    query, key, value = (random(n, 1, 2, 5, 7).requires_grad_() for n in range(3))
+    weights = regard.attend(query, key, value, softcap=3.0).weights
+
+    def output(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return regard.attend(query, key, value, softcap=3.0).weights.dense(differentiable=True) @ value
+
+    torch.testing.assert_close(output(query, key, value), weights.dense() @ value)
+    assert torch.autograd.gradgradcheck(output, (query, key, value))

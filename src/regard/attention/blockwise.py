@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from regard.attention.masks import select
 from regard.attention.tiles import (
@@ -68,12 +67,25 @@ class _Attend(torch.autograd.Function):
         return output, logsumexp
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+        check_once()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)
         return (*grads, None, None, None)
+
+
+def check_once() -> None:
+    """Refuse, in a backward, to be differentiated again: parts of a second derivative would be missing in silence.
+
+    Raises:
+        RuntimeError: the gradient is to have a graph of its own; what can be done instead is named.
+    """
+    if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
+        raise RuntimeError(
+            "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
+            "weights.dense(differentiable=True) @ value"
+        )
 
 
 def _forward(

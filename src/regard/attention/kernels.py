@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from regard.attention import blockwise, cuda
 from regard.attention.cpu import forward as cpu
@@ -101,8 +100,8 @@ class _CpuAttend(torch.autograd.Function):
         return output, logsumexp
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+        blockwise.check_once()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
