@@ -369,6 +369,7 @@ def test_a_refusal_takes_neither_time_nor_memory(trace: Any, tmp_path: Path) -> 
     layers = [dict(each, map=each["map"] | {"mask": mask}) for each in one["attention"]["held"]]
 
     def header(told: bytes, data: bytes = b"") -> bytes:
+        told += b" " * (-len(told) % 8)
         return len(told).to_bytes(8, "little") + told + data
 
     def entries(count: int) -> dict[str, Any]:

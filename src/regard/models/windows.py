@@ -87,7 +87,13 @@ class Plan:
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
         # What the tokenizer did not know is told once, of the whole text.
         return Encoded(
-            whole.text[first:last], tuple(moved(whole.tokens[n]) for n in run), segments, (), (), whole.notes
+            whole.text[first:last],
+            tuple(moved(whole.tokens[n]) for n in run),
+            segments,
+            (),
+            (),
+            whole.notes,
+            whole.names,
         )
 
 
