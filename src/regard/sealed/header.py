@@ -4,6 +4,7 @@ Format: https://github.com/huggingface/safetensors#format.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -96,8 +97,8 @@ def _named_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     pairs = list(pairs)
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise RegardError(f"{next(name for name in names if names.count(name) > 1)!r} stands in it twice")
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise RegardError(f"{twice[:80]!r} stands in it twice")
     return found
 
 
