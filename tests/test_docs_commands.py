@@ -82,6 +82,7 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What commands name and no command makes."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "book.txt").write_text(BOOK, "utf-8")
+    (folder / "page.txt").write_text(BOOK[: len(BOOK) // 4], "utf-8")
     (folder / "pairs.tsv").write_text(PAIRS, "utf-8")
     if RANKS is not None:
         shutil.copyfile(RANKS / CACHED, folder / "cl100k_base.tiktoken")

@@ -25,7 +25,8 @@ from regard.locks import THERE_ARE, lock, stands_at
 TEMPORARY = re.compile(r"\.regard-[a-z0-9_]{8}\.part(\..*)?")
 
 STANDARD_OUTPUT = Path("-")  # what --json takes for it
-LARGEST = 1 << 26  # bytes of a JSON file: 64 MiB, the index of the largest checkpoints has a sixth of that
+LARGEST = 20 << 20  # bytes of a JSON file: the index of the largest checkpoints has about half of that
+SMALL = 4 << 20  # bytes of a config: with 100,000 labels it has as many
 DEEPEST = 64  # objects and lists inside each other: what people write has five
 KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -74,7 +75,7 @@ def check_target(path: Path, kinds: Collection[str], option: str) -> None:
     if not path.parent.is_dir():
         raise RegardError(f"{option}: cannot write {str(path)!r}, there is no folder {str(path.parent)!r}")
     try:
-        handle, probe = tempfile.mkstemp(dir=path.parent, prefix=".regard-")
+        handle, probe = tempfile.mkstemp(dir=path.parent, prefix=".regard-", suffix=".part")
     except OSError as error:
         raise RegardError(f"{option}: cannot write {str(path)!r}: {error.strerror or error}") from error
     os.close(handle)
@@ -189,7 +190,7 @@ def read_json(
     return found
 
 
-def read_header(path: Path | str, key: str = "regard", *, most: int = LARGEST) -> dict[str, Any]:
+def read_header(path: Path | str, key: str = "regard", *, most: int = 16 << 20) -> dict[str, Any]:
     """What a safetensors file says about itself in its metadata under a key, without its tensors.
 
     Raises:

@@ -4,7 +4,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -64,7 +64,7 @@ class Encoded:
     unknown: tuple[str, ...]
     dropped: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    names: Callable[[int], str] | None = None
+    names: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def ids(self) -> list[int]:

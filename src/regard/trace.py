@@ -118,7 +118,7 @@ class PairTrace:
 
     @property
     def status(self) -> Status:
-        """The status of both, which are of one forward pass, put together: what either has to say."""
+        """A copy of the status of both, which are of one forward pass, put together: what either has to say."""
         return of_both(self.encoder.status, self.decoder.status)
 
     def save(

@@ -35,7 +35,7 @@ def test_a_sink_takes_its_share_of_what_was_cut() -> None:
         result = regard.attend(query, query, value, sinks=torch.zeros(1))
     expected = torch.tensor([[[1 / 4] * 3, [0.0, 1 / 2, 0.0], [0.0, 0.0, 0.0]]])
     assert torch.allclose(result.weights[...], expected)
-    assert torch.allclose(result.weights.sink_share, torch.tensor([[1 / 4, 1 / 2, 0.0]]))
+    assert torch.allclose(result.weights.sink_share, torch.tensor([[1 / 4, 1 / 2, 1.0]]))
     assert result.valid.tolist() == [[True, True, False]]
     assert torch.allclose(result.output, expected @ value)
 

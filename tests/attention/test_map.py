@@ -150,12 +150,17 @@ def test_maps_of_fewer_axes(ndim: int) -> None:
 
 
 def test_normaliser_makes_weights_of_scores() -> None:
-    seen = some_map(sinks=random(5, 6), mask=torch.arange(7)[:, None] != 2)
-    top, total = seen.normaliser()
-    assert (top[:, :, 2] == -torch.inf).all()
-    assert not total[:, :, 2].any()
-    weights = torch.exp(seen.scores[...] - top[..., None].nan_to_num(neginf=0.0)) / total[..., None].clamp(min=1e-300)
-    torch.testing.assert_close(weights, seen.dense())
+    for sinks in (None, random(5, 6)):
+        seen = some_map(sinks=sinks, mask=torch.arange(7)[:, None] != 2)
+        top, total = seen.normaliser()
+        if sinks is None:  # what sees nothing has nothing; with a sink it has the sink alone
+            assert (top[:, :, 2] == -torch.inf).all()
+            assert not total[:, :, 2].any()
+        else:
+            assert torch.equal(top[:, :, 2], sinks.expand_as(top[:, :, 2]))
+            assert (total[:, :, 2] == 1).all()
+        over = seen.scores[...] - top[..., None].nan_to_num(neginf=0.0)
+        torch.testing.assert_close(torch.exp(over) / total[..., None].clamp(min=1e-300), seen.dense())
 
 
 @settings(max_examples=40)

@@ -89,7 +89,7 @@ def folder(tmp_path: Path, minilm) -> Path:
     }.items():
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "config.json").write_text(json.dumps(config))
-    (tmp_path / "pair" / "model.safetensors").write_bytes(b"")
+    (tmp_path / "pair" / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     (tmp_path / "pickled" / "model.bin").write_bytes(b"")
     (tmp_path / "run" / "latest.json").write_text('{"checkpoint": "step-000001"}')
     (tmp_path / "run" / "watch").mkdir()
@@ -161,7 +161,7 @@ def test_a_pipe_does_not_block(tmp_path: Path) -> None:
 
 def test_a_gguf_file_tells_its_architecture(tmp_path: Path) -> None:
     key = b"general.architecture"
-    for name, pairs in ((b"llama", False), (b"t5", True)):
+    for name, pairs in ((b"llama", False), (b"t5", True), (b"t5encoder", False)):
         start = b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + len(key).to_bytes(8, "little") + key
         file = tmp_path / "a.gguf"
         file.write_bytes(start + (8).to_bytes(4, "little") + len(name).to_bytes(8, "little") + name)

@@ -8,6 +8,7 @@ import typer
 
 from regard.cli.main import app
 from regard.errors import RegardError
+from regard.models.glance import Glance
 
 DEFAULT = "by default all-MiniLM-L6-v2"
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -46,7 +47,11 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.train.session.ready_for_texts", stop("trains"))
     monkeypatch.setattr("regard.train.watch.watched", stop("reads"))
-    (tmp_path / "watched").mkdir()
+    monkeypatch.setattr(
+        "regard.cli.early.glance", lambda name: Glance(str(name))
+    )  # nothing is known of a model before it is loaded
+    (tmp_path / "watched" / "watch").mkdir(parents=True)
+    (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
 
     def run(verb: str, *options: str) -> str:

@@ -88,19 +88,43 @@ def test_an_encoder_is_run_once_for_its_decoder() -> None:
             torch.testing.assert_close(one.contextual, other.contextual, atol=2e-6, rtol=1e-5)
 
 
-def test_where_layers_pass_something_by_all_are_computed() -> None:
-    """A layer that hears from another one by the way, not through what it is given."""
+@pytest.mark.parametrize("missing", ["is left out", "fails"])
+def test_where_layers_pass_something_by_all_are_computed(missing: str) -> None:
+    """A layer that hears from another one by the way, not through what it is given, as where keys are shared."""
     model = opened("bert")
     first, second = model.model.encoder.layer
-    heard: list[torch.Tensor] = []
-    first.attention.self.register_forward_hook(lambda _m, _a, out: heard.append(out[0]))
-    second.register_forward_hook(lambda _m, _a, out: out + heard.pop() if heard else out)
+    heard: dict[str, torch.Tensor] = {}
+    first.attention.self.register_forward_hook(lambda _m, _a, out: heard.update(keys=out[0]))
+
+    def hear(_module: nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
+        return output + (heard.pop("keys") if missing == "fails" or heard else 0.0)
+
+    second.register_forward_hook(hear)
     sets = [[regard.head(1, 0)], [regard.head(1, 2)]]
     found = dict(model.ablated(ids=IDS, sets=sets))
+    assert sorted(found) == [0, 1]
     for number, ablations in enumerate(sets):
         torch.testing.assert_close(
             found[number].contextual, model.trace(ids=IDS, without=ablations).contextual, atol=2e-6, rtol=1e-5
         )
+
+
+def test_as_many_run_together_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.models import pretrained
+
+    model, tried, made = opened("gpt2"), [], []
+
+    def foresee(_model: Any, _name: str, batches: Any, *_: Any) -> None:
+        tried.append(len(batches[0]))
+        if len(batches[0]) > 3:
+            raise regard.RegardError("too much")
+
+    run = model._passes.run
+    monkeypatch.setattr(pretrained, "foresee", foresee)
+    monkeypatch.setattr(model._passes, "run", lambda sources, *rest: made.append(len(sources)) or run(sources, *rest))
+    assert len(list(model.ablated(ids=IDS, sets=[[regard.head(0, 1)]] * 7))) == 7
+    assert tried == [8, 4, 2]  # each with the row that has no ablation
+    assert made == [1] * 7
 
 
 def test_the_model_comes_back_whole_after_a_refusal() -> None:

@@ -36,9 +36,10 @@ class LeftOut:
 class Movement:
     """Words and tokens on one plane, every state at length 1: there the nearer of two has the larger cosine.
 
-    A path has one point a state: [0] enters layer 0, [n + 1] leaves layer n. words: one path for each word asked for.
-    references: the path of each reference word, a text of its own. tokens: where each text's tokens are after the last
-    layer. None for what is left_out.
+    A path has one point a state: [0] enters layer 0, [n + 1] leaves layer n, the last is the contextual embedding, as
+    cosines to reference words are of (behind the final norm where there is one). words: one path for each word asked
+    for. references: the path of each reference word, a text of its own. tokens: where each text's tokens end. None for
+    what is left_out.
 
     fitted: the reference words whose final states, with those of the word, the plane is fitted to; none: it is fitted
     to the word's own states. share: the part of the variance of these that each axis keeps.
@@ -72,9 +73,9 @@ def movement(
     """
     labels = list(labels) or [str(n + 1) for n in range(len(words))]
     times = times_median(traces, references)
-    paths = [torch.stack([unit(vector(state, word)) for state in trace.states]) for trace, word in words]
-    marks = [torch.stack([unit(state[own(r)].mean(0)) for state in r.states]) for r in references]
-    last = [unit(trace.states[-1]) for trace in traces]
+    paths = [torch.stack([unit(vector(state, word)) for state in _shown(trace)]) for trace, word in words]
+    marks = [torch.stack([unit(state[own(r)].mean(0)) for state in _shown(r)]) for r in references]
+    last = [unit(trace.contextual) for trace in traces]
     of_words = [float(times[id(trace)][list(word.tokens)].max()) for trace, word in words]
     of_marks = [float(times[id(r)][own(r)].max()) for r in references]
     left = [LeftOut("word", w.text, n, t) for (_, w), n, t in zip(words, labels, of_words, strict=True) if t > MASSIVE]
@@ -112,6 +113,11 @@ def movement(
         told=told,
         left_out=left,
     )
+
+
+def _shown(trace: Trace) -> list[Float[Tensor, "L M"]]:
+    """The states of a path: the last one is the contextual embedding, behind the final norm where there is one."""
+    return [*trace.states[:-1], trace.contextual]
 
 
 def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:

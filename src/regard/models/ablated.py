@@ -3,7 +3,7 @@
 A plain pass of the text alone keeps what every layer gave. In a batch whose ablations all begin in layer k or later,
 the layers before k give that again, a row each. Row 0 of every such batch has no ablation, and its last hidden
 state has to be that of the plain pass: where a family's layers do not pass everything on through what they give, it is
-not, and all layers are computed.
+not, or the pass fails, and all layers are computed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,25 +61,30 @@ class Below:
 
 
 def ablated(
-    passes: Forward, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
+    passes: Forward, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], Pass]]:
     """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch).
 
-    target: of an encoder-decoder, what its decoder reads.
+    target: of an encoder-decoder, what its decoder reads. most: how many sets run together at most.
 
     Raises:
         RegardError: what is no ablation, or one that means nothing in this model and text.
     """
     keep = Keep(NOTHING, logits, blocks=False)
-    most = max(1, BATCH_TOKENS // max(len(source.tokens), 0 if target is None else len(target.tokens)))
     starts = [min(map(_start, each), default=(0, 0)) for each in sets]
     below: Below | None = None
     if any(start > (0, 0) for start in starts):
         plain, below = _plain(passes, source, target)
     for numbers, start in _batches(starts, most):
         if below is not None and start > (0, 0):
-            done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, below, start)
-            if all(_same(done.last[name][0], plain.last[name][0]) for name in plain.last):
+            try:
+                done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, below, start)
+                same = all(_same(done.last[name][0], plain.last[name][0]) for name in plain.last)
+            except (RegardError, MemoryError, torch.OutOfMemoryError):
+                raise
+            except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
+                same = False
+            if same:
                 yield [(n, row) for row, n in enumerate(numbers, 1)], done
                 continue
             below = None

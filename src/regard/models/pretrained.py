@@ -180,17 +180,28 @@ class Pretrained:
         if targets is not None and not self.pairs:
             raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
         sets = [tuple(each) for each in sets]
-        most = max(len(each.tokens) for each in (*sources, *(targets or ())))
-        rows = min(len(sets) + 1, max(2, BATCH // most + 1))
-        keep = Keep(NOTHING, logits, blocks=False)
-        foresee(self.model, self.name, [[most] * rows], keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+        most = self._together(max(len(each.tokens) for each in (*sources, *(targets or ()))), len(sets), logits)
         of_target = None if targets is None else targets[0]
-        for placed, done in ablated(self._passes, sources[0], of_target, sets, logits=logits):
+        for placed, done in ablated(self._passes, sources[0], of_target, sets, logits=logits, most=most):
             for number, row in placed:
                 trace = pair_of(done, row) if self.pairs else trace_of(done, row)
                 for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
                     side.status.notes += self.notes + tuple(f"cut: {each}" for each in sets[number])
                 yield number, trace
+
+    def _together(self, length: int, sets: int, logits: bool) -> int:
+        """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
+        most, keep = min(sets, max(1, BATCH // length)), Keep(NOTHING, logits, blocks=False)
+        while True:
+            lengths = [[length] * (most + 1)]  # with the row that has none
+            try:
+                foresee(self.model, self.name, lengths, keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+            except RegardError:
+                if most <= 1:
+                    raise
+                most //= 2
+            else:
+                return max(1, most)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

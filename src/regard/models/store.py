@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import read_json, whole
+from regard.files import SMALL, read_json, whole
 from regard.memory import foresee
 from regard.models.asked import check_asked
 from regard.models.budget import Budget, needs
@@ -64,7 +64,7 @@ def read_model(folder: Path | str) -> tuple[Transformer, Any]:
     folder = newest(folder)
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is no folder of a transformer: it has no {CONFIG}")
-    config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
+    config = TransformerConfig.from_json(read_json(folder / CONFIG, most=SMALL), repr(str(folder / CONFIG)))
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
@@ -83,7 +83,7 @@ def is_ours(folder: Path) -> bool:
     if (folder / POINTER).is_file():
         return True
     try:
-        return read_json(folder / CONFIG, infinite=True).get("regard") == FORMAT
+        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") == FORMAT
     except RegardError:
         return False
 
@@ -100,7 +100,7 @@ def newest(folder: Path | str) -> Path:
         if (folder / CHECKPOINTS).is_dir():
             raise RegardError(f"{str(folder)!r} is a training run without a whole checkpoint: it has no {POINTER}")
         return folder
-    name = read_json(pointer).get("checkpoint")
+    name = read_json(pointer, most=SMALL).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
         raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needed is the name of one in {CHECKPOINTS}/")
     found = folder / CHECKPOINTS / name

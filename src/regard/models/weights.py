@@ -18,7 +18,7 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 LONGEST = 1 << 24  # bytes of a safetensors header: 16 MiB, a hundred bytes for each of so many tensors
 MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
-PLAIN = ("F64", "F32", "F16", "BF16")  # dtypes that are not quantised
+PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,9 @@ def _above(sight: Sight, moved: Movement) -> str:
     if moved.told is not None:
         lines.append(f"Not to be read off as it stands: {visible(moved.told)}")
     elif moved.compared:
-        which = "each ★ and each ◆" if moved.fitted else "a path's states and its start"
+        which = "Seen from each ★ and from each ◆" if moved.fitted else "Of a path's states and its start"
         which += ", and two ★" if not moved.fitted and sum(path is not None for path in moved.words) > 2 else ""
-        lines.append(f"Of {which}: nearer here is nearer in all {moved.width} dimensions (has the larger cosine)")
+        lines.append(f"{which}: nearer here is nearer in all {moved.width} dimensions (has the larger cosine)")
     out = [_out(each) for each in moved.left_out if each.kind != "token" or not moved.fitted]
     if out:
         lines.append(f"Not drawn, for massive activations (length of a state, × the median): {', '.join(out)}")
