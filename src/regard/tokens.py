@@ -314,7 +314,7 @@ def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
 
 
 def readable(tokenizer: Any, number: int) -> str:
-    """A token as text, whatever its vocabulary spells it by: a blank is " ", a line break "\\n".
+    """A token as text, whatever its vocabulary spells it by: blanks and line breaks are themselves.
 
     What is a part of a character is spelled by its bytes, as "\\xf0\\x9f".
     """
