@@ -9,7 +9,8 @@ import torch
 
 import regard
 from regard import tokenizers
-from regard.tokens import encode, find_word
+from regard.tokens import encode
+from regard.words import find_word
 
 TEXTS = ["Life is short, eat dessert first!", "A man is fishing on a river bank."]
 KINDS: dict[str, Callable[..., Any]] = {

@@ -9,8 +9,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from regard import tokenizers
 from regard.errors import RegardError
 from regard.models.load import load_tokenizer
-from regard.tokens import Token, check_text, encode, encoded_ids, find_word, readable, words_of
+from regard.tokens import Token, check_text, encode, encoded_ids, readable
 from regard.views.parts import spelled as spelled_token
+from regard.words import find_word, words_of
 
 BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[2] / "shared"))
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")

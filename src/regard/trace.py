@@ -12,7 +12,8 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.blocks import Block, Unverified
 from regard.partial import Layers, Partial
-from regard.tokens import Token, Word, find_word
+from regard.tokens import Token
+from regard.words import Word, find_word
 
 Vectors = Float[Tensor, "L M"]
 

@@ -116,7 +116,7 @@ def test_every_word_of_the_default_model(minilm) -> None:
 
 def test_a_word_is_the_mean_of_its_tokens() -> None:
     trace = traced(make_model("bert"), IDS)
-    word = regard.tokens.Word("w03 w04 w05", 12, 23, (3, 4, 5))
+    word = regard.words.Word("w03 w04 w05", 12, 23, (3, 4, 5))
     whole, each = contributions(trace, word, 1), [contributions(trace, n, 1) for n in word.tokens]
     for name in ("vector", "residual", "bias"):
         torch.testing.assert_close(getattr(whole, name), sum(getattr(one, name) for one in each) / 3)

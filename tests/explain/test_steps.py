@@ -49,7 +49,7 @@ def test_each_layers_parts_are_those_of_its_modules(kind: str, changes: dict, mo
     for handle in handles:
         handle.remove()
     post = module.endswith("LayerNorm")
-    for place, rows in ((5, [5]), (regard.tokens.Word("w03 w04 w05", 12, 23, (3, 4, 5)), [3, 4, 5])):
+    for place, rows in ((5, [5]), (regard.words.Word("w03 w04 w05", 12, 23, (3, 4, 5)), [3, 4, 5])):
         found = steps(trace, place, top=13)
         assert [step.layer for step in found] == [0, 1]
         for n, step in enumerate(found):

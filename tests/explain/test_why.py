@@ -9,7 +9,7 @@ from regard.explain.effect import effect
 from regard.explain.why import occurrences, spearman, why
 from regard.models import without
 from regard.models.pretrained import Pretrained
-from regard.tokens import Word
+from regard.words import Word
 from tests.blocks import make_model
 from tests.support import RIVER, make_tiny
 

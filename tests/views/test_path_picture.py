@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from regard.explain.movement import movement
 from regard.explain.sight import see
-from regard.tokens import Token, Word
+from regard.tokens import Token
 from regard.trace import Status, Trace
+from regard.words import Word
 from tests.pictures import paint, pixels
 
 

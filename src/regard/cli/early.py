@@ -13,7 +13,7 @@ from regard.counting import from_zero, missing
 from regard.errors import RegardError
 from regard.files import read_header
 from regard.models.glance import Glance, glance
-from regard.tokens import find_spans, on_neither_side, which
+from regard.words import find_spans, on_neither_side, which
 
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
 

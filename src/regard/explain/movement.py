@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.explain.massive import MASSIVE, own, times_median
 from regard.explain.nearness import comparisons, turned
 from regard.explain.planes import Path2D, Plane, Point, along, plane
-from regard.tokens import Word
 from regard.trace import Trace, vector
+from regard.words import Word
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 Pair = tuple[int, int]  # two points whose distance is compared

@@ -8,8 +8,8 @@ import torch
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended, there
 from regard.explain.similarity import cosine
-from regard.tokens import Word
 from regard.trace import Trace, gives, vector
+from regard.words import Word
 
 
 @dataclass(frozen=True)

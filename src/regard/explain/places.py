@@ -1,8 +1,8 @@
 """Which tokens of a text are meant: a word, one of its occurrences, or a token by its number."""
 
 from regard.errors import RegardError
-from regard.tokens import Word
 from regard.trace import PairTrace, Trace
+from regard.words import Word
 
 Place = str | Word | int
 

@@ -30,8 +30,9 @@ from regard.explain.static_words import Static
 from regard.explain.steps import Step, steps
 from regard.explain.unfold import Unfolded, Window
 from regard.models.readout import Readout
-from regard.tokens import Token, on_neither_side, which
+from regard.tokens import Token
 from regard.trace import PairTrace, Status, Trace
+from regard.words import on_neither_side, which
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from regard.errors import RegardError
 from regard.models.windows import WindowedTrace
-from regard.tokens import Word
 from regard.trace import Trace
+from regard.words import Word
 
 
 @dataclass(frozen=True)

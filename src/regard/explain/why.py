@@ -18,8 +18,9 @@ from regard.errors import RegardError
 from regard.explain.contributions import contributions
 from regard.explain.effect import effects
 from regard.explain.sinks import sinks_of
-from regard.tokens import Token, Word, on_neither_side
+from regard.tokens import Token
 from regard.trace import PairTrace, Trace, gives
+from regard.words import Word, on_neither_side
 
 Side = Literal["source", "target"]
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.

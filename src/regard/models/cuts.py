@@ -13,7 +13,8 @@ from regard.models.bridge import Watch
 from regard.models.layers import Stack
 from regard.models.numbering import ALONE, Known, Numbering
 from regard.models.without import OF, PARTS, Edge, Head, Place
-from regard.tokens import Encoded, Word, find_word
+from regard.tokens import Encoded
+from regard.words import Word, find_word
 
 
 def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str) -> list[Cut]:

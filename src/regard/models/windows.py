@@ -15,8 +15,9 @@ from torch import Tensor
 from regard.attention.map import AttentionMap
 from regard.errors import RegardError
 from regard.partial import Partial
-from regard.tokens import Encoded, Token, Word, find_word
+from regard.tokens import Encoded, Token
 from regard.trace import Status, Trace, largest
+from regard.words import Word, find_word
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from regard.errors import RegardError
-from regard.tokens import Word
+from regard.words import Word
 
 Place = str | Word | int
 Part = Literal["encoder", "decoder", "cross"]
