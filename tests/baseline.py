@@ -83,7 +83,7 @@ def run_command(arguments: list[str]) -> str:
 def outputs(folder: Path) -> Iterator[tuple[str, Any]]:
     """Each command and its JSON."""
     long_text, trace, run = folder / "long.txt", folder / "trace.safetensors", folder / "run"
-    long_text.write_text(f"{RIVER} {TALL} {MONEY} " * 8, encoding="utf-8")
+    long_text.write_text(f"{RIVER} {TALL} {MONEY} " * 5, encoding="utf-8")
     texts = folder / "texts.txt"
     texts.write_text(f"{RIVER}\n{MONEY}\n{TALL}\n{STORY}\n" * 20, encoding="utf-8")
     run_command(["see", RIVER, MONEY, "--word", "bank", "--save", str(trace)])
