@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.attention import reference, regions
+from regard.attention import reference, region_scores
 from regard.files import whole
 
 LENGTH, SIZE, WIDTH, HEADS, GROUPS, TOP, PICTURE = 1009, 1013, 64, 4, 2, 8, (31, 37)
@@ -117,11 +117,11 @@ def pieces(seen: regard.AttentionMap) -> Tensor:
 
 def as_large(seen: regard.AttentionMap) -> tuple[Tensor, Tensor]:
     """(dense, pieces) by the product that maps from 2^20 scores a head on take on CPUs."""
-    kept, regions.CPU_SCORES = regions.CPU_SCORES, 0
+    kept, region_scores.CPU_SCORES = region_scores.CPU_SCORES, 0
     try:
         return seen.to(seen.query.dtype).dense(), pieces(seen)
     finally:
-        regions.CPU_SCORES = kept
+        region_scores.CPU_SCORES = kept
 
 
 def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:

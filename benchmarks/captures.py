@@ -15,10 +15,10 @@ import torch
 
 import regard
 from benchmarks.attention import machine
-from regard.attention.map import AttentionMap
-from regard.attention.tiles import Rule
-from regard.tokens import Token
-from regard.trace import Status, Trace
+from regard.attention.attention_map import AttentionMap
+from regard.attention.scores import Rule
+from regard.text.tokens import Token
+from regard.trace.trace import Status, Trace
 
 HEADS, WIDTH = 16, 64
 MIB = 1 << 20

@@ -14,7 +14,7 @@ import torch
 
 import regard
 from benchmarks.attention import machine, seconds, verdict
-from regard.attention.cuts import Cut, EdgeCut, HeadCut, cutting
+from regard.attention.ablation import Cut, EdgeCut, HeadCut, cutting
 
 # name, texts, heads, key heads, tokens, width, causal
 SIZES = (

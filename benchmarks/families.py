@@ -26,13 +26,13 @@ from torch import Tensor
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from benchmarks.tiny import UnfitError, make, run, told
+from regard.capture.build_trace import CONTRARY, OTHER_WEIGHTS
+from regard.capture.eager_attention import NOTE
+from regard.capture.inputs import NUMBERED
 from regard.errors import RegardError
 from regard.files import whole
-from regard.models.assemble import CONTRARY, OTHER_WEIGHTS
-from regard.models.eager import NOTE
-from regard.models.inputs import NUMBERED
-from regard.models.pretrained import Pretrained
-from regard.trace import PairTrace, Trace
+from regard.models.model import Pretrained
+from regard.trace.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
 START, NEXT = "## Real models", "## Every family, as a tiny model"  # of the page's sections

@@ -20,9 +20,9 @@ import transformers
 
 import regard
 from benchmarks.attention import MIB, inputs, machine, resident
+from regard.capture.options import Keep
 from regard.memory import available, spelled
-from regard.models.foresee import Sizes
-from regard.models.keep import Keep
+from regard.models.memory_estimate import Sizes
 
 SIZES = {
     "vocab_size": 49152,

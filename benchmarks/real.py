@@ -21,9 +21,9 @@ from torch import Tensor
 
 import regard
 from benchmarks.families import NEXT, PAGE, START, difference, distance, real_section, states
-from regard.attention.cpu import products
+from regard.attention.kernels import matmul
 from regard.files import whole
-from regard.trace import PairTrace, Trace
+from regard.trace.trace import PairTrace, Trace
 
 TEXT = (
     "The river was high, and the man who had come to fish sat down on the bank to wait. In the town they said that the "
@@ -86,7 +86,7 @@ def measured(name: str, source: Any) -> list[str]:
     apart = [_largest(own, exact, field) for field in ("attentions", "hidden_states")]
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
     for maps, product in MAPS.items():
-        if not products.pin(product):
+        if not matmul.pin(product):
             continue
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]
@@ -99,7 +99,7 @@ def measured(name: str, source: Any) -> list[str]:
 
 def write(rows: Sequence[str]) -> None:
     """Put the section of real models into docs/families.md."""
-    speed, version = products.speed(), torch.__version__.partition("+")[0]
+    speed, version = matmul.speed(), torch.__version__.partition("+")[0]
     section = f"""{START}
 
 `python -m benchmarks.real --write`, in float32, with torch {version} on a CPU whose oneDNN product is {speed:.1f} times

@@ -27,9 +27,9 @@ import transformers
 import regard
 from benchmarks.attention import MIB, machine, resident, seconds, verdict
 from benchmarks.cuts import turns
+from regard.capture import fast_linear
 from regard.explain.contributions import contributions
-from regard.models import products
-from regard.tokens import encode_all
+from regard.text.tokens import encode_all
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
@@ -221,12 +221,12 @@ def random_texts(tokenizer: Any, count: int, words: int, seed: int) -> list[str]
 @contextmanager
 def linear_maps(fast: bool) -> Any:
     """Traces with their linear maps by the fastest product, or by PyTorch's own as in the forward pass."""
-    before = products.LEAST
-    products.LEAST = before if fast else sys.maxsize
+    before = fast_linear.LEAST
+    fast_linear.LEAST = before if fast else sys.maxsize
     try:
         yield
     finally:
-        products.LEAST = before
+        fast_linear.LEAST = before
 
 
 def show(name: str, took: tuple[float, float, float, float], target: float | None) -> None:

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from benchmarks.attention import machine
 from regard.train.checkpoint import Progress
 from regard.train.loop import optimiser_of, train, validate
-from regard.train.session import ready_for_pairs, ready_for_texts, run_training
+from regard.train.run import ready_for_pairs, ready_for_texts, run_training
 from regard.train.settings import Settings
 
 WIDTH, HEADS, LAYERS, BLOCK, BATCH = 128, 4, 4, 64, 12
@@ -180,8 +180,8 @@ def turned(file: Path) -> str:
 
 def translations(ready: Any, sources: list[str]) -> list[str]:
     """What the model makes of texts, the likeliest token each time, in batches of like lengths."""
-    from regard.models.decode import Choice, translate
-    from regard.train.data import padded
+    from regard.nn.decoding import Choice, translate
+    from regard.train.batches import padded
 
     end = ready.tokenizer.eos_token_id
     rows = [[*row, end] for row in ready.tokenizer(sources, add_special_tokens=False)["input_ids"]]

@@ -10,8 +10,8 @@ import statistics
 
 import regard
 from benchmarks.attention import machine, seconds, verdict
+from regard.capture import interventions
 from regard.explain.why import why
-from regard.models import without
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
 TARGET = 0.8  # seconds
@@ -26,11 +26,12 @@ def main() -> None:
     model = regard.load(device="cpu")
     trace = model.trace(TEXT)
     (word,) = trace.word(WORD)
-    tokens = [[without.edge(word, n)] for n in range(len(trace.tokens))]
-    sets = tokens + [[without.head(n, h)] for n, weights in enumerate(trace.attention) for h in range(len(weights))]
+    tokens = [[interventions.edge(word, n)] for n in range(len(trace.tokens))]
+    layers = enumerate(trace.attention)
+    sets = tokens + [[interventions.head(n, h)] for n, weights in layers for h in range(len(weights))]
 
     def together() -> object:
-        return why(trace, word, lambda each: model.ablated(TEXT, each), without)
+        return why(trace, word, lambda each: model.ablated(TEXT, each), interventions)
 
     def alone() -> object:
         return [model.trace(TEXT, without=each) for each in sets]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.pages import EVERY, blocks, pages
+from tests.support.pages import EVERY, blocks, pages
 
 
 def test_no_code_is_missed() -> None:

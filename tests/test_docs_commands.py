@@ -16,12 +16,12 @@ import pytest
 import typer
 
 import regard
-from regard import tokenizers
-from regard.cl100k import CACHED
-from tests.pages import ROOT, commands, in_shell, pages
-from tests.support import make_tiny
+from regard.text import tokenizers
+from regard.text.tiktoken import CACHED
+from tests.support import SHARED, make_tiny
+from tests.support.pages import commands, in_shell, pages
 
-BESIDE = Path(os.environ.get("REGARD_SHARED", ROOT.parent / "shared")) / "tokenizers"
+BESIDE = SHARED / "tokenizers"
 RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BESIDE) if (p / CACHED).exists()), None)
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
 TRAINED = ["docs/commands/evolve.md", "docs/commands/generate.md"]  # they go on with what docs/training.md trains

@@ -9,8 +9,8 @@ import transformers
 
 import regard
 from regard import memory
-from regard.models.foresee import Sizes
-from regard.models.keep import Keep
+from regard.capture.options import Keep
+from regard.models.memory_estimate import Sizes
 
 CPU = torch.device("cpu")
 GIB = 1 << 30

@@ -13,7 +13,7 @@ def test_every_name_of_the_package_is_there() -> None:
         assert getattr(regard, name) is not None
     assert set(regard.__all__) <= set(dir(regard))
     assert regard.masks.causal().high == 0
-    assert callable(regard.positions.sinusoidal)
+    assert callable(regard.nn.positions.sinusoidal)
 
 
 def test_other_names_are_not() -> None:

@@ -8,17 +8,8 @@ from hypothesis import strategies as st
 
 import regard
 from regard import RegardError
-from regard.models.pretrained import Pretrained
-from regard.textbook import (
-    dictionary,
-    look_up,
-    plain_softmax,
-    self_attention,
-    softmax,
-    steps,
-    steps_of,
-    word_tokens,
-)
+from regard.models.model import Pretrained
+from regard.textbook import dictionary, look_up, plain_softmax, self_attention, softmax, steps, steps_of, word_tokens
 from tests.support import RIVER
 
 TEXT = "Life is short, eat dessert first"

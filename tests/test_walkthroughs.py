@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[2] / "shared"))
-RANKS = BESIDE / "tokenizers"
-FOLDER = Path(__file__).parent.parent / "docs" / "walkthroughs"
+from tests.support import ROOT, SHARED
+
+RANKS = SHARED / "tokenizers"
+FOLDER = ROOT / "docs" / "walkthroughs"
 PICTURES = {
     "one_sentence": ["one_sentence_weights.png"],
     "river_and_finance": [f"river_and_finance_{name}.png" for name in ("bank", "finance", "river")],

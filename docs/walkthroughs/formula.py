@@ -19,11 +19,11 @@ import torch
 from rich.console import Console
 
 import regard
-from regard.cl100k import cl100k_base, cl100k_tokens
+from regard.text.tiktoken import cl100k_base, cl100k_tokens
+from regard.text.tokens import Token
 from regard.textbook import plain_softmax, softmax
-from regard.tokens import Token
-from regard.views.heatmap import heatmap
-from regard.views.tokens import show_tokens
+from regard.views.figures.heatmap import heatmap
+from regard.views.terminal.tokens import show_tokens
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))
 OUT.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ import torch
 
 import regard
 from regard.textbook import dictionary, look_up, steps
-from regard.views.heatmap import heatmap
+from regard.views.figures.heatmap import heatmap
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))
 OUT.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ import regard
 from regard.explain.planes import plane
 from regard.explain.similarity import cosine
 from regard.textbook import self_attention, softmax
-from regard.views.heatmap import heatmap
+from regard.views.figures.heatmap import heatmap
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))
 OUT.mkdir(parents=True, exist_ok=True)

@@ -14,13 +14,13 @@ import torch
 
 import regard
 from regard.explain.movement import movement
-from regard.explain.sight import see
+from regard.explain.overview import see
 from regard.explain.similarity import across_texts, cosine, dot, euclidean
-from regard.positions import rotary_angles, rotate, sinusoidal
+from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention, softmax
-from regard.trace import gives, special_share
-from regard.views.figures import draw
-from regard.views.positions import draw_positions, encoding
+from regard.trace.trace import gives, special_share
+from regard.views.figures.overview import draw
+from regard.views.figures.positions import draw_positions, encoding
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))
 OUT.mkdir(parents=True, exist_ok=True)

@@ -8,52 +8,52 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.attention import masks as masks
-    from regard.attention.cache import KeyValueCache as KeyValueCache
-    from regard.attention.door import Attention as Attention
-    from regard.attention.door import attend as attend
-    from regard.attention.kernels import kernels as kernels
-    from regard.attention.map import AttentionMap as AttentionMap
-    from regard.attention.modules import CrossAttention as CrossAttention
-    from regard.attention.modules import SelfAttention as SelfAttention
-    from regard.attention.multihead import MultiHeadAttention as MultiHeadAttention
-    from regard.attention.multihead import masks_from_torch as masks_from_torch
-    from regard.attention.record import record as record
-    from regard.attention.record import scope as scope
-    from regard.captures import open as open  # noqa: A004 (regard.open is its name)
-    from regard.captures import save as save
+    from regard.attention.attend import Attention as Attention
+    from regard.attention.attend import attend as attend
+    from regard.attention.attention_map import AttentionMap as AttentionMap
+    from regard.attention.kernels.dispatch import kernels as kernels
+    from regard.attention.recording import record as record
+    from regard.attention.recording import scope as scope
+    from regard.capture.interventions import edge as edge
+    from regard.capture.interventions import head as head
     from regard.errors import RegardError as RegardError
-    from regard.models.config import TransformerConfig as TransformerConfig
     from regard.models.load import load as load
-    from regard.models.transformer import Transformer as Transformer
-    from regard.models.without import edge as edge
-    from regard.models.without import head as head
-    from regard.trace import Trace as Trace
+    from regard.nn.config import TransformerConfig as TransformerConfig
+    from regard.nn.kv_cache import KeyValueCache as KeyValueCache
+    from regard.nn.multihead import MultiHeadAttention as MultiHeadAttention
+    from regard.nn.multihead import masks_from_torch as masks_from_torch
+    from regard.nn.single_head import CrossAttention as CrossAttention
+    from regard.nn.single_head import SelfAttention as SelfAttention
+    from regard.nn.transformer import Transformer as Transformer
+    from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
+    from regard.trace.file import save as save
+    from regard.trace.trace import Trace as Trace
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Attention": "regard.attention.door",
-    "AttentionMap": "regard.attention.map",
-    "CrossAttention": "regard.attention.modules",
-    "KeyValueCache": "regard.attention.cache",
-    "MultiHeadAttention": "regard.attention.multihead",
+    "Attention": "regard.attention.attend",
+    "AttentionMap": "regard.attention.attention_map",
+    "CrossAttention": "regard.nn.single_head",
+    "KeyValueCache": "regard.nn.kv_cache",
+    "MultiHeadAttention": "regard.nn.multihead",
     "RegardError": "regard.errors",
-    "SelfAttention": "regard.attention.modules",
-    "Trace": "regard.trace",
-    "Transformer": "regard.models.transformer",
-    "TransformerConfig": "regard.models.config",
-    "attend": "regard.attention.door",
-    "edge": "regard.models.without",
-    "head": "regard.models.without",
-    "kernels": "regard.attention.kernels",
+    "SelfAttention": "regard.nn.single_head",
+    "Trace": "regard.trace.trace",
+    "Transformer": "regard.nn.transformer",
+    "TransformerConfig": "regard.nn.config",
+    "attend": "regard.attention.attend",
+    "edge": "regard.capture.interventions",
+    "head": "regard.capture.interventions",
+    "kernels": "regard.attention.kernels.dispatch",
     "load": "regard.models.load",
     "masks": "regard.attention",
-    "masks_from_torch": "regard.attention.multihead",
-    "open": "regard.captures",
-    "positions": "regard",
-    "record": "regard.attention.record",
-    "save": "regard.captures",
-    "scope": "regard.attention.record",
+    "masks_from_torch": "regard.nn.multihead",
+    "open": "regard.trace.file",
+    "positions": "regard.nn",
+    "record": "regard.attention.recording",
+    "save": "regard.trace.file",
+    "scope": "regard.attention.recording",
 }
 
 _MODULES = ("masks", "positions")

@@ -1,7 +1,7 @@
 """The few definitions that only the worked examples need, as the formulas have them: read them, then the real thing.
 
 What the rest of the library has is not here: attention itself is `regard.attend`, its layers are `SelfAttention`,
-`CrossAttention` and `MultiHeadAttention`, positional encodings are `regard.positions`.
+`CrossAttention` and `MultiHeadAttention`, positional encodings are `regard.nn.positions`.
 """
 
 import re
@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.door import attend
-from regard.attention.map import AttentionMap
-from regard.counting import from_zero
+from regard.attention.attend import attend
+from regard.attention.attention_map import AttentionMap
+from regard.checks import from_zero
 from regard.errors import RegardError
-from regard.tokens import Token
-from regard.trace import Trace
+from regard.text.tokens import Token
+from regard.trace.trace import Trace
 
 TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention import storage
-from regard.attention.cuts import EdgeCut, cutting
+from regard.attention import map_file
+from regard.attention.ablation import EdgeCut, cutting
 from regard.attention.edges import Edges
+from tests.attention.ablation_cases import AXES, Told, attend_cut, cut_cases, dense
 from tests.attention.cases import Case, random
-from tests.attention.cut_cases import AXES, Told, attend_cut, cut_cases, dense
 
 
 @settings(max_examples=60)
@@ -74,12 +74,12 @@ def test_edges_of_another_shape_are_refused() -> None:
     query = random(0, 5, 2)
     with cutting([EdgeCut(queries=[1], keys=[1])]):
         cut = regard.attend(query, query, query).weights
-    tensors, description = storage.pack(cut)
+    tensors, description = map_file.pack(cut)
     short = {name: tensor[:, :, 1:].contiguous() for name, tensor in tensors.items()}
     with pytest.raises(
         ValueError, match=r"edges are described of a map of shape \(1, 1, 5, 5\), it has \(1, 1, 4, 4\)"
     ):
-        storage.unpack(short, description)
+        map_file.unpack(short, description)
 
 
 def test_a_map_of_another_shape_refuses_edges() -> None:

@@ -11,10 +11,9 @@ import torch
 
 import regard
 from regard.cli.map import map_file
-from tests.support import in_one_process
+from tests.support import ROOT, SHARED, in_one_process
 
-ROOT = Path(__file__).parents[2]
-BOOK = Path(os.environ.get("REGARD_SHARED", ROOT.parent / "shared")) / "data" / "moby_dick" / "moby_dick.txt"
+BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "
     "nothing particular to interest me on shore, I thought I would sail about a little and see the watery part of the "

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import transformers
 
-from tests.pairs import make_pair
 from tests.support import in_one_process, make_tiny
+from tests.support.pairs import make_pair
 
 PAIR = ["the man on the river bank", "a man takes money from the bank"]
 TARGETS = ["--target", "un homme sur la rive", "--target", "un homme prend de argent de la banque"]

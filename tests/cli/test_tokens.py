@@ -31,7 +31,7 @@ def test_colours_in_a_terminal() -> None:
     from rich.console import Console
 
     from regard.textbook import dictionary, word_tokens
-    from regard.views.tokens import COLOURS, show_tokens
+    from regard.views.terminal.tokens import COLOURS, show_tokens
 
     out = io.StringIO()
     console = Console(force_terminal=True, color_system="truecolor", width=100, file=out)

@@ -9,8 +9,8 @@ import jsonschema
 import regard.explain.why
 from regard.cli.why import why
 from tests.cli.test_see import refused
-from tests.pairs import make_pair
 from tests.support import in_one_process, make_tiny
+from tests.support.pairs import make_pair
 
 
 def test_rankings(regard_command, minilm, tmp_path) -> None:

@@ -3,8 +3,8 @@ import torch
 
 import regard
 from regard.explain.alignment import agreements, align, choose, from_source, from_target, rows_of
-from regard.explain.sight import see
-from tests.pairs import make_pair
+from regard.explain.overview import see
+from tests.support.pairs import make_pair
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import regard
-from regard.blocks import Block, Norm
 from regard.explain.contributions import contributions, split
-from tests.blocks import make_model, traced, watch
+from regard.trace.attention_output import Block, Norm
+from tests.support.attention_outputs import make_model, traced, watch
 
 IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(1))
 
@@ -92,7 +92,7 @@ def test_a_float64_model_adds_up_to_float64(kind: str, changes: dict) -> None:
 def test_every_word_of_the_default_model(minilm) -> None:
     from transformers import AutoModel
 
-    from regard.models.folder import default_folder
+    from regard.model_files.folder import default_folder
     from tests.support import RIVER
 
     model = AutoModel.from_pretrained(default_folder(), dtype=torch.float32).eval()
@@ -116,7 +116,7 @@ def test_every_word_of_the_default_model(minilm) -> None:
 
 def test_a_word_is_the_mean_of_its_tokens() -> None:
     trace = traced(make_model("bert"), IDS)
-    word = regard.words.Word("w03 w04 w05", 12, 23, (3, 4, 5))
+    word = regard.text.words.Word("w03 w04 w05", 12, 23, (3, 4, 5))
     whole, each = contributions(trace, word, 1), [contributions(trace, n, 1) for n in word.tokens]
     for name in ("vector", "residual", "bias"):
         torch.testing.assert_close(getattr(whole, name), sum(getattr(one, name) for one in each) / 3)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.heads import one_head
-from regard.explain.distant import whole_map
+from regard.attention.head_map import one_head
+from regard.explain.distant_weights import whole_map
 from regard.explain.matrix import CELLS, matrix
-from regard.explain.windowed import windowed
+from regard.explain.windowed_matrix import windowed
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "

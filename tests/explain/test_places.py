@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import regard
+from regard.explain.ablation_effect import effect
 from regard.explain.contributions import contributions
-from regard.explain.effect import effect
 from regard.explain.rollout import rollout
 from regard.explain.similarity import across_texts, states_of
-from regard.models.pretrained import Pretrained
-from tests.blocks import make_model
+from regard.models.model import Pretrained
+from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(8))
 

@@ -4,7 +4,7 @@ import torch
 import regard
 from regard.explain import rollout as module
 from regard.explain.rollout import rollout
-from tests.blocks import make_model, traced
+from tests.support.attention_outputs import make_model, traced
 
 IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(2))
 
@@ -33,7 +33,7 @@ def test_rows_are_those_of_the_whole_product(trace, monkeypatch, band: int) -> N
 
 
 def test_a_word_is_the_mean_of_its_tokens(trace) -> None:
-    word = regard.words.Word("w03 w04", 12, 19, (3, 4))
+    word = regard.text.words.Word("w03 w04", 12, 19, (3, 4))
     torch.testing.assert_close(rollout(trace, [word])[0], rollout(trace, [3, 4]).mean(0))
     torch.testing.assert_close(rollout(trace, ["w03"]), rollout(trace, [3]))
 

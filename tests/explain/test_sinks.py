@@ -17,20 +17,19 @@ import regard
 from regard.attention import masks
 from regard.explain.alignment import align, from_target
 from regard.explain.matrix import matrix
-from regard.explain.sight import see
+from regard.explain.overview import see
 from regard.explain.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
-from regard.explain.windowed import windowed
-from regard.partial import Partial
-from regard.tokens import encoded_ids
-from regard.views.data import as_data
-from regard.views.figures import draw
-from regard.views.matrix import show_matrix
-from regard.views.terminal import show
-from tests.pairs import make_pair
-from tests.support import MONEY, RIVER
+from regard.explain.windowed_matrix import windowed
+from regard.text.tokens import encoded_ids
+from regard.trace.layer_subset import Partial
+from regard.views.figures.overview import draw
+from regard.views.json import as_data
+from regard.views.terminal.matrix import show_matrix
+from regard.views.terminal.overview import show
+from tests.support import MONEY, RIVER, SHARED
+from tests.support.pairs import make_pair
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
-BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[3] / "shared"))
 ANNA = "Anna kept the key. She opened the door with the key."
 
 
@@ -277,11 +276,11 @@ def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 @pytest.mark.skipif(
-    not (BESIDE / "models" / "stories260K").is_dir(), reason=f"no model folder in {BESIDE} (REGARD_SHARED names it)"
+    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
 )
 def test_stories260k_has_no_sink() -> None:
     """Its first token is special, and gets no more than an equal share."""
-    model = regard.load(BESIDE / "models" / "stories260K", device="cpu")
+    model = regard.load(SHARED / "models" / "stories260K", device="cpu")
     trace = model.trace("Once upon a time, there was a little girl named Lily. She loved to play outside.")
     assert trace.tokens[0].special
     assert sinks(trace) == []

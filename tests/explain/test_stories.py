@@ -1,18 +1,15 @@
 """Explanations of a real causal model that lies beside the checkout, where it does."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 import regard
-from regard.explain.effect import effect
-from regard.explain.steps import steps
+from regard.capture import interventions
+from regard.explain.ablation_effect import effect
+from regard.explain.layer_updates import steps
 from regard.explain.why import why
-from regard.models import without
+from tests.support import SHARED
 
-BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[3] / "shared"))
-STORIES = BESIDE / "models" / "stories260K"
+STORIES = SHARED / "models" / "stories260K"
 pytestmark = [
     pytest.mark.shared,
     pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)"),
@@ -38,7 +35,7 @@ def test_every_step_adds_up(stories) -> None:
 def test_what_comes_after_a_word_ranks_what_is_behind_it(stories) -> None:
     trace = stories.trace(TEXT)
     (word,) = trace.word("little")
-    found = why(trace, word, lambda sets: stories.ablated(TEXT, sets), without)
+    found = why(trace, word, lambda sets: stories.ablated(TEXT, sets), interventions)
     assert found.by == "divergence"
     assert found.tokens[0].divergence > 100 * found.tokens[-1].divergence
     assert len(found.heads) == 40

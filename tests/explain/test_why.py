@@ -5,13 +5,13 @@ import pytest
 import torch
 
 import regard
-from regard.explain.effect import effect
+from regard.capture import interventions
+from regard.explain.ablation_effect import effect
 from regard.explain.why import occurrences, spearman, why
-from regard.models import without
-from regard.models.pretrained import Pretrained
-from regard.words import Word
-from tests.blocks import make_model
+from regard.models.model import Pretrained
+from regard.text.words import Word
 from tests.support import RIVER, make_tiny
+from tests.support.attention_outputs import make_model
 
 
 def test_rank_correlation() -> None:
@@ -51,9 +51,9 @@ def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
 
 def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
     texts = [RIVER, "the river bank", "a bank by the river is a bank"]
-    cuts = [regard.edge("bank", "river")]
-    for batched, text in zip(minilm.trace(texts, without=cuts), texts, strict=True):
-        single = minilm.trace(text, without=cuts)
+    ablation = [regard.edge("bank", "river")]
+    for batched, text in zip(minilm.trace(texts, without=ablation), texts, strict=True):
+        single = minilm.trace(text, without=ablation)
         torch.testing.assert_close(batched.contextual, single.contextual, atol=1e-5, rtol=0)
         for word in single.word("bank"):
             for n in range(6):
@@ -82,7 +82,7 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     text = "a man on a river bank"
     trace = opened.trace(text)
     (word,) = trace.word("bank")
-    found = why(trace, word, lambda sets: opened.ablated(text, sets), without)
+    found = why(trace, word, lambda sets: opened.ablated(text, sets), interventions)
     assert len(found.tokens) == len(trace.tokens)
     assert len(found.heads) == 6
     for causes in (found.tokens, found.heads):
@@ -117,7 +117,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     (bank,) = trace.word("bank")
     kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
     assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
-    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets), without)
+    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets), interventions)
     assert found.by == "divergence"
     for causes in (found.tokens, found.heads):
         measured = [cause.divergence for cause in causes]
@@ -151,14 +151,14 @@ def test_why_of_an_encoder_decoders_words() -> None:
     pair = opened.trace(**given)
 
     def retrace(cuts):
-        return opened.trace(**given, without=cuts)
+        return opened.trace(**given, without=ablation)
 
     at = Word("w", 0, 1, (2, 3))
 
     def ablated(sets):
         return opened.ablated(**given, sets=sets)
 
-    target, source = (why(pair, at, ablated, without, side=side) for side in ("target", "source"))
+    target, source = (why(pair, at, ablated, interventions, side=side) for side in ("target", "source"))
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
         [("encoder", n) for n in range(9)],
@@ -177,9 +177,9 @@ def test_why_of_an_encoder_decoders_words() -> None:
     cut = retrace([regard.head(1, 2, part="cross")])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whether the word is of side"):
-        why(pair, at, ablated, without)
+        why(pair, at, ablated, interventions)
     with pytest.raises(regard.RegardError, match="side 'target' is of an encoder-decoder"):
-        why(pair.encoder, at, ablated, without, side="target")
+        why(pair.encoder, at, ablated, interventions, side="target")
 
 
 def test_occurrences_of_both_sides() -> None:
@@ -205,8 +205,8 @@ def test_occurrences_of_both_sides() -> None:
 
 
 def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:
-    from regard.attention import cuts
+    from regard.attention import ablation
 
-    monkeypatch.setattr(cuts, "_holds", lambda *_: False)
+    monkeypatch.setattr(ablation, "_holds", lambda *_: False)
     with pytest.raises(regard.RegardError, match="layer 3 of all-MiniLM-L6-v2 has no attention that could be cut"):
         minilm.trace(RIVER, without=[regard.head(3, 1)])

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 import regard
-from regard.models import folder as folders
+from regard.model_files import folder as folders
 from regard.models import load as loading
 from tests.support import make_tiny
 

@@ -8,7 +8,7 @@ import transformers
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import regard
-from regard.models.progress import layers_run
+from regard.capture.progress import layers_run
 
 LENGTH = 4096
 

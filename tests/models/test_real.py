@@ -1,16 +1,13 @@
 """Real models that lie beside the checkout, where they do: skipped, with the reason, elsewhere."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
 import transformers
 
 import regard
+from tests.support import SHARED
 
-BESIDE = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[3] / "shared"))
-STORIES = BESIDE / "models" / "stories260K"
+STORIES = SHARED / "models" / "stories260K"
 pytestmark = [
     pytest.mark.shared,
     pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)"),

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.explain.sight import see
-from regard.models.products import REORDERED
-from tests.pictures import paint, pixels
+from regard.capture.fast_linear import REORDERED
+from regard.explain.overview import see
 from tests.support import RIVER
+from tests.support.pictures import paint, pixels
 
 FOLDER = os.environ.get("REGARD_SMOLLM2", "")
 pytestmark = [

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 import regard
-from regard import tokenizers
 from regard.attention import reference
 from regard.explain.contributions import contributions
-from regard.models import store
-from regard.models.config import TransformerConfig
-from regard.models.decode import Choice, translate, write
 from regard.models.trained import Trained
-from regard.models.transformer import Transformer
+from regard.nn import folder as model_folder
+from regard.nn.config import TransformerConfig
+from regard.nn.decoding import Choice, translate, write
+from regard.nn.transformer import Transformer
+from regard.text import tokenizers
 
 TEXTS = ["A man is fishing on a river bank.", "She takes money.", "A bank"]
 TARGETS = ["Un homme pêche au bord d'une rivière.", "Elle prend de l'argent !", "Une banque"]
@@ -95,7 +95,7 @@ def test_the_parts_add_up(kind: str) -> None:
     assert (trace.segment is None) == (config.segments == 0)
     assert trace.status.embedding_difference < 1e-5
     if config.positions == "sinusoidal":
-        sines = regard.positions.sinusoidal(len(ids), 12)
+        sines = regard.nn.positions.sinusoidal(len(ids), 12)
         torch.testing.assert_close(trace.positional, sines, rtol=0, atol=1e-5)
     if not config.norm_embeddings:
         assert torch.equal(trace.input, trace.states[0])
@@ -170,7 +170,7 @@ def test_a_run_is_opened_at_its_newest_checkpoint(tmp_path: Path) -> None:
     for step, kind in ((100, "gpt"), (200, "llama")):
         opened(kind).save(tmp_path / "checkpoints" / f"step-{step:06}")
     with pytest.raises(regard.RegardError, match=r"without a whole checkpoint: it has no latest\.json"):
-        store.read_model(tmp_path)
+        model_folder.read_model(tmp_path)
     for name, kind in (("step-000100", "learned"), ("step-000200", "rotary")):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": name}))
         assert regard.load(tmp_path).model.config.positions == kind

@@ -5,10 +5,10 @@ import torch
 import transformers
 
 import regard
-from regard.models.products import REORDERED
+from regard.capture.fast_linear import REORDERED
 from regard.models.windows import plan
-from regard.tokens import encode, encoded_ids
-from regard.trace import Trace
+from regard.text.tokens import encode, encoded_ids
+from regard.trace.trace import Trace
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "

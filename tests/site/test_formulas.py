@@ -1,15 +1,16 @@
 """Formulas become MathML while the site is built; code, and dollar signs that are none of theirs, stay."""
 
 import importlib.util
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from tests.support import ROOT
+
 pytest.importorskip("latex2mathml", reason="needs the extra docs (make docs runs this test)")
 pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
 pytestmark = pytest.mark.docs
-HOOKS = Path(__file__).parents[2] / "docs" / "hooks"
+HOOKS = ROOT / "docs" / "hooks"
 
 
 def hook(name: str) -> ModuleType:

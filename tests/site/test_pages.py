@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support import ROOT
+
 SITE = Path(os.environ.get("REGARD_SITE", ROOT / "none"))
 pytestmark = [
     pytest.mark.docs,

@@ -5,14 +5,14 @@ from pathlib import Path
 import torch
 
 import regard
-from regard import tokenizers
-from regard.models.config import TransformerConfig
-from regard.models.store import newest
-from regard.models.transformer import Transformer
+from regard.nn.config import TransformerConfig
+from regard.nn.folder import newest
+from regard.nn.transformer import Transformer
+from regard.text import tokenizers
 from regard.train.checkpoint import Progress, in_steps, load_checkpoint, save_checkpoint
 from regard.train.loop import optimiser_of
+from regard.train.samples import watched
 from regard.train.settings import Settings
-from regard.train.watch import watched
 
 
 def test_names_sort_as_numbers_beyond_a_million_steps(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.models.config import TransformerConfig
-from regard.models.transformer import Transformer
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.train.batches import Batch
 from regard.train.checkpoint import Progress
-from regard.train.data import Batch
 from regard.train.loop import loss_of, optimiser_of, train, validate
 from regard.train.settings import Settings, with_changes
 

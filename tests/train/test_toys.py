@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import regard
-from regard.models.config import TransformerConfig
-from regard.models.transformer import Transformer
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.train.batches import Batch
 from regard.train.checkpoint import Progress
-from regard.train.data import Batch
 from regard.train.loop import optimiser_of, train, validate
 from regard.train.settings import Settings
 

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.early import saved
+from regard.checks import from_zero
+from regard.cli.early_checks import saved
 from regard.cli.options import JsonFile, OneOfHeads, whole_number
-from regard.counting import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.files import check_target, write_json
-from regard.train.kept import check_watched
+from regard.train.watched import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 OneLayer = Annotated[
@@ -49,14 +49,14 @@ def evolve(
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.console import consoles, finish
     from regard.explain.evolution import evolution
-    from regard.train.watch import watched
-    from regard.views.evolution import show_evolution
+    from regard.train.samples import watched
+    from regard.views.terminal.evolution import show_evolution
 
     found = evolution(watched(run), layer, head, part=part)
     console, errors = consoles(json_file)
     notes: list[str] = []
     if figure is not None:
-        from regard.views.training import draw_evolution
+        from regard.views.figures.training import draw_evolution
 
         notes = draw_evolution(found, figure)
     if json_file is not None:

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early import Early, no_continuation
+from regard.cli.early_checks import Early, no_continuation
 from regard.cli.options import NeededModel, whole_number
-from regard.cli.traced import Given
+from regard.cli.source import Given
 from regard.errors import RegardError
 from regard.files import check_target
-from regard.models.options import check_options, check_seed
+from regard.generation.settings import check_options, check_seed
 
 
 def real_number(given: str | float) -> float:
@@ -47,7 +47,7 @@ def generate(
     save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on; the likeliest token each time, unless told to draw."""
-    from regard.tokens import check_text
+    from regard.text.tokens import check_text
 
     if text is None:
         raise RegardError("no text given: regard generate TEXT --model M")
@@ -71,9 +71,9 @@ def generate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.models.load import load
-    from regard.views.parts import put, status
-    from regard.views.unknown import of_traces, unknown_first
-    from regard.views.writing import written
+    from regard.views.terminal.generation import written
+    from regard.views.terminal.layout import put, status
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     console, errors = consoles()
     with errors.status("loading the model and writing …"):
@@ -90,7 +90,7 @@ def generate(
         except RegardError as error:
             raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
     if save_file is not None:
-        from regard.captures import save
+        from regard.trace.file import save
 
         save(done.trace, save_file)
     told = status([done.trace.status], took=clock.seconds())

@@ -18,7 +18,7 @@ from regard.cli.steps import steps
 from regard.cli.tokens import tokens
 from regard.cli.train import train
 from regard.cli.translate import translate
-from regard.cli.verbs import Verbs
+from regard.cli.unknown_verb import Verbs
 from regard.cli.why import why
 from regard.errors import RegardError
 

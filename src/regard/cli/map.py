@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from regard.checks import from_zero
 from regard.cli import clock
-from regard.cli.early import Early, no_windows
+from regard.cli.early_checks import Early, no_windows
 from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
-from regard.cli.traced import Given
-from regard.counting import from_zero
+from regard.cli.source import Given
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -68,12 +68,12 @@ def map_file(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from regard.capture.progress import layers_run
     from regard.cli.console import consoles, finish
     from regard.explain.matrix import matrix
-    from regard.explain.windowed import windowed
+    from regard.explain.windowed_matrix import windowed
     from regard.models.load import load
-    from regard.models.progress import layers_run
-    from regard.views.matrix import show_matrix, write_json
+    from regard.views.terminal.matrix import show_matrix, write_json
 
     console, errors = consoles(json_file)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -103,7 +103,7 @@ def map_file(
             found = windowed(plan, windows, layer, head, top=top, far=far, progress=step)
     notes: list[str] = []
     if figure is not None:
-        from regard.views.matrix_picture import draw_matrix
+        from regard.views.figures.matrix import draw_matrix
 
         notes = draw_matrix(found, figure)
     if json_file is not None:
@@ -120,7 +120,7 @@ def read_text(file: Path) -> str:
     Raises:
         RegardError: there is no such file, it cannot be read, is empty or blank, or is not UTF-8: the byte is named.
     """
-    from regard.tokens import check_text
+    from regard.text.tokens import check_text
 
     try:
         found = file.read_bytes()
@@ -140,7 +140,7 @@ def read_text(file: Path) -> str:
 
 def _saved(file: Path) -> Any:
     """The one trace of a file, of one text."""
-    from regard.captures import open as read
+    from regard.trace.file import open as read
 
     traces = read(file)
     if isinstance(traces, list) and len(traces) == 1:

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.early import Early, no_table
+from regard.cli.early_checks import Early, no_table
 from regard.cli.options import FigureFile, whole_number
-from regard.cli.traced import Given
+from regard.cli.source import Given
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -49,7 +49,7 @@ def positions(
 
     from regard.cli.console import consoles, finish
     from regard.memory import foresee
-    from regard.views.positions import draw_positions, encoding, show_positions
+    from regard.views.figures.positions import draw_positions, encoding, show_positions
 
     if kind == "learned":
         pictures, of = _learned(model, length, width)

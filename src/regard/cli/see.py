@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli import clock
-from regard.cli.early import Early, no_windows
+from regard.cli.early_checks import Early, no_windows
 from regard.cli.options import (
     FigureFile,
     FollowedWord,
@@ -27,8 +27,8 @@ from regard.cli.options import (
     Top,
     Window,
 )
-from regard.cli.saving import Saving
-from regard.cli.traced import Given, trace_word, traced
+from regard.cli.outputs import Saving
+from regard.cli.source import Given, trace_word, traced
 from regard.errors import RegardError
 from regard.files import check_readable, check_target
 
@@ -88,11 +88,11 @@ def see(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.explain import sight as explain
-    from regard.explain.unfold import unfold
-    from regard.views.parts import put
-    from regard.views.terminal import show
-    from regard.views.unknown import of_traces, unknown_first
+    from regard.explain import overview as explain
+    from regard.explain.window_texts import unfold
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.overview import show
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     notes: list[str] = []
     console, errors = consoles(json_file)
@@ -117,11 +117,11 @@ def see(
             seen = _with_static(seen, static, words, traces, references_traced)
         saving.write(traces)  # first: it may refuse, and nothing is to be written then
         if figure is not None:
-            from regard.views.figures import draw
+            from regard.views.figures.overview import draw
 
             notes = draw(seen, traces, figure, layer=layer, head=head)
     if json_file is not None:
-        from regard.views.data import write_json
+        from regard.views.json import write_json
 
         write_json(seen, json_file)
     if window is not None:  # what is unknown is told of whole texts, not of windows
@@ -135,7 +135,7 @@ def _with_static(seen: Any, static: str, words: list[str], traces: Any, referenc
     from dataclasses import replace
 
     from regard.explain.static_words import learned_words, static_words
-    from regard.static import read_static
+    from regard.text.word_vectors import read_static
 
     word = seen.word or ""
     if static != "learned":

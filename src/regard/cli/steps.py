@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.early import Early, no_steps
+from regard.cli.early_checks import Early, no_steps
 from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
-from regard.cli.traced import Given, traced
+from regard.cli.source import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -51,9 +51,9 @@ def steps(
     from regard.explain.attended import check_head, check_layer
     from regard.explain.sinks import sinks
     from regard.textbook import steps_of
-    from regard.views.parts import put
-    from regard.views.steps import show_steps
-    from regard.views.unknown import of_traces, unknown_first
+    from regard.views.terminal.head_steps import show_steps
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     console, errors = consoles(json_file)
     with errors.status("loading the model and tracing …"):

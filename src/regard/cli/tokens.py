@@ -7,8 +7,8 @@ import typer
 
 from regard.cli.options import Texts
 from regard.errors import RegardError
-from regard.models.glance import glance
-from regard.tokens import check_text
+from regard.model_files.sizes import glance
+from regard.text.tokens import check_text
 
 TokenizerName = Annotated[
     str | None,
@@ -38,7 +38,7 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
     # torch and transformers are imported only now: help and bad input do not wait for them
     found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]
     from regard.cli.console import consoles
-    from regard.views.tokens import show_tokens
+    from regard.views.terminal.tokens import show_tokens
 
     show_tokens(found, tokenizer or "the default model", consoles()[0])
 
@@ -51,12 +51,12 @@ def _cut(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[An
         numbers = dictionary(" ".join(texts))
         return [word_tokens(text, numbers) for text in texts]
     if tokenizer == "cl100k_base":
-        from regard.cl100k import cl100k_base, cl100k_tokens
+        from regard.text.tiktoken import cl100k_base, cl100k_tokens
 
         encoding = cl100k_base(ranks)
         return [cl100k_tokens(text, encoding) for text in texts]
     from regard.models.load import load_tokenizer
-    from regard.tokens import encode
+    from regard.text.tokens import encode
 
     opened = load_tokenizer(tokenizer)
     return [encode(opened, text).tokens for text in texts]

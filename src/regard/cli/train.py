@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.options import whole_number
-from regard.cli.telling import Telling
+from regard.cli.progress_lines import Telling
 from regard.errors import RegardError
 from regard.files import check_readable
 
@@ -67,11 +67,11 @@ def _train(
 ) -> None:
     """Train, in a team or alone; the arguments are those of `train`, and look right."""
     # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.training import board_kind, follow
-    from regard.train.run import ABOUT, read_about
-    from regard.train.session import ready_for_pairs, ready_for_texts
+    from regard.cli.train_progress import board_kind, follow
+    from regard.train.distributed import team
+    from regard.train.run import ready_for_pairs, ready_for_texts
+    from regard.train.run_folder import ABOUT, read_about
     from regard.train.settings import Settings, with_changes
-    from regard.train.team import team
 
     plan = Settings() if pairs is None else Settings.for_pairs()
     if resume and (out / ABOUT).is_file():  # what is not given anew stays as the run has it

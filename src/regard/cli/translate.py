@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early import Early, no_translation
+from regard.cli.early_checks import Early, no_translation
 from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
-from regard.cli.traced import Given, traced
+from regard.cli.source import Given, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -32,7 +32,7 @@ def translate(
     save_file: SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
-    from regard.tokens import check_text
+    from regard.text.tokens import check_text
 
     if not texts:
         raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
@@ -56,11 +56,11 @@ def translate(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.explain import sight as explain
-    from regard.views.pairs import alignment
-    from regard.views.parts import put, status
-    from regard.views.unknown import of_sight, unknown_first
-    from regard.views.writing import translated
+    from regard.explain import overview as explain
+    from regard.views.terminal.alignment import alignment
+    from regard.views.terminal.generation import translated
+    from regard.views.terminal.layout import put, status
+    from regard.views.terminal.unknown_tokens import of_sight, unknown_first
 
     console, errors = consoles(json_file)
     with errors.status("loading the model and translating …"):
@@ -70,15 +70,15 @@ def translate(
         seen = explain.see(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
     notes: list[str] = []
     if figure is not None:
-        from regard.views.figures import draw
+        from regard.views.figures.overview import draw
 
         notes = draw(seen, found.traces, figure, layer=layer, head=head)
     if json_file is not None:
-        from regard.views.data import write_json
+        from regard.views.json import write_json
 
         write_json(seen, json_file)
     if save_file is not None:
-        from regard.captures import save
+        from regard.trace.file import save
 
         save(found.traces if len(found.traces) > 1 else found.traces[0], save_file)
     assert seen.target is not None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early import Early
+from regard.cli.early_checks import Early
 from regard.cli.options import (
     JsonFile,
     ModelName,
@@ -22,8 +22,8 @@ from regard.cli.options import (
     Texts,
     whole_number,
 )
-from regard.cli.saving import Saving
-from regard.cli.traced import Given, traced, traced_again
+from regard.cli.outputs import Saving
+from regard.cli.source import Given, traced, traced_again
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -63,14 +63,14 @@ def why(
     early.check_saving(saving)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.capture import interventions
     from regard.cli.console import consoles, finish
     from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
     from regard.explain.why import why as explain
-    from regard.models import without
-    from regard.views.parts import put
-    from regard.views.unknown import of_traces, unknown_first
-    from regard.views.why import show_why
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+    from regard.views.terminal.why import show_why
 
     console, errors = consoles(json_file)
     found = []
@@ -81,11 +81,11 @@ def why(
             for nth, (side, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
                 ablated = partial(_ablated, done.model, done.texts[number - 1][0], trace)
-                found.append((label, explain(trace, each, ablated, without, side=side)))
+                found.append((label, explain(trace, each, ablated, interventions, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
     statuses = [trace.status for trace in done.traces]
     if json_file is not None:
-        from regard.views.data import write_why
+        from regard.views.json import write_why
 
         write_why(found, done.texts, done.generated, statuses, json_file)
     if any(done.generated):

@@ -17,8 +17,8 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended, there
 from regard.explain.sinks import Sink, cross_sinks
-from regard.trace import PairTrace, Trace
-from regard.words import Word
+from regard.text.words import Word
+from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.counting import from_zero
+from regard.checks import from_zero
 from regard.errors import RegardError
-from regard.partial import Partial
-from regard.tokens import Token
-from regard.trace import Trace, special_share
+from regard.text.tokens import Token
+from regard.trace.layer_subset import Partial
+from regard.trace.trace import Trace, special_share
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.statistics import cells
+from regard.attention.map_statistics import cells
 
 CPU = torch.device("cpu")
 

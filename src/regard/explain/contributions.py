@@ -17,11 +17,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.blocks import Block, Unverified
 from regard.errors import RegardError
 from regard.explain.attended import check_layer
 from regard.explain.places import Place, tokens_of
-from regard.trace import Trace
+from regard.trace.attention_output import Block, Unverified
+from regard.trace.trace import Trace
 
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
 

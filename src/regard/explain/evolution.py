@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import AttentionMap
-from regard.counting import from_zero
+from regard.attention.attention_map import AttentionMap
+from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.explain.planes import Path2D, plane
-from regard.trace import PairTrace, Trace
+from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass(frozen=True)

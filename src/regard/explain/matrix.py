@@ -11,17 +11,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.heads import one_head
-from regard.attention.map import AttentionMap
-from regard.attention.statistics import Progress, cell_sizes, cells
-from regard.counting import from_zero
+from regard.attention.attention_map import AttentionMap
+from regard.attention.head_map import one_head
+from regard.attention.map_statistics import Progress, cell_sizes, cells
+from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.attended import check_head, check_layer
 from regard.explain.band import Band
-from regard.explain.distant import Distant, whole_map
+from regard.explain.distant_weights import Distant, whole_map
 from regard.explain.sinks import sinks_of
-from regard.tokens import Token
-from regard.trace import Status, Trace
+from regard.text.tokens import Token
+from regard.trace.trace import Status, Trace
 
 LISTED = 16  # largest weights of each query that the pass lists
 CELLS = 256  # rows and columns of the picture at most

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.massive import MASSIVE, own, times_median
-from regard.explain.nearness import comparisons, turned
+from regard.explain.massive_activations import MASSIVE, own, times_median
+from regard.explain.plane_order import comparisons, turned
 from regard.explain.planes import Path2D, Plane, Point, along, plane
-from regard.trace import Trace, vector
-from regard.words import Word
+from regard.text.words import Word
+from regard.trace.trace import Trace, vector
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 Pair = tuple[int, int]  # two points whose distance is compared

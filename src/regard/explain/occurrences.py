@@ -8,8 +8,8 @@ import torch
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended, there
 from regard.explain.similarity import cosine
-from regard.trace import Trace, gives, vector
-from regard.words import Word
+from regard.text.words import Word
+from regard.trace.trace import Trace, gives, vector
 
 
 @dataclass(frozen=True)

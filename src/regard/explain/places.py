@@ -1,8 +1,8 @@
 """Which tokens of a text are meant: a word, one of its occurrences, or a token by its number."""
 
 from regard.errors import RegardError
-from regard.trace import PairTrace, Trace
-from regard.words import Word
+from regard.text.words import Word
+from regard.trace.trace import PairTrace, Trace
 
 Place = str | Word | int
 

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.attended import there
-from regard.tokens import Spelled
-from regard.trace import Trace
+from regard.text.tokens import Spelled
+from regard.trace.trace import Trace
 
 Names = Callable[[int], str]  # how a token id is spelled
 

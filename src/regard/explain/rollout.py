@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import AttentionMap
+from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.attended import check_heads
 from regard.explain.places import Place, refuse_pairs, tokens_of
-from regard.trace import Trace
+from regard.trace.trace import Trace
 
 BAND = 1 << 22  # weights that are in memory at once
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
-from regard.trace import Trace
+from regard.trace.trace import Trace
 
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:

@@ -20,11 +20,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import AttentionMap
+from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.explain.attended import there
-from regard.tokens import Token
-from regard.trace import PairTrace, Trace
+from regard.text.tokens import Token
+from regard.trace.trace import PairTrace, Trace
 
 EXCESS = 0.2
 FIRST = 0.1

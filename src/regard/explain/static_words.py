@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.explain.planes import plane
 from regard.explain.similarity import cosine
-from regard.trace import Trace, vector
+from regard.trace.trace import Trace, vector
 
 
 @dataclass(frozen=True)

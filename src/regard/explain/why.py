@@ -13,14 +13,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import AttentionMap
+from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
+from regard.explain.ablation_effect import effects
 from regard.explain.contributions import contributions
-from regard.explain.effect import effects
 from regard.explain.sinks import sinks_of
-from regard.tokens import Token
-from regard.trace import PairTrace, Trace, gives
-from regard.words import Word, on_neither_side
+from regard.text.tokens import Token
+from regard.text.words import Word, on_neither_side
+from regard.trace.trace import PairTrace, Trace, gives
 
 Side = Literal["source", "target"]
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.

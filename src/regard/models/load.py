@@ -13,20 +13,20 @@ from safetensors import SafetensorError
 from torch import nn
 
 from regard import memory
+from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.models import gguf, hub
-from regard.models.asked import check_asked
-from regard.models.budget import Budget, needs
-from regard.models.folder import DEFAULT_NAME, check_folder, default_folder
-from regard.models.hub_files import check_hub
-from regard.models.pretrained import Pretrained
-from regard.models.quiet import quiet
-from regard.models.store import is_ours, newest, read_model
+from regard.model_files import gguf, hub
+from regard.model_files.config_limits import check_asked
+from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
+from regard.model_files.hub_files import check_hub
+from regard.model_files.size_limit import Budget, needs
+from regard.model_files.weight_headers import Held
+from regard.models.model import Pretrained
 from regard.models.trained import Trained
-from regard.models.transformer import Transformer
-from regard.models.weights import Held
-from regard.tokenizers import read_tokenizer
+from regard.nn.folder import is_ours, newest, read_model
+from regard.nn.transformer import Transformer
+from regard.text.tokenizers import read_tokenizer
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")

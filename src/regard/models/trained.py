@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import torch
 
+from regard.capture.options import Keep
+from regard.capture.regard_attention import OwnForward
 from regard.errors import RegardError
-from regard.models.continuation import begun, continued
-from regard.models.decode import OPTIONS, Choice, translate, write
-from regard.models.generate import Generated
-from regard.models.keep import Keep
-from regard.models.options import SAMPLING, stops
-from regard.models.own import OwnForward
-from regard.models.pretrained import Pretrained
-from regard.models.reading import Ids
-from regard.models.store import save_model
-from regard.models.transformer import Transformer
-from regard.tokens import Encoded
+from regard.generation.generate import Generated
+from regard.generation.settings import SAMPLING, stops
+from regard.models.model import Pretrained
+from regard.nn.decoding import OPTIONS, Choice, translate, write
+from regard.nn.folder import save_model
+from regard.nn.transformer import Transformer
+from regard.text.continuation import begun, continued
+from regard.text.reader import Ids
+from regard.text.tokens import Encoded
 
 
 class Trained(Pretrained):

@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.map import AttentionMap
+from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.partial import Partial
-from regard.tokens import Encoded, Token
-from regard.trace import Status, Trace, largest
-from regard.words import Word, find_word
+from regard.text.tokens import Encoded, Token
+from regard.text.words import Word, find_word
+from regard.trace.layer_subset import Partial
+from regard.trace.trace import Status, Trace, largest
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 

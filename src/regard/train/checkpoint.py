@@ -19,11 +19,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regard.attention.cpu import products
+from regard.attention.kernels import matmul
 from regard.errors import RegardError
 from regard.files import whole
-from regard.models.store import CHECKPOINTS, POINTER, fill, newest, save_model, weights_of
-from regard.models.transformer import Transformer
+from regard.nn.folder import CHECKPOINTS, POINTER, fill, newest, save_model, weights_of
+from regard.nn.transformer import Transformer
 
 STATE, NOTES = "training.safetensors", "training.json"
 
@@ -58,7 +58,7 @@ def save_checkpoint(
             safetensors.torch.save_file(_state(model, optimiser), file)
         with whole(staged / NOTES) as file:
             told = {"step": progress.step, "place": list(progress.place), "best": progress.best}
-            told |= {"product": products.linear().__name__, "threads": torch.get_num_threads()}
+            told |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
             file.write_text(json.dumps(told) + "\n", encoding="utf-8")
         _durable(staged)
         if final.exists():  # of a run that was killed between the rename and the pointer
@@ -123,7 +123,7 @@ def load_checkpoint(
         }
     set_random(state)
     notes: tuple[str, ...] = ()
-    if "product" in told and not products.pin(str(told["product"])):
+    if "product" in told and not matmul.pin(str(told["product"])):
         notes += (f"its products were {told['product']}'s, which this build of torch has not: not the same bits",)
     if told.get("threads") != torch.get_num_threads():
         notes += (f"it had {told.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.errors import RegardError
-from regard.models.transformer import Transformer
+from regard.nn.transformer import Transformer
+from regard.train.batches import IGNORED, Batch, Data
 from regard.train.checkpoint import Progress
-from regard.train.data import IGNORED, Batch, Data
 from regard.train.settings import Settings
 
 
@@ -94,7 +94,7 @@ def train(
     Args:
         save: called with the progress, to write a checkpoint. tell: called after every update. look: called with the
             step where samples and watched sentences are due, after an update that saved.
-        team: of several processes, what joins their gradients (`regard.train.team`); None for one.
+        team: of several processes, what joins their gradients (`regard.train.distributed`); None for one.
 
     Raises:
         RegardError: the loss or the gradient is no number any more; step and tensor are named, nothing is saved.

@@ -1,233 +1,260 @@
-"""A training run: its folder, what stands in it, and how it starts, goes on and stops.
+"""From files and settings to a trained model: what `regard train` does, as functions."""
 
-RUN/run.json        settings, the model's config, and which texts (their sizes and SHA-256)
-RUN/log.jsonl       a line an update: step, loss, validation, rate, tokens, seconds
-RUN/loss.png        the loss curve
-RUN/samples.txt     what the model writes on the way
-RUN/checkpoints/, latest.json    see models/store.py
-RUN/watch/          traces of the watched sentence, a file a step
-RUN/.lock           locked while a process trains into the folder
-"""
-
-import hashlib
-import json
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from regard.errors import RegardError
-from regard.files import is_temporary, read_json, whole
-from regard.memory import foresee, spelled
-from regard.models.config import TransformerConfig
-from regard.models.transformer import Transformer
-from regard.train.checkpoint import size_of_checkpoint
-from regard.train.claim import LOCK, Claim
+from regard.files import whole
+from regard.nn.config import TransformerConfig
+from regard.nn.folder import POINTER, read_model
+from regard.nn.transformer import Transformer
+from regard.text import tokenizers
+from regard.text.tokenizers import read_tokenizer, tokenizer_files
+from regard.text.tokens import check_text
+from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
+from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
+from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
+from regard.train.folder_lock import Claim
+from regard.train.loop import Report, optimiser_of, train
+from regard.train.run_folder import (
+    About,
+    Log,
+    check_folder,
+    check_room,
+    claim_folder,
+    read_about,
+    sources_of,
+    training_device,
+    write_about,
+)
 from regard.train.settings import Settings
 
-FORMAT, VERSION = "training run", 1
-LOG, ABOUT = "log.jsonl", "run.json"
 
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A run that can be trained.
 
-@dataclass(frozen=True)
-class Source:
-    """A file that was trained on, told apart by its content."""
+    notes: what a person should know before it starts. held: of pairs, those that are held out. watched: the sentence,
+    or pair, whose traces are kept on the way. prompt: what samples begin with. claim: what keeps other processes out of
+    the folder until the training ends; None for those of a team that write nothing.
+    """
 
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class About:
-    """What a run is: written once, held against whoever wants to go on with it."""
-
-    kind: str
+    run: Path
+    model: Transformer
+    tokenizer: Any
+    data: Data
+    optimiser: torch.optim.Optimizer
     settings: Settings
-    config: TransformerConfig
-    sources: tuple[Source, ...]
-    watch: str | None = None
+    progress: Progress
+    notes: tuple[str, ...]
+    held: tuple[Pair, ...] = ()
+    watched: str | Pair | None = None
     prompt: str | None = None
+    claim: Claim | None = None
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are learned."""
+        return sum(p.numel() for p in self.model.parameters())
 
 
-def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
-    """Files by what they hold."""
-    found = []
-    for file in files:
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(Source(file.name, len(content), hashlib.sha256(content).hexdigest()))
-    return tuple(found)
+def ready_for_texts(
+    files: Sequence[Path],
+    run: Path,
+    settings: Settings,
+    *,
+    resume: bool = False,
+    watch: str | None = None,
+    prompt: str | None = None,
+    lead: bool = True,
+) -> Ready:
+    """A run that learns to predict the next token of texts.
 
-
-def check_folder(run: Path, about: About, *, resume: bool) -> None:
-    """Refuse a run's folder that cannot be begun or gone on with; nothing is written.
-
-    Raises:
-        RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
-            other texts: what differs is named.
-    """
-    if run.exists() and not run.is_dir():
-        raise RegardError(f"--out {str(run)!r} is a file: needs a folder's name")
-    if (run / ABOUT).exists():
-        if not resume:
-            raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
-        _same(run, read_about(run), about)
-    elif run.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in run.iterdir()):
-        raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
-
-
-def claim_folder(run: Path, about: About, *, resume: bool) -> Claim:
-    """Make a run's folder where there is none, and take it for this process alone, as long as what is given is kept.
+    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with. lead: whether this
+    process writes; of a team the first one does, when the others have yet to come here.
 
     Raises:
-        RegardError: another process trains into it, or has begun a run there meanwhile; or the file system refuses.
+        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
+    texts = read_texts(files)
+    tokenizer = _tokenizer(run, settings, texts, frame="none")
+    ids = encode_texts(tokenizer, texts)
+    data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
+    config = TransformerConfig.nanogpt(
+        len(tokenizer), length=settings.block, layers=settings.layers, d_model=settings.d_model,
+        heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
+    notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
+    for option, text, most in (("--watch", watch, settings.block), ("--prompt", prompt, settings.block - 1)):
+        if text is not None:
+            _fits(tokenizer, text, most, option)
+    about = About("text", settings, config, sources_of(files), watch, prompt)
+    return replace(_ready(run, about, tokenizer, data, notes, resume=resume, lead=lead), watched=watch, prompt=prompt)
+
+
+def ready_for_pairs(
+    file: Path,
+    run: Path,
+    settings: Settings,
+    *,
+    resume: bool = False,
+    watch: str | None = None,
+    prompt: str | None = None,
+    lead: bool = True,
+) -> Ready:
+    """A run that learns to translate, from a file of tab-separated pairs.
+
+    watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
+    way, by default the first pair held out. lead: as `ready_for_texts`.
+
+    Raises:
+        RegardError: as `ready_for_texts`.
+    """
+    pairs = read_pairs(file)
+    if settings.held_out < 1:
+        settings = replace(settings, held_out=float(max(1, round(settings.held_out * len(pairs)))))
+    training, held = hold_out(pairs, int(settings.held_out), settings.seed)
+    tokenizer = _tokenizer(
+        run, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
+    )
+    kept, long = encode_pairs(tokenizer, training, settings.block)
+    validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # nothing is left out of what is measured
+    if not kept:
+        raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
+    start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
+    data = Translation(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
+    config = TransformerConfig.translator(
+        len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
+    apart = len(pairs) - len(training) - len(held)
+    notes: tuple[str, ...] = (
+        f"{len(kept):,} pairs to train on, {len(held):,} held out; {len(tokenizer):,} in the vocabulary",
+    )
+    if apart:
+        notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
+    if long:
+        notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
+    watched = None if watch is None else watched_pair(watch, held, str(file))
+    if prompt is not None:
+        check_text(prompt, "--prompt")
+    about = About("pairs", settings, config, sources_of([file]), watch, prompt)
+    ready = _ready(run, about, tokenizer, data, notes, resume=resume, lead=lead)
+    return replace(ready, held=tuple(held), watched=watched, prompt=prompt)
+
+
+def run_training(
+    ready: Ready, *, tell: Callable[[Report], None], look: Callable[[int], None] = lambda step: None, team: Any = None
+) -> Progress:
+    """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
+
+    tell, look: as `train` calls them.
+    """
+    lead = team is None or team.rank == 0
+    log = Log(ready.run, ready.progress.step) if lead else None
+
+    def told(report: Report) -> None:
+        if log is not None:
+            log.add(report)
+            tell(report)
+
+    def save(progress: Progress) -> None:
+        if lead:
+            save_checkpoint(
+                ready.run, ready.model, ready.tokenizer, ready.optimiser, progress, keep=ready.settings.keep
+            )
+
     try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
-    claim = Claim(run)
+        with interrupted() as stop:
+            return train(
+                ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
+                save=save, tell=told, look=look if lead else lambda step: None, stop=stop, team=team,
+            )  # fmt: skip
+    finally:
+        if ready.claim is not None:
+            ready.claim.release()
+
+
+@contextmanager
+def interrupted() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C (and a polite kill) into a question that the loop asks after each update; a second one interrupts."""
+    asked: list[int] = []
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    kinds = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {kind: signal.signal(kind, ask) for kind in kinds}
     try:
-        check_folder(run, about, resume=resume)
-    except RegardError:
-        claim.release()
-        raise
-    return claim
+        yield lambda: bool(asked)
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
-def write_about(run: Path, about: About) -> None:
-    """Say in a run's folder what the run is.
+def trained(run: Path) -> tuple[Transformer, Any, About]:
+    """The newest model of a run, its tokenizer, and what the run is."""
+    model, tokenizer = read_model(run)
+    return model, tokenizer, read_about(run)
 
-    Raises:
-        RegardError: the file system refuses.
+
+def _ready(
+    run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool, lead: bool
+) -> Ready:
+    """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
+
+    Everything that can be refused is refused before the folder is written to, its lock aside.
     """
-    told = {
-        "regard": FORMAT,
-        "version": VERSION,
-        "kind": about.kind,
-        "settings": about.settings.as_json(),
-        "model": about.config.as_json(),
-        "sources": [vars(source) for source in about.sources],
-        "watch": about.watch,
-        "prompt": about.prompt,
-    }
-    with whole(run / ABOUT) as file:
-        file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    settings = about.settings
+    check_folder(run, about, resume=resume)
+    check_room(run, about.config, settings)
+    claim = claim_folder(run, about, resume=resume) if lead else None
+    torch.manual_seed(settings.seed)
+    model = Transformer(about.config)
+    model.to(training_device())
+    optimiser, progress = optimiser_of(model, settings), Progress()
+    if (run / POINTER).is_file():
+        progress, more = load_checkpoint(run, model, optimiser)
+        if progress.step >= settings.steps:
+            raise RegardError(
+                f"--resume {str(run)!r}: all its {progress.step} steps are done; ask for more with --steps"
+            )
+        notes += (f"going on after step {progress.step}", *more)
+    if lead:
+        write_about(run, about)
+        for name, text in tokenizer_files(tokenizer).items():
+            with whole(run / name) as file:
+                file.write_text(text, encoding="utf-8")
+        remove_leftovers(run)
+    return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes, claim=claim)
 
 
-def read_about(run: Path) -> About:
-    """What a run's folder says of it.
-
-    Raises:
-        RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
-    """
-    file = run / ABOUT
-    if not file.exists():
-        raise RegardError(f"{str(run)!r} is no training run: it has no {ABOUT}")
-    told = read_json(file)
-    try:
-        if told["regard"] != FORMAT or told["version"] > VERSION:
-            raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
-        sources = tuple(Source(**source) for source in told["sources"])
-        config = TransformerConfig.from_json(told["model"], repr(str(file)))
-        return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"], told.get("prompt"))
-    except RegardError:
-        raise
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
+def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
+    """Refuse a text that the model could not read."""
+    check_text(text, option)
+    count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+    if count > most:
+        raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
-def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None:
-    """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
-
-    Raises:
-        RegardError: naming what is needed and what there is.
-    """
-    device, helps = training_device(), "a smaller batch, block or model"
-    what = f"training {_places(config, settings):,} tokens at a time"
-    foresee(training_memory(config, settings), device, what, helps)
-    with torch.device("meta"):
-        model = Transformer(config)
-    if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
-        foresee(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
-    need = (settings.keep + 1) * size_of_checkpoint(model)
-    there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
-    if need > free:
-        raise RegardError(
-            f"--out {str(run)!r}: {settings.keep + 1} checkpoints need {spelled(need)}, the disk has {spelled(free)}"
-        )
-
-
-def training_device() -> torch.device:
-    """Where training runs: on a CUDA device where there is one, else on the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def training_memory(config: TransformerConfig, settings: Settings) -> int:
-    """Bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
-    stacks = 2 if config.kind == "encoder-decoder" else 1
-    width, hidden = config.d_model, config.hidden_width
-    layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
-    weights = 16 * (config.vocabulary * width + stacks * config.layers * layer)
-    each = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
-    return weights + 4 * _places(config, settings) * each
-
-
-def _places(config: TransformerConfig, settings: Settings) -> int:
-    """Tokens of a batch; of pairs, settings count tokens themselves."""
-    return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
-
-
-def _same(run: Path, there: About, wanted: About) -> None:
-    """Refuse to go on with a run that is another."""
-    if there.kind != wanted.kind:
-        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")
-    names = there.settings.differences(wanted.settings)
-    if names:
-        name = names[0]
-        had, given = getattr(there.settings, name), getattr(wanted.settings, name)
-        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, given is {given!r}: name another folder")
-    if [s.sha256 for s in there.sources] != [s.sha256 for s in wanted.sources]:
-        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
-    if there.config != wanted.config:
-        raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
-
-
-class Log:
-    """A run's log.jsonl: what was told of each update. Lines beyond where a run resumes are taken away."""
-
-    def __init__(self, run: Path, step: int) -> None:
-        self.file = run / LOG
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        kept = []
-        for line in lines:
-            try:
-                if json.loads(line)["step"] <= step:
-                    kept.append(line)
-            except (ValueError, KeyError, TypeError):  # the line that a killed run was about to write
-                continue
-        with whole(self.file) as file:
-            file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-
-    def add(self, report: Any) -> None:
-        """Append an update's report."""
-        try:
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(vars(report)) + "\n")
-        except OSError as error:
-            raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
-
-
-def read_log(run: Path) -> list[dict[str, Any]]:
-    """A run's log, a dict an update."""
-    file = run / LOG
-    if not file.is_file():
-        raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+def _tokenizer(run: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:
+    """The run's own tokenizer where it has one already, else one made from the texts it trains on."""
+    if (run / "run.json").is_file() and (run / "tokenizer.json").is_file():
+        return read_tokenizer(run)
+    size = settings.vocabulary
+    if settings.tokenizer == "characters":
+        return tokenizers.characters(texts, frame=frame)
+    if settings.tokenizer == "words":
+        return tokenizers.words(texts, most=size, frame=frame)
+    if settings.tokenizer == "bytes":
+        return tokenizers.byte_pairs(texts, size=size, frame=frame)
+    return tokenizers.word_pieces(texts, size=size, lower=False, frame=frame)

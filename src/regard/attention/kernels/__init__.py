@@ -1,0 +1,1 @@
+"""Kernels: each computes output and logsumexp of one attention call; `dispatch` chooses among them."""

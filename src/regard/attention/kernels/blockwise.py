@@ -1,0 +1,200 @@
+"""The attention that is always right: any mask, bias, dtype and device, in memory O(L + S), with its own gradient.
+
+Forward: blocks of queries against blocks of keys with a running (max, sum), as in Rabe & Staats 2021, "Self-attention
+Does Not Need O(n²) Memory". Backward: scores are computed again, as in Dao et al. 2022, "FlashAttention".
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.masks import select
+from regard.attention.scores import (
+    Rule,
+    fade,
+    finite,
+    grouped_product,
+    heads_of,
+    join_sink,
+    key_blocks,
+    matmul,
+    query_blocks,
+    score_tile,
+    sink_column,
+    weigh,
+    working_dtype,
+)
+
+
+def attend(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    rule: Rule,
+    dropout: float = 0.0,
+) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
+    """Output and logsumexp (sinks included; -inf where there is nothing to attend to). Gradients flow to the output.
+
+    Dropout zeroes weights with the given probability and scales the rest by 1 / (1 - dropout); its random numbers come
+    from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
+    """
+    seed = int(torch.randint(2**62, ())) if dropout > 0 else None
+    return _Attend.apply(query, key, value, rule.bias, rule.sinks, replace(rule, bias=None, sinks=None), dropout, seed)
+
+
+class _Attend(torch.autograd.Function):
+    """Tensors that take a gradient are arguments of their own; everything else of the rule rides along."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Any,
+        sinks: Any,
+        rule: Rule,
+        dropout: float,
+        seed: Any,
+    ) -> tuple[Tensor, Tensor]:
+        output, logsumexp = _forward(query, key, value, replace(rule, bias=bias, sinks=sinks), dropout, seed)
+        ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
+        ctx.rule, ctx.dropout, ctx.seed = rule, dropout, seed
+        ctx.mark_non_differentiable(logsumexp)
+        return output, logsumexp
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+        check_once()
+        query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
+        rule = replace(ctx.rule, bias=bias, sinks=sinks)
+        grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)
+        return (*grads, None, None, None)
+
+
+def check_once() -> None:
+    """Refuse, in a backward, to be differentiated again: parts of a second derivative would be missing in silence.
+
+    Raises:
+        RuntimeError: the gradient is to have a graph of its own; what can be done instead is named.
+    """
+    if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
+        raise RuntimeError(
+            "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
+            "weights.dense(differentiable=True) @ value"
+        )
+
+
+def _forward(
+    query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float, seed: int | None
+) -> tuple[Tensor, Tensor]:
+    dtype = working_dtype(query)
+    output = query.new_empty(*query.shape[:3], value.shape[-1])
+    logsumexp = query.new_empty(query.shape[:3], dtype=dtype)
+    for batch, heads, rows in query_blocks(query, key):
+        spot = batch, heads, rows
+        top = torch.full_like(logsumexp[spot], -torch.inf)
+        total = torch.zeros_like(top)
+        mixed = top.new_zeros(*top.shape, value.shape[-1])
+        for cols in key_blocks(query, key, rule, batch, heads, rows):
+            scores = score_tile(query, key, rule, batch, heads, rows, cols)
+            new = torch.maximum(top, scores.amax(-1))
+            weights = torch.exp(scores - finite(new)[..., None])
+            kept = weights if seed is None else weights * _keep(weights, dropout, seed, batch, heads, rows, cols)
+            v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            change = fade(top, new)
+            total = total * change + weights.sum(-1)
+            mixed = mixed * change[..., None] + grouped_product(kept, v)
+            top = new
+        sink = sink_column(rule, heads, dtype)
+        if sink is not None:
+            before = top
+            top, total = join_sink(before, total, sink)
+            mixed = mixed * fade(before, top)[..., None]
+        mixed = mixed / torch.where(total == 0, 1.0, total)[..., None]
+        output[spot] = mixed.to(output.dtype)
+        logsumexp[spot] = finite(top) + torch.log(total)  # -inf where the sum is of nothing
+    return output, logsumexp
+
+
+def backward(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    rule: Rule,
+    output: Float[Tensor, "B H L E"],
+    logsumexp: Float[Tensor, "B H L"],
+    grad_output: Float[Tensor, "B H L E"],
+    dropout: float = 0.0,
+    seed: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Gradients of query, key, value, bias and sinks from what a forward left: its output and logsumexp."""
+    dtype = working_dtype(query)
+    grad_query = torch.zeros_like(query, dtype=dtype)
+    grad_key, grad_value = torch.zeros_like(key, dtype=dtype), torch.zeros_like(value, dtype=dtype)
+    grad_bias = None if rule.bias is None else torch.zeros_like(rule.bias, dtype=dtype)
+    grad_sinks = None if rule.sinks is None else torch.zeros_like(rule.sinks, dtype=dtype)
+    uncapped = replace(rule, softcap=None, bias=None, mask=None)
+    for batch, heads, rows in query_blocks(query, key):
+        grad = grad_output[batch, heads, rows].to(dtype)  # (b, h, r, E)
+        lse = logsumexp[batch, heads, rows]
+        delta = (grad * output[batch, heads, rows].to(dtype)).sum(-1)  # (b, h, r): what the softmax takes back
+        q = query[batch, heads, rows].to(dtype)
+        sink = sink_column(rule, heads, dtype)
+        if grad_sinks is not None and sink is not None:
+            share = torch.where(lse == -torch.inf, 0.0, torch.exp(sink - finite(lse)))
+            grad_sinks[heads] -= (share * delta).sum((0, 2))
+        for cols in key_blocks(query, key, rule, batch, heads, rows):
+            scores = score_tile(query, key, rule, batch, heads, rows, cols)
+            weights = weigh(scores, lse, torch.ones_like(lse))
+            k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            grad_weights = grouped_product(grad, v.mT)
+            kept = weights
+            if seed is not None:
+                keep = _keep(weights, dropout, seed, batch, heads, rows, cols)
+                kept, grad_weights = weights * keep, grad_weights * keep
+            _add(grad_value, query.shape[1], batch, heads, cols, _collect(kept, grad, v.shape[1]))
+            grad_scores = weights * (grad_weights - delta[..., None])
+            if grad_bias is not None:
+                part = select(grad_bias, batch, heads, rows, cols)
+                part += grad_scores.sum_to_size(part.shape)
+            if rule.softcap is not None:
+                raw = score_tile(query, key, uncapped, batch, heads, rows, cols)
+                grad_scores = grad_scores * (1 - torch.tanh(raw / rule.softcap) ** 2)
+            grad_scores = grad_scores * rule.scale
+            grad_query[batch, heads, rows] += grouped_product(grad_scores, k)
+            _add(grad_key, query.shape[1], batch, heads, cols, _collect(grad_scores, q, k.shape[1]))
+    return (
+        grad_query.to(query.dtype),
+        grad_key.to(key.dtype),
+        grad_value.to(value.dtype),
+        None if grad_bias is None or rule.bias is None else grad_bias.to(rule.bias.dtype),
+        None if grad_sinks is None or rule.sinks is None else grad_sinks.to(rule.sinks.dtype),
+    )
+
+
+def _collect(tile: Float[Tensor, "b h r c"], rows: Float[Tensor, "b h r x"], groups: int) -> Float[Tensor, "b g c x"]:
+    """tileᵀ @ rows, summed over the query heads that share a key head."""
+    product = matmul(tile.mT, rows)
+    return product.unflatten(1, (groups, -1)).sum(2) if groups != product.shape[1] else product
+
+
+def _add(grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, part: Tensor) -> None:
+    """Add a tile's share to the gradient of the key or value heads behind the query heads of index."""
+    share = heads // grads.shape[1]
+    first, last = index.start // share, (index.stop - 1) // share + 1
+    grads[batch, first:last, cols] += part
+
+
+def _keep(weights: Tensor, dropout: float, seed: int, batch: slice, heads: slice, rows: slice, cols: slice) -> Tensor:
+    """Dropout's factors for a tile: 0 or 1 / (1 - dropout), the same whenever the tile is visited."""
+    if dropout >= 1:
+        return torch.zeros_like(weights)
+    place = hash((seed, batch.start, heads.start, rows.start, cols.start)) % 2**62
+    generator = torch.Generator(device=weights.device).manual_seed(place)
+    keep = torch.rand(weights.shape, generator=generator, device=weights.device) >= dropout
+    return keep.to(weights.dtype) / (1 - dropout)

@@ -1,0 +1,238 @@
+"""The Numba passes of the statistics: what is wanted of a tile's weights, without writing them down.
+
+Shapes: R rows and C columns of a tile, N bands of rows that each lie in one row of the picture, T keys asked of top,
+Q columns of the picture. A weight here is exp(score - shift), still without its row's sum.
+"""
+
+import math
+
+import numpy as np
+
+from regard.attention.kernels.cpu.vector import LN_2, LOG2_E, LOWEST, compiled, exp2, larger
+
+CHUNK = 16  # columns that top looks at together: one vector of AVX-512; 32 and 64 were slower
+
+
+@compiled()
+def _four(x, y, z, u, band, shift, inverse, place):
+    """Four rows' (sum, sum of weight · log2 weight, sum of weight · distance, maximum); their weights join the band.
+
+    Together, because the band is then read and written once for four rows, and four sums do not wait for each other.
+    """
+    a, b, c, d = shift[0], shift[1], shift[2], shift[3]
+    f, g, h, k = inverse[0], inverse[1], inverse[2], inverse[3]
+    sa = sb = sc = sd = np.float32(0.0)
+    ea = eb = ec = ed = np.float32(0.0)
+    da = db = dc = dd = np.float32(0.0)
+    ma = mb = mc = md = LOWEST
+    for j in range(len(band)):
+        away = np.float32(place - np.int32(j))
+        ta, tb, tc, td = (x[j] - a) * LOG2_E, (y[j] - b) * LOG2_E, (z[j] - c) * LOG2_E, (u[j] - d) * LOG2_E
+        wa, wb, wc, wd = exp2(ta), exp2(tb), exp2(tc), exp2(td)
+        sa += wa
+        sb += wb
+        sc += wc
+        sd += wd
+        ea += wa * larger(ta, np.float32(-127.0))
+        eb += wb * larger(tb, np.float32(-127.0))
+        ec += wc * larger(tc, np.float32(-127.0))
+        ed += wd * larger(td, np.float32(-127.0))
+        da += wa * abs(away)
+        db += wb * abs(away + np.float32(1.0))
+        dc += wc * abs(away + np.float32(2.0))
+        dd += wd * abs(away + np.float32(3.0))
+        ma = larger(ma, x[j])
+        mb = larger(mb, y[j])
+        mc = larger(mc, z[j])
+        md = larger(md, u[j])
+        band[j] += (wa * f + wb * g) + (wc * h + wd * k)
+    return (sa, sb, sc, sd), (ea, eb, ec, ed), (da, db, dc, dd), (ma, mb, mc, md)
+
+
+@compiled()
+def _one(x, band, shift, inverse, place):
+    """The same of one row: for what a band of positions leaves over of four."""
+    s = e = d = np.float32(0.0)
+    m = LOWEST
+    for j in range(len(band)):
+        t = (x[j] - shift) * LOG2_E
+        w = exp2(t)
+        s += w
+        e += w * larger(t, np.float32(-127.0))
+        d += w * abs(np.float32(place - np.int32(j)))
+        m = larger(m, x[j])
+        band[j] += w * inverse
+    return s, e, d, m
+
+
+@compiled()
+def _after(row, begin, end, value, place):
+    """The largest number of row[begin:end] that comes after (value, place), by falling value, then by rising place."""
+    part = row[begin:end]
+    most = LOWEST
+    for j in range(len(part)):
+        later = part[j] < value or (part[j] == value and begin + j > place)
+        most = larger(most, part[j] if later else LOWEST)
+    return most
+
+
+@compiled()
+def _keep(row, start, chunks, values, keys):
+    """Bring a row's best (scores, keys) up to date with the columns start, start + 1, … of a tile.
+
+    The tile's columns are taken by falling score, ties by rising key, until one does not beat what is kept. So each
+    comes after all its equals, and most rows of most tiles end at once.
+    """
+    size, last = len(row), len(values) - 1
+    count = size // CHUNK
+    for n in range(count):
+        most = LOWEST
+        for j in range(CHUNK):
+            most = larger(most, row[n * CHUNK + j])
+        chunks[n] = most
+    value, place = np.float32(np.inf), -1  # what was taken last
+    if count * CHUNK < size:
+        chunks[count] = _after(row, count * CHUNK, size, value, place)
+        count += 1
+    found = chunks[:count]
+    while True:
+        most = LOWEST
+        for n in range(len(found)):
+            most = larger(most, found[n])
+        if not most > values[last]:
+            return
+        n = 0
+        while found[n] != most:
+            n += 1
+        begin, end = n * CHUNK, min(size, (n + 1) * CHUNK)
+        place = begin if most < value else max(begin, place + 1)
+        while row[place] != most:
+            place += 1
+        value = most
+        found[n] = _after(row, begin, end, value, place)
+        at = last
+        while at > 0 and values[at - 1] < value:
+            values[at], keys[at] = values[at - 1], keys[at - 1]
+            at -= 1
+        values[at], keys[at] = value, start + place
+
+
+@compiled(
+    "void(f4[:,::1], i8, i8, i8, i8, f4[::1], f4[::1], f4[:,::1], i8[::1], f8[:,::1], f4[::1], f4[::1], f4[:,::1], "
+    "i8[:,::1])",
+)
+def tally(scores, start, low, high, place, shift, inverse, bands, cuts, sums, seen, chunks, values, keys):
+    """Add a tile of scores (R, C) against keys start, start + 1, … to its rows' sums and its bands' columns.
+
+    Row r uses columns [low + r, high + r). place: distance of row 0 to column 0. sums (3, R): of weights, of
+    weight · log2 weight, of weight · distance. seen (R,): the largest score met. bands (N, S) with edges cuts (N + 1,).
+    """
+    cols = scores.shape[1]
+    wanted = values.shape[1]
+    for n in range(len(cuts) - 1):
+        r, end = cuts[n], cuts[n + 1]
+        while r < end:
+            together = 4 if r + 4 <= end else 1
+            # columns that all of these rows use: from the last row's first to the first row's last
+            a = min(cols, max(0, low + r + together - 1))
+            b = max(a, min(cols, high + r))
+            m = (LOWEST, LOWEST, LOWEST, LOWEST)
+            if together == 4:
+                s, e, d, m = _four(
+                    scores[r, a:b],
+                    scores[r + 1, a:b],
+                    scores[r + 2, a:b],
+                    scores[r + 3, a:b],
+                    bands[n, start + a : start + b],
+                    shift[r : r + 4],
+                    inverse[r : r + 4],
+                    np.int32(place + r - a),
+                )
+                for i in range(4):
+                    sums[0, r + i] += s[i]
+                    sums[1, r + i] += e[i]
+                    sums[2, r + i] += d[i]
+            for i in range(r, r + together):
+                most = m[i - r]
+                first = min(cols, max(0, low + i))
+                final = max(first, min(cols, high + i))
+                for side in range(2):
+                    if together == 1:
+                        left, right = (first, final) if side == 0 else (final, final)
+                    elif side == 0:
+                        left, right = first, min(a, final)
+                    else:
+                        left, right = max(b, first), final
+                    if left < right:
+                        one = _one(
+                            scores[i, left:right],
+                            bands[n, start + left : start + right],
+                            shift[i],
+                            inverse[i],
+                            np.int32(place + i - left),
+                        )
+                        sums[0, i] += one[0]
+                        sums[1, i] += one[1]
+                        sums[2, i] += one[2]
+                        most = larger(most, one[3])
+                seen[i] = larger(seen[i], most)
+                if wanted > 0 and most > values[i, wanted - 1]:
+                    _keep(scores[i, first:final], start + first, chunks, values[i], keys[i])
+            r += together
+
+
+@compiled("void(f4[:,::1], i8, i8, i8[::1], f8[::1], i8[::1], f8[:,::1])")
+def flush(bands, first, last, cells, received, edges, picture):
+    """Move the bands' columns [first, last) into received (S,) and into the rows cells (N,) of the picture (P, Q)."""
+    for n in range(len(bands)):
+        band = bands[n, first:last]
+        into = received[first:last]
+        for j in range(len(band)):
+            into[j] += band[j]
+        for q in range(len(edges) - 1):
+            cell = bands[n, max(first, edges[q]) : max(first, min(last, edges[q + 1]))]
+            total = 0.0
+            for j in range(len(cell)):
+                total += cell[j]
+            picture[cells[n], q] += total
+        band[:] = np.float32(0.0)
+
+
+@compiled("void(f4[::1], f4[::1], f4[::1], f4[::1])")
+def open_rows(top, total, shift, inverse):
+    """What a tile's scores are lowered by and its weights multiplied by, finite also for rows that see nothing."""
+    for r in range(len(top)):
+        empty = top[r] == np.float32(-np.inf)
+        shift[r] = np.float32(0.0) if empty else top[r]
+        inverse[r] = np.float32(1.0) if empty else np.float32(1.0) / total[r]
+
+
+@compiled("i8(f4[::1], f4[::1], f4, f8, f8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[:,::1], i8[:,::1])")
+def close_rows(top, total, sink, tolerance, sums, seen, entropy, distance, shares, values, keys):
+    """Turn the sums into figures, and count the rows whose normaliser they refute.
+
+    Such a row's weights and sink share do not sum to 1, or it met a score that is far above its maximum.
+    """
+    refuted = 0
+    for r in range(len(top)):
+        if top[r] == np.float32(-np.inf):
+            refuted += seen[r] != LOWEST
+            entropy[r] = distance[r] = shares[r] = np.float32(0.0)
+            for t in range(values.shape[1]):
+                values[r, t] = np.float32(0.0)
+            continue
+        whole = np.float64(total[r])
+        share = 0.0 if sink == np.float32(-np.inf) else math.exp(np.float64(sink) - np.float64(top[r])) / whole
+        on_keys = sums[0, r] / whole
+        if not (abs(on_keys + share - 1.0) <= tolerance and seen[r] <= top[r] + np.float32(1.0)):
+            refuted += 1
+        mean = math.log(whole) * on_keys - LN_2 * sums[1, r] / whole
+        if share > 0.0:
+            mean -= share * math.log(share)
+        entropy[r] = mean
+        distance[r] = sums[2, r] / sums[0, r] if sums[0, r] != 0.0 else 0.0
+        shares[r] = share
+        for t in range(values.shape[1]):
+            score = np.float64(values[r, t]) - np.float64(top[r])
+            values[r, t] = math.exp(score) / whole if keys[r, t] >= 0 else 0.0
+    return refuted

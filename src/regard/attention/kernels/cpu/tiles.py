@@ -1,0 +1,94 @@
+"""Score tiles of one head as the worker threads walk them: the product, then what the rule adds, in place.
+
+A band (causal, sliding window) is not written into a tile: it only says which columns of each row count, so that the
+common case pays for nothing else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels.matmul import Product
+from regard.attention.masks import select
+from regard.attention.scores import Rule
+
+ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
+SHARE, LEAST = 4, 128  # tasks for each worker where heads do not share out evenly, and the rows of the smallest
+OPEN = 1 << 40  # a limit of columns that never binds
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Scores of queries rows against keys cols. Row r may use columns [low + r, high + r) of them."""
+
+    scores: Float[Tensor, "r c"]
+    start: int
+    stop: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One query head of one batch entry: query (L, D), and key (S, D) contiguous in float32 for oneDNN's product."""
+
+    query: Float[Tensor, "L D"]
+    key: Float[Tensor, "S D"]
+    rule: Rule
+    batch: int
+    head: int
+    product: Product
+
+    @staticmethod
+    def of(query: Tensor, key: Tensor, rule: Rule, batch: int, head: int, product: Product) -> "Head":
+        """The head of the whole call's tensors (B, H, L, D) and (B, G, S, D)."""
+        group = head // (query.shape[1] // key.shape[1])
+        return Head(query[batch, head], single(key[batch, group]), rule, batch, head, product)
+
+    def reach(self, start: int, stop: int) -> tuple[int, int]:
+        """The keys [first, last) that the band leaves to queries [start, stop)."""
+        mask, size = self.rule.mask, self.key.shape[0]
+        return (0, size) if mask is None else mask.key_range(start, stop, size)
+
+    def tiles(self, start: int, stop: int, keys: tuple[int, int] | None = None) -> Iterator[Tile]:
+        """The tiles of queries [start, stop) in order of their keys: those of keys, by default all in reach."""
+        query = self.query[start:stop].float() * self.rule.scale
+        query = query.contiguous()
+        mask = self.rule.mask
+        first, last = keys or self.reach(start, stop)
+        for begin in range(first, last, COLS):
+            end = min(begin + COLS, last)
+            scores = self.product(query, self.key[begin:end].float())
+            self._apply(scores, slice(start, stop), slice(begin, end))
+            low = -OPEN if mask is None or mask.low is None else start + mask.low - begin
+            high = OPEN if mask is None or mask.high is None else start + mask.high - begin + 1
+            yield Tile(scores, begin, end, low, high)
+
+    def _apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
+        """Softcap, bias and every mask but the band, in place."""
+        rule = self.rule
+        if rule.softcap is not None:
+            scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
+        batch, heads = slice(self.batch, self.batch + 1), slice(self.head, self.head + 1)
+        if rule.bias is not None:
+            scores.add_(select(rule.bias, batch, heads, rows, cols)[0, 0].float())
+        if rule.mask is not None and not rule.mask.only_band:
+            beyond = replace(rule.mask, low=None, high=None)
+            allowed = beyond.tile(batch, heads, rows, cols, scores.device)
+            if allowed is not None:
+                scores.masked_fill_(~allowed[0, 0], -torch.inf)
+
+
+def single(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
+    """The same rows as contiguous float32; a copy only where they are not."""
+    return tensor.float().contiguous()
+
+
+def spans(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
+    """How the queries of each of so many heads are cut into tasks, so that the workers finish together."""
+    wanted = 1 if lines % threads == 0 else -(-SHARE * threads // lines)
+    step = max(LEAST, -(-length // (wanted * LEAST)) * LEAST)
+    return [(start, min(start + step, length)) for start in range(0, length, step)]

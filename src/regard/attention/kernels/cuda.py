@@ -1,0 +1,121 @@
+"""PyTorch's fused CUDA kernels, each with its traps: what it takes, how it lays out its logsumexp.
+
+They are asked only for calls in which every query may attend to something, because each of them returns something else
+(0, -inf or +inf) for a wholly masked row. All of them give gradients to query, key and value.
+
+No kernel is believed unseen: before its first use for a dtype, width and mask on a device it computes a small random
+case, which is compared with the blockwise path. One that differs or raises is not used; `refused` says why.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels import blockwise
+from regard.attention.masks import Mask
+from regard.attention.scores import Rule
+
+HALF = (torch.float16, torch.bfloat16)
+TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may run in TF32 where allowed
+
+
+class Kind(NamedTuple):
+    """What decides whether a kernel is right: it is checked once for each of these."""
+
+    kernel: str
+    device: torch.device
+    dtype: torch.dtype
+    width: int
+    causal: bool
+    grouped: bool
+
+
+_checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it is
+
+
+def choose(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float) -> str | None:
+    """The fused kernel that is right for these arguments, "cudnn", "flash" or "efficient"; None where none is.
+
+    cuDNN is the fastest on Hopper and later, flash before. Both take half precision only; efficient takes float32.
+    """
+    if query.device.type != "cuda" or dropout > 0 or rule.softcap is not None or rule.sinks is not None:
+        return None
+    length, size, width = query.shape[2], key.shape[2], query.shape[3]
+    if 0 in query.shape or 0 in key.shape or value.shape[3] != width or rule.bias is not None:
+        return None
+    causal = _causal(rule)
+    if rule.mask is not None and not (causal and length == size):
+        return None
+    grouped = key.shape[1] != query.shape[1]
+    for kernel in _candidates(query, grouped):
+        if _why_not(Kind(kernel, query.device, query.dtype, width, causal, grouped)) is None:
+            return kernel
+    return None
+
+
+def attend(
+    kernel: str,
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S D"],
+    rule: Rule,
+) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B H L"]]:
+    """Output and logsumexp of one of the kernels that `choose` names."""
+    query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
+    ops, causal, scale = torch.ops.aten, _causal(rule), rule.scale
+    if kernel == "cudnn":
+        found = ops._scaled_dot_product_cudnn_attention(query, key, value, None, True, 0.0, causal, False, scale=scale)
+        return found[0], found[1].reshape(query.shape[:3])  # it has a trailing axis of 1
+    if kernel == "flash":
+        found = ops._scaled_dot_product_flash_attention(query, key, value, 0.0, causal, False, scale=scale)
+        return found[0], found[1]
+    found = ops._scaled_dot_product_efficient_attention(query, key, value, None, True, 0.0, causal, scale=scale)
+    return found[0], found[1][..., : query.shape[2]]  # it is padded to a multiple of 32
+
+
+def refused() -> list[str]:
+    """The kernels that failed their check on this machine so far, and why."""
+    return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {why}" for kind, why in _checked.items() if why]
+
+
+def _candidates(query: Tensor, grouped: bool) -> list[str]:
+    """Kernels that take this dtype and width, the fastest first."""
+    width = query.shape[3]
+    if query.dtype in HALF and width % 8 == 0 and width <= 256:
+        hopper = torch.cuda.get_device_capability(query.device) >= (9, 0)
+        return ["cudnn", "flash"] if hopper and width <= 128 else ["flash"]
+    return ["efficient"] if query.dtype == torch.float32 and width % 4 == 0 and not grouped else []
+
+
+def _why_not(kind: Kind) -> str | None:
+    """Why a kernel is not used for its kind; None where its check went well. The check is made once."""
+    if kind not in _checked:
+        _checked[kind] = _check(kind)
+    return _checked[kind]
+
+
+def _check(kind: Kind) -> str | None:
+    """Compare a small random case with the blockwise path."""
+    generator = torch.Generator().manual_seed(0)
+    heads, length = 4, 67
+    shapes = ((heads, length), (heads // 2 if kind.grouped else heads, length))
+    query, key, value = (
+        torch.randn(1, h, n, kind.width, generator=generator).to(kind.device, kind.dtype)
+        for h, n in (shapes[0], shapes[1], shapes[1])
+    )
+    rule = Rule(kind.width**-0.5, mask=Mask(high=0) if kind.causal else None)
+    try:
+        with torch.no_grad():
+            output, logsumexp = attend(kind.kernel, query, key, value, rule)
+            expected, normal = blockwise.attend(query.float(), key.float(), value.float(), rule)
+    except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+        return f"it raises: {str(error).splitlines()[0]}"
+    apart = max(float((output.float() - expected).abs().max()), float((logsumexp.float() - normal).abs().max()))
+    return None if apart <= TOLERANCE[kind.dtype] else f"it differs from the blockwise path by {apart:.1e}"
+
+
+def _causal(rule: Rule) -> bool:
+    mask = rule.mask
+    return mask is not None and mask.only_band and mask.low is None and mask.high == 0

@@ -1,0 +1,86 @@
+"""The product that both passes spend most of their time in: oneDNN's or MKL's, whichever is faster on this machine."""
+
+import functools
+import time
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels.cpu import threads
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+# Rounds of one measurement, and how much faster the other one has to be before the usual choice (oneDNN for attention's
+# tiles, torch's own for a model's linear maps) is given up: a choice that noise can turn would not repeat bitwise.
+ROUNDS, MARGIN = 12, 1.2
+
+
+def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
+    """x @ yᵀ by oneDNN. A y whose rows do not follow each other in memory, in either order, is very slow: copy it."""
+    return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
+
+
+def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
+    """x @ yᵀ by whatever BLAS torch was built with."""
+    return torch.mm(x, y.t())
+
+
+def product() -> Product:
+    """The product of attention's tiles, found by measuring once. Called from a task it runs on that task's thread."""
+    return blas if speed() * MARGIN < 1 else onednn
+
+
+def linear() -> Product:
+    """The product of a model's linear maps: the pinned one, or oneDNN's where it is clearly the faster one here."""
+    return _pinned[-1] if _pinned else onednn if speed() > MARGIN else blas
+
+
+def linear_is_torch_s() -> bool:
+    """Whether it is settled, without measuring anything now, that linear maps are left to torch."""
+    return bool(_pinned or speed.cache_info().currsize) and linear() is blas
+
+
+def pin(name: str) -> bool:
+    """Use the product of this name ("onednn" or "blas") for linear maps from now on, so that results repeat bitwise.
+
+    False where this build has it not.
+    """
+    chosen = {each.__name__: each for each in (onednn, blas)}.get(name)
+    if chosen is None or (chosen is onednn and not onednn_works()):
+        return False
+    _pinned[:] = [chosen]
+    return True
+
+
+_pinned: list[Product] = []
+
+
+@functools.cache
+def speed() -> float:
+    """How many times as fast as the BLAS of torch oneDNN is here, measured once; 0 where it does not work."""
+    return threads.run([_measure])[0]
+
+
+def onednn_works() -> bool:
+    """Whether this build of torch has oneDNN's product and it gives the right answer."""
+    x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
+    try:
+        return torch.backends.mkldnn.is_available() and torch.equal(onednn(x, y), blas(x, y))
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return False
+
+
+def _measure() -> float:
+    if not onednn_works():
+        return 0.0
+    x, y = torch.ones(512, 64), torch.ones(1024, 64)
+    times: dict[Product, list[float]] = {onednn: [], blas: []}
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment meets both
+        for candidate, taken in times.items():
+            start = time.perf_counter()
+            candidate(x, y)
+            taken.append(time.perf_counter() - start)
+    # the best of each: the first rounds build oneDNN's code and fault in memory, whatever else runs here only adds
+    return min(times[blas]) / min(times[onednn])

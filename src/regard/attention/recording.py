@@ -1,0 +1,116 @@
+"""Who wants to see opens the record; nobody else pays.
+
+with regard.record() as calls:
+    with regard.scope("encoder.layer.3"):
+        regard.attend(query, key, value)
+calls["encoder.layer.3", 0].weights[0, :, 5]
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.ablation import Cut
+from regard.attention.attention_map import AttentionMap
+
+KEEPABLE = ("value", "output", "logsumexp")
+
+_path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
+_open: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One attention call as it was made, detached. Tensors that were not kept are None.
+
+    weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
+    cuts: those that held for the call. The weights are without the edges; a head that was cut has weights and output 0.
+    """
+
+    path: str
+    nth: int
+    kernel: str
+    weights: AttentionMap
+    value: Float[Tensor, "..."] | None
+    output: Float[Tensor, "..."] | None
+    logsumexp: Float[Tensor, "..."] | None
+    cuts: tuple[Cut, ...] = ()
+
+    @property
+    def layer(self) -> int | None:
+        """The layer that the path speaks of: its first number, None where it has none."""
+        return layer_of(self.path)
+
+
+class Calls(dict[tuple[str, int], Call]):
+    """The recorded calls in the order they were made, keyed by (path, n-th call of that path)."""
+
+    def __init__(self, layers: Collection[int] | None, keep: Collection[str]) -> None:
+        super().__init__()
+        self._layers, self._keep = layers, keep
+        self._seen: dict[str, int] = {}
+
+    def wants(self, path: str) -> bool:
+        """Whether calls under this path are kept."""
+        return self._layers is None or layer_of(path) in self._layers
+
+    def add(self, path: str, kernel: str, weights: AttentionMap, cuts: tuple[Cut, ...] = (), **tensors: Tensor) -> None:
+        """Keep one call. A call that is not wanted is counted all the same, so that its number does not move."""
+        nth = self._seen.get(path, 0)
+        self._seen[path] = nth + 1
+        if self.wants(path):
+            kept = {name: tensors[name].detach() if name in self._keep else None for name in KEEPABLE}
+            self[path, nth] = Call(path, nth, kernel, weights, **kept, cuts=cuts)
+
+
+@contextmanager
+def record(layers: Collection[int] | None = None, keep: Collection[str] | None = None) -> Iterator[Calls]:
+    """Record every attention call made inside the block, in this thread or task.
+
+    layers: the layer numbers to record (the first number of a call's path), None for all. keep: which of "value",
+    "output" and "logsumexp" to hold beside query and key, by reference; None means value alone.
+
+    Raises:
+        ValueError: keep names something else.
+    """
+    keep = ("value",) if keep is None else tuple(keep)
+    unknown = [name for name in keep if name not in KEEPABLE]
+    if unknown:
+        raise ValueError(f"record: keep names {unknown[0]!r}, it may name {', '.join(KEEPABLE)}")
+    calls = Calls(None if layers is None else frozenset(layers), keep)
+    token = _open.set((*_open.get(), calls))
+    try:
+        yield calls
+    finally:
+        _open.reset(token)
+
+
+@contextmanager
+def scope(path: str) -> Iterator[None]:
+    """Give the calls inside the block their path; scopes nest, joined by dots."""
+    token = _path.set((*_path.get(), path))
+    try:
+        yield
+    finally:
+        _path.reset(token)
+
+
+def recorders() -> tuple[Calls, ...]:
+    """The open records, outermost first; empty where nobody looks."""
+    return _open.get()
+
+
+def current_path() -> str:
+    """The path of a call made now."""
+    return ".".join(_path.get())
+
+
+def layer_of(path: str) -> int | None:
+    """The first number that stands as a part of its own in a dotted path."""
+    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
+    return int(found[1]) if found else None

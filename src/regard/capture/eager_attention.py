@@ -1,0 +1,215 @@
+"""Families whose attention is code of their own: the weights that they report themselves, after they were checked.
+
+Nothing goes through the door there, so nothing can be computed lazily: the family writes its weights out, O(L × S)
+memory. They are believed where they are distributions over the tokens, where they are the very factor of a product of
+the forward pass, and where the pass without them gives the same result. Anything else is refused by name.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.recording import Call
+from regard.attention.scores import Rule
+from regard.capture.hf_attention import Watch, settings
+from regard.capture.hidden_states import Stack
+from regard.capture.quiet import quiet
+from regard.errors import RegardError
+
+KERNEL = "the family's own eager attention"
+NOTE = (
+    "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
+    "grows with the square of the length); scores are their logarithms; cuts and contributions are not to be had"
+)
+ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
+REPORTED = "the weights that the model reports"
+REASON = "its attention does not go through the attention interface of transformers"
+PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
+SUMS = 1e-5  # how far a row of weights may be from summing to 1
+SAME = 1e-4  # how far states may be apart, as a part of the largest, to be called the same
+
+
+class Products(TorchFunctionMode):
+    """Keeps the factors of every product of a pass, and tells the watch of every softmax."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self.watch = watch
+        self.factors: list[Tensor] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in PRODUCTS:
+            flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
+            self.factors.extend(x for x in flat if isinstance(x, Tensor) and x.is_floating_point())
+        self.watch.calls += name in ("softmax", "_softmax")
+        return func(*args, **(kwargs or {}))
+
+    def has(self, weights: Tensor) -> bool:
+        """Whether a tensor, or a view or a copy of it, was a factor."""
+        place = weights.untyped_storage().data_ptr()
+        alike = [factor for factor in self.factors if factor.numel() == weights.numel()]
+        return any(factor.untyped_storage().data_ptr() == place for factor in alike) or any(
+            torch.equal(factor.reshape(weights.shape), weights) for factor in alike
+        )
+
+
+def reachable(model: Any) -> bool:
+    """Whether the attention of a model, or of a model inside it, can come to the door."""
+    parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
+    return any(part._can_set_attn_implementation() for part in parts)
+
+
+@contextmanager
+def by_itself(model: Any, watch: Watch) -> Iterator[Products]:
+    """Run a model with its own eager attention, watched; its own setting and mode come back after."""
+    before = settings(model)
+    training, products = model.training, Products(watch)
+    try:
+        for config, _ in before:  # not through set_attn_implementation, which passes such families over
+            config._attn_implementation_internal = "eager"
+        model.eval()
+        with products:
+            yield products
+    finally:
+        for config, name in before:
+            config._attn_implementation_internal = name
+        model.train(training)
+
+
+def asked(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs of a pass that reports its weights and its states."""
+    return inputs | {"output_attentions": True, "output_hidden_states": True}
+
+
+def reported(
+    output: Any, stacks: dict[str, Stack], products: Products, watch: Watch, name: str, sizes: Sequence[Sequence[int]]
+) -> tuple[list[Call], dict[str, Stack]]:
+    """The calls that a pass reported, and the stack of layers of each sequence.
+
+    sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
+
+    Raises:
+        RegardError: there are no weights, or they are not what this module believes.
+    """
+    if len(sizes) == 1:
+        asked_of = [("attentions", "hidden_states", 0, 0)]
+    else:
+        asked_of = [
+            ("encoder_attentions", "encoder_hidden_states", 0, 0),
+            ("decoder_attentions", "decoder_hidden_states", 1, 1),
+            ("cross_attentions", "decoder_hidden_states", 1, 0),
+        ]
+    watch.compared_with = REPORTED
+    calls: list[Call] = []
+    found: dict[str, Stack] = {}
+    for field, states, rows, cols in asked_of:
+        given = [each for each in getattr(output, field, None) or () if each is not None]
+        if not given:
+            raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
+        stack = _stack(stacks, len(given), getattr(output, states, None), field, name)
+        found[stack.path] = stack
+        for n, weights in enumerate(given):
+            what = f"model {name!r}: {REASON}, and its {field}[{n}]"
+            _check(weights, (sizes[rows], sizes[cols]), products, what)
+            path = f"{stack.path}.{n}" + (".cross" if field == "cross_attentions" else "")
+            if field == "cross_attentions":
+                watch.across.add(path)
+            shown = as_map(weights.detach(), rows == cols)
+            watch.found(float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2])
+            calls.append(Call(path, 0, KERNEL, shown, None, None, None))
+    return calls, found
+
+
+def as_map(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
+    """A map that gives weights that are there: their logarithms are a bias, queries and keys are zero.
+
+    itself: whether queries and keys are of one sequence.
+    """
+    weights = weights if weights.dtype == torch.float64 else weights.float()
+    batch, heads, length, size = weights.shape
+    query, key = weights.new_zeros(batch, heads, length, 1), weights.new_zeros(batch, 1, size, 1)
+    return AttentionMap(query, key, Rule(1.0, bias=weights.log()), offset=0 if itself else None)
+
+
+def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
+    """Refuse a model that computes something else when it is asked for its weights; what helps is tried and told."""
+    training = model.training
+    try:
+        with quiet(), torch.no_grad():
+            plain = model.eval()(**inputs)[0]
+    finally:
+        model.train(training)
+    apart = _apart(output[0], plain)
+    if apart is None:
+        return
+    says = f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for"
+    with quiet(), torch.no_grad(), by_itself(model, Watch({})):
+        eagerly = model(**inputs)[0]
+    if _apart(output[0], eagerly) is None:  # as Falcon's with ALiBi does
+        raise RegardError(
+            f"{says}: its eager attention, the only one to give weights, computes something else than the "
+            f"{model.config._attn_implementation!r} it runs with. What it does when it runs eagerly can be traced: "
+            "give regard.load the model object that from_pretrained(..., attn_implementation='eager') makes"
+        )
+    raise RegardError(f"{says}: it cannot be traced")
+
+
+def _apart(result: Tensor, plain: Tensor) -> float | None:
+    """How far a result is from that of a plain pass; None where that is rounding."""
+    apart = float((result - plain).abs().max())
+    return None if apart <= _limit(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
+
+
+def _stack(stacks: dict[str, Stack], count: int, states: Any, field: str, name: str) -> Stack:
+    """The stack of count layers whose states are those that the family reports."""
+    told = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
+    states = [state.detach() for state in states] if told and len(states) == count + 1 else None
+    for stack in stacks.values():
+        if len(stack.states) == count + 1 and (
+            states is None or all(_same(a, b) for a, b in zip(stack.states[:-1], states, strict=False))
+        ):
+            return stack
+    if states is None:
+        layers = ", ".join(f"{path} of {len(stack.states) - 1}" for path, stack in stacks.items()) or "none"
+        raise RegardError(
+            f"model {name!r}: {REASON}, and its {count} {field} belong to no stack of layers, found {layers}"
+        )
+    return Stack(field.replace("cross", "decoder"), states, True)  # layers spread over several lists, as XLM's are
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape:
+        return False
+    return float((a - b).abs().max()) <= _limit(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
+
+
+def _limit(limit: float, dtype: torch.dtype) -> float:
+    """A limit meant for float32, as wide as a narrower dtype needs it."""
+    return max(limit, 8 * torch.finfo(dtype).eps)
+
+
+def _check(weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str) -> None:
+    """Refuse what is no (B, H, L, S) tensor of distributions over the tokens that a product was made with."""
+    rows, cols = sizes
+    if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
+        raise RegardError(f"{what} are no weights (B, H, L, S): it cannot be traced")
+    if (weights.shape[2], weights.shape[3]) != (max(rows), max(cols)):
+        raise RegardError(
+            f"{what} have shape {tuple(weights.shape)}, needs {max(rows)} queries and {max(cols)} keys: it cannot be "
+            "traced"
+        )
+    for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
+        own = weights[n, :, :length]
+        apart = float((own[..., :size].sum(-1) - 1).abs().max())
+        if bool((own < 0).any()) or not apart <= _limit(SUMS, own.dtype):
+            raise RegardError(f"{what} are no distributions over the tokens (sums are off by {apart:.0e})")
+    if not products.has(weights):
+        raise RegardError(f"{what} are in no product of its forward pass: what its output is made of is not known")

@@ -1,0 +1,68 @@
+"""A model's linear maps on a CPU, by the product that is fastest there: they are most of a trace's time.
+
+It is the same float32 product, summed in another order; the status of a trace says so (`REORDERED`). On processors
+where PyTorch's own choice (MKL) runs at half the speed of oneDNN, a trace of a long text takes less time than the
+model's forward pass alone.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from regard.attention.kernels import matmul
+
+LEAST = 1 << 24  # multiplications in a product below which choosing and calling cost more than is gained,
+ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoever multiplies
+PLAIN = (Tensor, nn.Parameter)
+REORDERED = (
+    "large linear maps went through oneDNN, the faster one here: it sums in another order than the plain model, so "
+    "weights and states are off the plain model's by rounding (docs/families.md)"
+)
+
+
+def fast_products() -> AbstractContextManager[Any]:
+    """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here."""
+    return nullcontext() if matmul.linear_is_torch_s() else FastProducts()
+
+
+class FastProducts(TorchFunctionMode):
+    """Looks at every operation inside the block, and computes the linear maps among them that oneDNN is to compute.
+
+    used: whether there were any.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is F.linear:
+            done = _linear(*args, **kwargs)
+        elif func is torch.addmm and len(args) == 3 and not kwargs:  # GPT-2's Conv1D: its weight is stored transposed
+            done = _linear(args[1], args[2], args[0], transposed=True) if args[0].ndim == 1 else None
+        else:
+            done = None
+        self.used |= done is not None
+        return func(*args, **kwargs) if done is None else done
+
+
+def _linear(
+    input: Float[Tensor, "*B C"], weight: Tensor, bias: Tensor | None = None, transposed: bool = False
+) -> Float[Tensor, "*B M"] | None:
+    """input @ weightᵀ + bias, (.., M); None where it is left to PyTorch. weight: (M, C), transposed: (C, M)."""
+    given = (input, weight) if bias is None else (input, weight, bias)
+    if any(type(x) not in PLAIN or x.dtype != torch.float32 or x.device.type != "cpu" for x in given):
+        return None
+    rows = input.numel() // max(1, input.shape[-1])
+    if weight.ndim != 2 or not weight.is_contiguous() or rows < ROWS or rows * weight.numel() < LEAST:
+        return None
+    if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or matmul.linear() is not matmul.onednn:
+        return None
+    weight = weight.t() if transposed else weight
+    return torch.ops.mkldnn._linear_pointwise.default(input.contiguous(), weight, bias, "none", [], "")

@@ -1,0 +1,267 @@
+"""How a Hugging Face model reaches the door: an attention function and a mask function, registered under one name.
+
+Score rules are taken from the call's arguments. While a trace is made, a few query rows of every call are computed
+once more with the model family's own eager function; the largest difference goes into the trace's status.
+"""
+
+import functools
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
+
+from regard.attention import masks
+from regard.attention.attend import Attention, attend
+from regard.attention.masks import Mask
+from regard.attention.recording import scope
+from regard.capture.hf_masks import as_function, specification
+from regard.capture.options import Keep
+from regard.capture.output_path import announce
+from regard.errors import RegardError
+
+NAME = "regard"
+SAME_INPUTS = "the model's own attention on the same queries and keys"
+ROWS = 4  # query rows of each call that are compared with the model's own attention
+
+
+@dataclass
+class Watch:
+    """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
+
+    crossing: the modules (by id) that take keys from another sequence than their own. across: the paths of calls that
+    do. written_out: give masks as tensors, for families that compute with them. masks, sizes: the masks made, and (by
+    id) for how many keys each.
+    skips: the masks that its kernels would do without. contrary: whether they would then attend causally, unlike eager.
+    difference, output_difference: of weights, and of outputs. keep: what of the pass is kept. compares: whether rows
+    are compared at all. skipped: the paths of layers that only give what they gave in an earlier pass.
+    reordered: whether linear maps were summed in another order than the model's own.
+    compared_with: what the rows are held against.
+    widened: whether half-precision queries and keys were compared in float32, in which weights are computed here.
+    """
+
+    paths: Mapping[int, str]
+    crossing: set[int] = field(default_factory=set)
+    across: set[str] = field(default_factory=set)
+    masks: list[Mask] = field(default_factory=list)
+    written_out: bool = False
+    sizes: dict[int, int] = field(default_factory=dict)
+    skips: set[int] = field(default_factory=set)
+    contrary: bool = False
+    output_difference: float = 0.0
+    difference: float | None = None
+    compared: int = 0
+    calls: int = 0
+    keep: Keep = field(default_factory=Keep)
+    compares: bool = True
+    skipped: frozenset[str] = frozenset()
+    reordered: bool = False
+    compared_with: str = SAME_INPUTS
+    widened: bool = False
+
+    def found(self, apart: float, out: float, rows: int) -> None:
+        """How far the weights and outputs of some rows are from what they are held against; NaN is endlessly far."""
+        self.difference = max(self.difference or 0.0, apart if apart == apart else math.inf)
+        self.output_difference = max(self.output_difference, out if out == out else math.inf)
+        self.compared += rows
+
+    @property
+    def told(self) -> str:
+        """What the rows were held against, in words; nothing where there was nothing."""
+        return "" if self.difference is None else self.compared_with + (", in float32" if self.widened else "")
+
+
+_watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)
+
+
+@contextmanager
+def through_the_door(model: Any, watch: Watch) -> Iterator[None]:
+    """Run a model with its attention going through the door, watched; its own setting and mode come back after."""
+    training, token = model.training, _watch.set(watch)
+    before = settings(model)
+    try:
+        model.set_attn_implementation(NAME)
+        model.eval()
+        yield
+    finally:
+        _watch.reset(token)
+        for config, name in before:  # each its own: a part may not take what the whole has
+            config._attn_implementation_internal = name
+        model.train(training)
+
+
+def settings(model: Any) -> list[tuple[Any, str | None]]:
+    """The attention setting of every config in a model."""
+    configs: dict[int, Any] = {}
+
+    def add(config: Any) -> None:
+        if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
+            configs[id(config)] = config
+            for name in config.sub_configs:
+                add(getattr(config, name, None))
+
+    for module in model.modules():
+        add(getattr(module, "config", None))
+    return [(config, config._attn_implementation_internal) for config in configs.values()]
+
+
+def attention(
+    module: nn.Module,
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    attention_mask: Any,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **rest: Any,
+) -> tuple[Float[Tensor, "B L H E"], None]:
+    """The attention function that transformers calls: one call of the door, named after the module."""
+    rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
+    watch = _watch.get()
+    if rest.get("sinks") is not None:  # Inkling 2's: a score for each query, where s_aux is one for each head
+        raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
+    if isinstance(attention_mask, Mask):
+        made_for = watch.sizes.get(id(attention_mask), key.shape[2]) if watch else key.shape[2]
+        if made_for != key.shape[2]:  # the family added keys, and what it would add to a mask's tensor is missing
+            raise TypeError(f"a Mask for {made_for} keys met {key.shape[2]}")
+        rule["mask"] = attention_mask
+        if watch is not None and id(attention_mask) in watch.skips and rest.get("is_causal") is None:
+            free = attention_mask.simplified(query.shape[2], key.shape[2]) is None
+            watch.contrary |= free and query.shape[2] > 1 and getattr(module, "is_causal", False) is True
+    elif attention_mask is None:
+        causal = rest.get("is_causal")
+        causal = getattr(module, "is_causal", True) if causal is None else causal
+        rule["causal"] = bool(causal) and query.shape[2] > 1
+    elif attention_mask.dtype == torch.bool:
+        rule["mask"] = attention_mask[..., : key.shape[2]]
+    else:
+        rule["bias"] = attention_mask[..., : key.shape[2]]
+    if rest.get("position_bias") is not None:
+        rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
+    path = watch.paths.get(id(module), "") if watch else ""
+    with scope(path):
+        result = attend(query, key, value, dropout=dropout, **rule)
+    if watch is not None:
+        watch.calls += 1
+        if watch.compares:
+            with torch._C.DisableTorchFunction():  # it is no part of the pass: nobody needs to follow it
+                _compare(watch, module, (query, key, value), scaling, rest, result)
+    context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
+    if watch is None or (watch.keep.blocks and watch.keep.call(path)):
+        announce(context, module)
+    return context, None
+
+
+def mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | Tensor = 0,
+    kv_offset: int | Tensor = 0,
+    mask_function: Any = causal_mask_function,
+    attention_mask: Bool[Tensor, "B S"] | None = None,
+    **rest: Any,
+) -> Mask | Tensor:
+    """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
+    starts = int(q_offset), int(kv_offset)
+    skips = bool(rest.get("allow_is_bidirectional_skip"))
+    rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    whole = specification(mask_function, *starts)
+    if whole is None and batch_size == 1:
+        whole = as_function(mask_function, *starts)
+
+    def own(queries: int, query_start: int) -> Tensor:
+        written = sdpa_mask(
+            batch_size, queries, kv_length, query_start, starts[1], mask_function, attention_mask, **rest
+        )
+        assert written is not None  # it may not be skipped
+        return written
+
+    watch = _watch.get()
+    if watch is not None and watch.written_out:  # as the family's own eager attention gets it: 0 and lowest numbers
+        place = (batch_size, q_length, kv_length, *starts)
+        return eager_mask(*place, mask_function, attention_mask, **rest)
+    if whole is None:  # a pattern for each text of a batch: transformers' own tensor
+        return own(q_length, starts[0])
+    if attention_mask is not None:
+        start = int(kv_offset)
+        keys = attention_mask[:, start : start + kv_length].bool()
+        if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
+            keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
+        whole = whole if bool(keys.all()) else whole & masks.padding(keys)
+    for row in sampled(q_length).tolist():  # held against transformers' own tensor, so that no pattern is misread
+        expected = own(1, starts[0] + row)
+        ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
+        if not bool((expected == (True if ours is None else ours)).all()):
+            return own(q_length, starts[0])
+    if watch is not None:
+        watch.sizes[id(whole)] = kv_length
+        watch.skips |= {id(whole)} if skips else set()
+        watch.masks.append(whole)  # kept alive, so that no other object gets its id
+    return whole
+
+
+@functools.cache
+def sampled(length: int) -> Int[Tensor, " r"]:
+    """The query rows that are compared: the first, the last and some between. Nobody writes into them."""
+    return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
+
+
+def _texts(call: int, count: int) -> slice:
+    """The texts of a batch that are compared in a call: two or a quarter of them, other ones from call to call."""
+    some = min(count, max(2, -(-count // 4)))
+    return slice(start := min((call - 1) * some % count, count - some), start + some)
+
+
+def _compare(
+    watch: Watch,
+    module: nn.Module,
+    tensors: tuple[Tensor, Tensor, Tensor],
+    scaling: float | None,
+    rest: Mapping[str, Any],
+    result: Attention,
+) -> None:
+    """Compute a few rows with the family's own eager function and remember the largest difference of weights.
+
+    Of many texts each call takes a quarter, the next call the next ones: what differs from text to text is its padding.
+    """
+    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    if eager is None:
+        return
+    texts = _texts(watch.calls, tensors[0].shape[0])
+    query, key, value = (tensor[texts] for tensor in tensors)
+    if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
+        query, key, value, watch.widened = query.float(), key.float(), value.float(), True
+    rows = sampled(query.shape[2]).to(query.device)
+    rule = result.weights.rule
+    additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
+    if rule.bias is not None:
+        additive = additive + masks.select(rule.bias, texts, slice(None), rows, slice(None)).to(query.dtype)
+    if rule.mask is not None:
+        allowed = rule.mask.tile(texts, slice(None), rows, slice(0, key.shape[2]), query.device)
+        if allowed is not None:
+            additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
+    keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
+    try:
+        output, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
+    except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
+        return
+    ours = result.weights[texts, :, rows]
+    seen = result.valid[texts, :, rows].all(1)  # (B, r): eager gives uniform weights where nothing may be attended to
+    apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[seen]
+    if len(apart):
+        ours_out = result.output[texts, :, rows].transpose(1, 2)  # (B, r, H, E)
+        out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
+        watch.found(float(apart.max()), float(out.max()), len(apart))
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, mask)

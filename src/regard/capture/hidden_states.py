@@ -1,0 +1,114 @@
+"""The states between a model's layers, and what it looks at: found while it runs, without knowing its family.
+
+A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack where attention was
+called in any of them. An encoder-decoder has two stacks.
+"""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.capture.hf_attention import Watch
+from regard.capture.options import Keep
+
+# How attention modules call the sequence that they take keys from, where it is another than their own.
+OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+
+
+@dataclass
+class Stack:
+    """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
+
+    dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
+    """
+
+    path: str
+    states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
+    attends: bool = False
+    dropped: list[int] = field(default_factory=list)
+
+    @property
+    def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
+        """The states that were kept, by their numbers."""
+        kept = [n for n in range(self.count) if n not in self.dropped]
+        return dict(zip(kept, self.states, strict=True))
+
+    @property
+    def count(self) -> int:
+        """How many states there were, one more than layers."""
+        return len(self.states) + len(self.dropped)
+
+    def add(self, state: Float[Tensor, "B L M"], keep: Keep) -> None:
+        """The next state; the one before is let go of where it is not to be kept."""
+        last = self.count - 1
+        if last >= 0 and not keep.state(last):
+            self.states.pop()
+            self.dropped.append(last)
+        self.states.append(state.detach())
+
+
+@contextmanager
+def watched_layers(model: Any, watch: Watch) -> Iterator[dict[str, Stack]]:
+    """Watch a forward pass: its stacks by path, and which attention modules look at another sequence."""
+    stacks: dict[str, Stack] = {}
+    running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
+    handles = []
+
+    def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
+        running.append((watch.calls, _tensor((*args, *kwargs.values()))))
+
+    def leave(path: str) -> Any:
+        stack = path.rpartition(".")[0]
+
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            calls, entered = running.pop()
+            left = _tensor(output if isinstance(output, (tuple, list)) else (output,))
+            if running or entered is None or left is None:
+                return
+            found = stacks.setdefault(stack, Stack(stack))
+            found.attends |= watch.calls > calls or path in watch.skipped
+            if not found.states:
+                found.add(entered, watch.keep)
+            found.add(left, watch.keep)
+
+        return hook
+
+    def look(module: nn.Module, args: Any, kwargs: Any) -> None:
+        names = _parameters(type(module).forward)
+        given = dict(zip(names, args, strict=False)) | kwargs
+        if any(given.get(name) is not None for name in OTHER_SEQUENCE):
+            watch.crossing.add(id(module))
+
+    for path, module in model.named_modules():
+        parent, _, last = path.rpartition(".")
+        if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
+            handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
+            handles.append(module.register_forward_hook(leave(path), always_call=True))
+        elif "attention" in type(module).__name__.lower():
+            handles.append(module.register_forward_pre_hook(look, with_kwargs=True))
+    try:
+        yield stacks
+    finally:
+        for handle in handles:
+            handle.remove()
+        for path in [path for path, stack in stacks.items() if not stack.attends]:
+            del stacks[path]
+
+
+def _tensor(values: Any) -> Tensor | None:
+    """The first floating-point tensor of three axes or more among some values: a layer's hidden states."""
+    for value in values:
+        if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
+            return value
+    return None
+
+
+@lru_cache
+def _parameters(forward: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(forward).parameters)[1:]

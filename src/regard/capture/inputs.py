@@ -1,0 +1,86 @@
+"""What a model reads that is no text: pixels, sound. Its tokens are known after the pass, and by their number alone."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from regard.attention.recording import Call
+from regard.capture.hidden_states import Stack
+from regard.errors import RegardError
+from regard.text.tokens import Encoded, Token
+
+NUMBERED = "the input is no text: tokens are named by their number, what each of them stands for is not known"
+
+
+@dataclass(frozen=True)
+class Given(Encoded):
+    """Tensors that a model is given as they are, of one item; it has no tokens before the pass."""
+
+    tensors: Mapping[str, Tensor] | None = None
+
+
+def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> Given:
+    """The tensors of one item, checked.
+
+    takes: the names that the model's forward takes.
+
+    Raises:
+        RegardError: it is no mapping of names to tensors of one item, the model takes no such thing, or there are
+            token ids among it, whose tokens could not be told from the others.
+    """
+    if not isinstance(inputs, Mapping) or not inputs or not all(isinstance(x, Tensor) for x in inputs.values()):
+        raise RegardError("inputs: needs to be a mapping of names to tensors, such as {'pixel_values': ...}")
+    ids = [key for key in inputs if key.endswith("input_ids")]
+    if ids:
+        raise RegardError(f"inputs: holds token ids ({ids[0]!r}): which tokens are whose would not be known, give ids=")
+    foreign = [key for key in inputs if key not in takes]
+    if foreign:
+        raise RegardError(f"inputs: {name} takes no {foreign[0]!r}, it takes {model.main_input_name!r}")
+    several = [key for key, tensor in inputs.items() if tensor.ndim == 0 or tensor.shape[0] != 1]
+    if several:
+        shape = tuple(inputs[several[0]].shape)
+        raise RegardError(f"inputs: {several[0]!r} has shape {shape}, needs a first axis of 1: one item at a time")
+    return Given("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
+
+
+def unreadable(item: Given, model: Any, name: str, error: Exception) -> RegardError:
+    """What is said of tensors that a model could not read: what was given, and what the model says is needed."""
+    tensors = item.tensors or {}
+    shown = ", ".join(f"{key!r} {tuple(x.shape)} {_dtype(x)}" for key, x in tensors.items())
+    without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return RegardError(f"inputs: {name} ({_dtype(model)}) cannot read {shown}{without}: {lines[0].strip()}")
+
+
+def numbered(item: Given, stacks: Mapping[str, Stack], calls: Sequence[Call], pairs: bool, name: str) -> Encoded:
+    """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.
+
+    Raises:
+        RegardError: there is no such stack, or its layers have not the same tokens, or attend to parts of them alone.
+    """
+    found = list(stacks.values())
+    if not found:
+        raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")
+    stack = found[0] if pairs else max(found, key=lambda each: each.count)
+    length = stack.states[0].shape[1]
+    for n, state in enumerate(stack.states):
+        if state.ndim != 3 or tuple(state.shape[:2]) != (1, length):
+            raise RegardError(
+                f"model {name!r}: state {n} has shape {tuple(state.shape)}, state 0 {tuple(stack.states[0].shape)}: "
+                "its layers do not keep one row of tokens, it cannot be traced"
+            )
+    for call in calls:
+        shape = call.weights.shape
+        if call.path.startswith(f"{stack.path}.") and (shape[0], shape[2]) != (1, length):
+            raise RegardError(
+                f"model {name!r}: attention {call.path!r} has shape {shape} for {length} tokens: it attends within "
+                "parts of them, it cannot be traced"
+            )
+    tokens = tuple(Token(-1, str(n), 0, 0, None, False) for n in range(length))
+    return Encoded("", tokens, None, (), (), (NUMBERED,))
+
+
+def _dtype(of: Any) -> str:
+    return str(of.dtype).removeprefix("torch.")

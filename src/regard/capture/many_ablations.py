@@ -1,0 +1,190 @@
+"""One text under many ablations: in batches, and without computing again what lies below the first ablated layer.
+
+A plain pass of the text alone keeps what every layer gave. In a batch whose ablations all begin in layer k or later,
+the layers before k give that again, a row each. Row 0 of every such batch has no ablation, and its last hidden
+state has to be that of the plain pass: where a family's layers do not pass everything on through what they give, it is
+not, or the pass fails, and all layers are computed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.capture.build_trace import Pass
+from regard.capture.call_ids import ALONE, Known
+from regard.capture.interventions import Edge, Head
+from regard.capture.options import NOTHING, Keep
+from regard.capture.session import Around, Forward
+from regard.errors import RegardError
+from regard.text.tokens import Encoded
+
+BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
+SAME = 1e-4  # of a vector's length: how far a row without ablations may be from the plain pass
+
+Start = tuple[int, int]  # the stack (1: a decoder's) and the layer in it that an ablation begins in
+
+
+@dataclass(frozen=True)
+class Below:
+    """What each layer of a plain pass gave, by its path, and what the pass's attention calls are called."""
+
+    items: tuple[tuple[str, ...], ...]  # the paths of each stack's layers, in the order they ran
+    outputs: Mapping[str, Any]
+    names: Known
+
+    def skipped(self, start: Start) -> list[str]:
+        """The paths of the layers that run before an ablation of this start."""
+        stack, layer = start
+        if stack >= len(self.items):  # a decoder's, which there is none of: the pass says so
+            return []
+        return [path for items in self.items[:stack] for path in items] + list(self.items[stack][:layer])
+
+    @contextmanager
+    def standing_in(self, model: nn.Module, paths: Sequence[str], rows: int) -> Iterator[None]:
+        """Let layers give what they gave in the plain pass, for each of so many rows."""
+        layers = {path: model.get_submodule(path) for path in paths}
+        before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
+        try:
+            for path, layer in layers.items():
+                layer.forward = partial(_again, self.outputs[path], rows)
+            yield
+        finally:
+            for path, layer in layers.items():
+                del layer.forward
+                if before[path] is not None:  # somebody else's, such as accelerate's
+                    layer.forward = before[path]
+
+
+def ablated(
+    passes: Forward, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
+) -> Iterator[tuple[list[tuple[int, int]], Pass]]:
+    """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch).
+
+    target: of an encoder-decoder, what its decoder reads. most: how many sets run together at most.
+
+    Raises:
+        RegardError: what is no ablation, or one that means nothing in this model and text.
+    """
+    keep = Keep(NOTHING, logits, blocks=False)
+    starts = [min(map(_start, each), default=(0, 0)) for each in sets]
+    below: Below | None = None
+    if any(start > (0, 0) for start in starts):
+        plain, below = _plain(passes, source, target)
+    for numbers, start in _batches(starts, most):
+        if below is not None and start > (0, 0):
+            try:
+                done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, below, start)
+                same = all(_same(done.last[name][0], plain.last[name][0]) for name in plain.last)
+            except (RegardError, MemoryError, torch.OutOfMemoryError):
+                raise
+            except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
+                same = False
+            if same:
+                yield [(n, row) for row, n in enumerate(numbers, 1)], done
+                continue
+            below = None
+        done = _run(passes, source, target, [sets[n] for n in numbers], keep)
+        yield [(n, row) for row, n in enumerate(numbers)], done
+
+
+def _run(
+    passes: Forward,
+    source: Encoded,
+    target: Encoded | None,
+    sets: Sequence[Sequence[Any]],
+    keep: Keep,
+    below: Below | None = None,
+    start: Start = (0, 0),
+) -> Pass:
+    rows = len(sets)
+    targets = None if target is None else [target] * rows
+    if below is None:
+        return passes.run([source] * rows, targets, sets, keep)
+    skipped = below.skipped(start)
+    around = Around(below.names, frozenset(skipped), partial(below.standing_in, passes.model, skipped, rows))
+    return passes.run([source] * rows, targets, sets, keep, around)
+
+
+def _plain(passes: Forward, source: Encoded, target: Encoded | None) -> tuple[Pass, Below | None]:
+    """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
+    outputs: dict[str, list[Any]] = {}
+    keep = Keep(None, logits=False, blocks=False)
+    around = Around(inside=partial(_kept_outputs, passes.model, outputs))
+    done = passes.run([source], None if target is None else [target], [()], keep, around)
+    stacks = list(done.stacks.values())
+    if not passes.pairs:
+        stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
+    items = tuple(tuple(f"{each.path}.{n}" for n in range(each.count - 1)) for each in stacks)
+    assert done.numbers is not None
+    known = Known.of(done.numbers)
+    once = all(len(outputs.get(path, ())) == 1 for paths in items for path in paths)
+    alone = all(_of_its_layer(place, name, items) for place, name in known.names.items())
+    if not (once and alone):
+        return done, None
+    return done, Below(items, {path: outputs[path][0] for paths in items for path in paths}, known)
+
+
+def _of_its_layer(place: tuple[str, int], name: str, items: Sequence[Sequence[str]]) -> bool:
+    """Whether a call is the only one of its module, and made in the layer of the number that it is called by."""
+    (path, nth), (part, _, number) = place, name.partition(".")
+    if not part:  # outside the layers that are shown: nothing of it is skipped
+        return True
+    stack = items[0 if part in (ALONE, "encoder") else 1]
+    return nth == 0 and int(number) < len(stack) and path.startswith(f"{stack[int(number)]}.")
+
+
+@contextmanager
+def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
+    """Keep what the items of all lists of modules give, in the order they run."""
+    handles = []
+    outputs.clear()  # of a pass that had to be made once more
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList):
+            for number, item in enumerate(module):
+                own = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
+                handles.append(item.register_forward_hook(lambda _m, _a, out, own=own: own.append(out)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _again(output: Any, rows: int, *_: Any, **__: Any) -> Any:
+    """In the place of a layer's forward: what it gave before, whatever it is given."""
+    return _repeated(output, rows)
+
+
+def _repeated(output: Any, rows: int) -> Any:
+    """What a layer gave one text, given for several: copies, for what comes after may write into them."""
+    if isinstance(output, Tensor):
+        return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
+    if type(output) in (tuple, list):
+        return type(output)(_repeated(each, rows) for each in output)
+    return output
+
+
+def _batches(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
+    """The numbers of sets that run together, those of one start, at most so many."""
+    for start in sorted(set(starts)):
+        own = [n for n, each in enumerate(starts) if each == start]
+        for first in range(0, len(own), most):
+            yield own[first : first + most], start
+
+
+def _start(ablation: Any) -> Start:
+    if not isinstance(ablation, (Head, Edge)):
+        raise RegardError(f"without: given {type(ablation).__name__}, needs regard.head(...) and regard.edge(...)")
+    stack = 1 if ablation.part in ("decoder", "cross") else 0
+    if isinstance(ablation, Head):
+        return stack, ablation.layer
+    return stack, min(ablation.layers or (0,))
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return bool(((a - b).norm(dim=-1) <= SAME * b.norm(dim=-1)).all()) if torch.isfinite(b).all() else False

@@ -1,0 +1,49 @@
+"""What of a forward pass is kept: of which layers, and whether logits and blocks."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from regard.attention.recording import layer_of
+from regard.errors import RegardError
+
+NOTHING: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
+
+
+@dataclass(frozen=True)
+class Keep:
+    """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
+
+    blocks: whether what stands around attention is kept, for contributions.
+    """
+
+    layers: frozenset[int] | None = None
+    logits: bool = True
+    blocks: bool = True
+
+    @staticmethod
+    def of(layers: int | Collection[int] | None, logits: bool, blocks: bool, config: Any, name: str) -> "Keep":
+        """What a person asked for, held against the model as far as its config tells.
+
+        Raises:
+            RegardError: no layer at all, or one that the model does not have.
+        """
+        if layers is None:
+            return Keep(None, logits, blocks)
+        wanted = frozenset([layers] if isinstance(layers, int) else layers)
+        if not wanted:
+            raise RegardError("layers: given none, needs at least one number, or None for all layers")
+        count = getattr(config, "num_hidden_layers", None)
+        for number in sorted(wanted):
+            if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
+                span = "" if count is None else f", {name} has layers 0 to {count - 1}"
+                raise RegardError(f"layers: {number!r} is out of range{span}")
+        return Keep(wanted, logits, blocks)
+
+    def call(self, path: str) -> bool:
+        """Whether the attention call of a module of this path is kept."""
+        return self.layers is None or layer_of(path) in self.layers
+
+    def state(self, number: int) -> bool:
+        """Whether state number (it enters layer number, it leaves the one before) is kept."""
+        return self.layers is None or number in self.layers or number - 1 in self.layers

@@ -1,0 +1,135 @@
+"""What is refused before torch is imported: what a model's config.json, or a saved file's header, tells already.
+
+The messages are those of the exact checks, which come with the model; what is not told early is left to them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from regard.checks import from_zero, missing
+from regard.cli.outputs import Saving
+from regard.cli.source import Given
+from regard.errors import RegardError
+from regard.files import read_header
+from regard.model_files.sizes import Glance, glance
+from regard.text.words import find_spans, on_neither_side, which
+
+Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
+
+
+@dataclass(frozen=True)
+class Early:
+    """What is known of the model, or of what is saved; of the latter its texts, too."""
+
+    model: Glance
+    texts: Both | None = None
+
+    @staticmethod
+    def of(given: Given, *, again: bool = False) -> "Early":
+        """What is known before anything is loaded; again: whether the model reads the texts of a file anew.
+
+        Raises:
+            RegardError: there is no such file or no such model.
+        """
+        if given.file is None:
+            return Early(glance(given.model), given.pairs())
+        check_saved(given.file)
+        told = saved(given.file)
+        if again:
+            return replace(told, model=glance(given.model))
+        if given.model is not None:
+            glance(given.model)
+        return told
+
+    def check_numbers(self, layer: int | None, head: int | None) -> None:
+        """Refuse a layer or head that the model does not have; the range is named."""
+        there = f"{self.model.name} has"
+        for what, given, count in (("layer", layer, self.model.layers), ("head", head, self.model.heads)):
+            if given is not None and count is not None:
+                from_zero(what, given, count, there)
+
+    def check_saving(self, saving: Saving) -> None:
+        """Refuse layers and heads to be saved that the model does not have."""
+        layers, heads = saving.layers or (), saving.heads or ()
+        first = layers[0] if layers else 0
+        for what, given, count, there in (
+            ("layer", layers, self.model.layers, f"{self.model.name} has"),
+            ("head", heads, self.model.heads, f"layer {first} has"),
+        ):
+            if given and count is not None and max(given) >= count:
+                raise missing(what, next(number for number in given if number >= count), count, there)
+
+    def check_word(self, word: str | None) -> None:
+        """Refuse a word that is not in each text, or its target; not where the model writes the target itself."""
+        if word is None or self.texts is None:
+            return
+        for number, (text, target) in enumerate(self.texts, 1):
+            nth = which(number, len(self.texts))
+            try:
+                if target is not None or self.model.pairs is False:
+                    find_spans(text, word)
+            except RegardError as error:
+                if target is None:
+                    raise RegardError(f"text{nth}: {error}" if nth else str(error)) from None
+                try:
+                    find_spans(target, word)
+                except RegardError as other:
+                    raise on_neither_side(error, other, nth) from None
+
+    def check_kind(self, pairs: bool, refusal: Callable[[str], RegardError]) -> None:
+        """Refuse a model that reads pairs, or one that does not; refusal makes the message from its name."""
+        if self.model.pairs is pairs:
+            raise refusal(self.model.name)
+
+
+def check_saved(file: Path) -> None:
+    """Refuse a file of traces that is not there, as `regard.open` does."""
+    if file.is_dir():
+        raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
+    if not file.exists():
+        raise RegardError(f"no trace file {str(file)!r}")
+
+
+def saved(file: Path) -> Early:
+    """What a file of traces says about itself, as far as that is plain."""
+    unknown = Early(Glance(str(file)))
+    try:
+        texts, sides = [], []
+        for each in read_header(file)["traces"]:
+            pair = each["kind"] == "pair"
+            parts = [each["encoder"], each["decoder"]] if pair else [each]
+            texts.append((str(parts[0]["text"]), str(parts[1]["text"]) if pair else None))
+            for side in parts:
+                maps = side["attention"]
+                sides.append((side["status"]["model"], maps["layers"], maps["held"][0]["heads"], pair))
+        name, layers, heads, pair = sides[0]
+        alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
+        return Early(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
+    except (RegardError, LookupError, TypeError, AttributeError):
+        return unknown
+
+
+def no_windows(name: str) -> RegardError:
+    """What is said where --window meets an encoder-decoder."""
+    return RegardError(f"--window: {name} is an encoder-decoder, which cannot read a text in windows")
+
+
+def no_steps(name: str) -> RegardError:
+    """What `regard steps` says of an encoder-decoder."""
+    return RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.steps_of in Python")
+
+
+def no_continuation(name: str) -> RegardError:
+    """What `regard generate` says of an encoder-decoder."""
+    return RegardError(f"generate: {name} is an encoder-decoder: use regard translate")
+
+
+def no_translation(name: str) -> RegardError:
+    """What `regard translate` says of a model that reads a text alone."""
+    return RegardError(f"translate: {name} is no encoder-decoder, it reads a text alone")
+
+
+def no_table(name: str) -> RegardError:
+    """What `regard positions --kind learned` says of an encoder-decoder."""
+    return RegardError(f"--kind learned: {name} is an encoder-decoder, give one that reads a text alone")

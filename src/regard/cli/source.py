@@ -1,0 +1,187 @@
+"""Where a verb's traces come from: texts traced by a model, or a file that was saved before."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+
+Both = list[tuple[str, str | None]]  # texts, each with its target where there is one
+MOST_WRITTEN = 256  # tokens of a target that the model writes itself
+
+
+@dataclass
+class Given:
+    """What a person gave to be looked at: texts, with a target each where the model reads pairs, or a file."""
+
+    texts: Sequence[str] = ()
+    targets: Sequence[str] = ()
+    model: str | None = None
+    window: int | None = None
+    stride: int | None = None
+    file: Path | None = None
+
+    def check(self, verb: str) -> None:
+        """What can be refused before a model is loaded or a file is read."""
+        from regard.text.tokens import check_text
+
+        if self.file is not None:
+            for option, given in (("TEXT", self.texts), ("--target", self.targets), ("--window", self.window)):
+                if given:
+                    raise RegardError(
+                        f"--open and {option}: the saved traces have texts of their own, give one of both"
+                    )
+        elif not self.texts:
+            raise RegardError(f"no text given: regard {verb} TEXT [TEXT ...]")
+        for name, many in (("text", self.texts), ("target", self.targets)):
+            for number, text in enumerate(many, 1):
+                check_text(text, f"{name} {number}" if len(many) > 1 else name)
+        if self.targets and len(self.targets) != len(self.texts):
+            counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
+            raise RegardError(f"--target: {counts}, needs one for each text, in their order")
+        if self.stride is not None and self.window is None:
+            raise RegardError("--stride needs --window: it says how far one window is past the last")
+        if self.window is not None and self.targets:
+            raise RegardError("--window: texts with a target cannot be read in windows")
+
+    def pairs(self) -> Both:
+        """The texts, each with its target where one was given."""
+        if not self.targets:
+            return _alone(self.texts)
+        return list(zip(self.texts, self.targets, strict=True))
+
+
+@dataclass
+class Traced:
+    """traces: in the order given. texts: what they are of, each with its target, None where the model reads no pairs.
+
+    model: as `regard.load` gives it, None where a file was opened without one. names: how token ids are spelled, None
+    for as far as the texts tell. generated: of pairs, which targets the model wrote.
+    """
+
+    traces: list[Any]
+    texts: Both
+    model: Any = None
+    names: Callable[[int], str] | None = None
+    generated: list[bool] = field(default_factory=list)
+
+
+def traced(given: Given, *, needs_model: bool = False) -> Traced:
+    """Trace the texts, or open the file.
+
+    needs_model: of a file, load its model too, which --model then has to name.
+    """
+    if given.file is not None:
+        return _opened(given, needs_model)
+    from regard.cli.early_checks import no_windows
+    from regard.models.load import load
+
+    model = load(given.model)
+    names, texts = _names(model.tokenizer), list(given.texts)
+    if given.window is not None:
+        if model.pairs:
+            raise no_windows(model.name)
+        windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
+        return Traced(windowed, _alone(texts), model, names)
+    if given.targets:
+        targets = list(given.targets)
+        both: Both = list(zip(texts, targets, strict=True))
+        return Traced(model.trace(texts, target=targets), both, model, names, [False] * len(texts))
+    if model.pairs:
+        written = [_write(model, text) for text in texts]
+        both = [(text, each.text) for text, each in zip(texts, written, strict=True)]
+        return Traced([each.trace for each in written], both, model, names, [True] * len(texts))
+    return Traced(model.trace(texts), _alone(texts), model, names)
+
+
+def traced_again(given: Given) -> Traced:
+    """The texts of a saved file, traced anew by the model: for what a file cannot tell.
+
+    Raises:
+        RegardError: the model gives other tokens or other vectors than those saved.
+    """
+    from regard.models.load import load
+
+    old = traced(Given(file=given.file))
+    model = load(given.model)
+    new = []
+    for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
+        which = f"--open {str(given.file)!r}: trace {number}"
+        if not text:
+            raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
+        if model.pairs != hasattr(saved, "encoder"):
+            raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
+        if model.pairs:  # the very tokens, for a target that was written need not be how its text is tokenised
+            trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
+            sides = [(saved.encoder, trace.encoder), (saved.decoder, trace.decoder)]
+        else:
+            trace = model.trace(text)
+            sides = [(saved, trace)]
+        if not all(_same(*each) for each in sides):
+            raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
+        for there, here in sides:
+            here.text, here.tokens = there.text, there.tokens
+        new.append(trace)
+    return Traced(new, old.texts, model, _names(model.tokenizer), [False] * len(new))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
+    if [token.id for token in a.tokens] != [token.id for token in b.tokens] or a.contextual.shape != b.contextual.shape:
+        return False
+    there, here = a.contextual.float().cpu(), b.contextual.float().cpu()
+    return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
+
+
+def _alone(texts: Sequence[str]) -> Both:
+    return [(text, None) for text in texts]
+
+
+def _write(model: Any, text: str) -> Any:
+    """The target that an encoder-decoder writes, the likeliest token each time."""
+    most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
+    written = model.generate(text, new_tokens=most, do_sample=False)
+    written.trace.decoder.status.notes += ("the model wrote the target itself, the likeliest token each time",)
+    if written.ended == "length":
+        written.trace.decoder.status.notes += (f"the target ends after {most} tokens because no more were asked for",)
+    return written
+
+
+def trace_word(model: Any, word: str, option: str) -> Any:
+    """A reference word as a text of its own; of an encoder-decoder, as its encoder reads it."""
+    try:
+        if not model.pairs:
+            return model.trace(word)
+        return model.trace(word, target=word).encoder  # which no target reaches
+    except RegardError as error:
+        raise RegardError(f"{option} {word[:40]!r}: {error}") from None
+
+
+def _opened(given: Given, needs_model: bool) -> Traced:
+    from regard.trace.file import open as read
+
+    assert given.file is not None
+    traces = read(given.file)
+    traces = traces if isinstance(traces, list) else [traces]
+    texts = [
+        (each.encoder.text, each.decoder.text) if hasattr(each, "encoder") else (each.text, None) for each in traces
+    ]
+    if needs_model and given.model is None:
+        raise RegardError("--next with --open needs --model: a file does not hold the language head")
+    if given.model is None:
+        return Traced(traces, texts)
+    if needs_model:
+        from regard.models.load import load
+
+        model = load(given.model)
+        return Traced(traces, texts, model, _names(model.tokenizer))
+    from regard.models.load import load_tokenizer
+
+    return Traced(traces, texts, None, _names(load_tokenizer(given.model)))
+
+
+def _names(tokenizer: Any) -> Callable[[int], str] | None:
+    from regard.text.tokens import readable
+
+    return None if tokenizer is None else lambda number: readable(tokenizer, number)

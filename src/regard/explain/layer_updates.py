@@ -1,0 +1,182 @@
+"""How a word got from layer to layer: what of each step came from attention, from which tokens, and what from the rest.
+
+Step n is states[n + 1] - states[n]. It is split exactly: what the attention block did (what leaves it less what entered
+the layer), what the cross-attention block of a decoder did then, and what the rest of the layer did: the feed-forward
+network with its norms, and whatever else a family does there. A share is a part's projection onto the step, as a
+fraction of the step's length: shares sum to 1, and a part that pulls the other way has a negative one. The attention
+block's own part is split once more, into source tokens, bias and norm, as `contributions` does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.explain.contributions import TOLERANCE, Contributions, contributions
+from regard.explain.places import Place, tokens_of
+from regard.text.tokens import Token
+from regard.trace.attention_output import Block
+from regard.trace.trace import PairTrace, Trace
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one token gave through all heads of an attention block: its share of the step, and its length."""
+
+    token: int
+    text: str
+    share: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Attending:
+    """What an attention block did to the word in one layer.
+
+    share, length: of the whole block. share is sources_share, what all tokens gave, + bias_share, of the projection and
+    of the norm, + norm_share, how a norm behind the residual (post-norm) rescaled what was there; 0 in other blocks.
+    top: the tokens with the largest shares, either sign.
+    """
+
+    share: float
+    length: float
+    sources_share: float
+    norm_share: float
+    bias_share: float
+    top: list[Source]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One layer's step of a word's vector; shares are NaN where it did not move at all.
+
+    attention, cross: None where the layer has none. error: how far the parts' sum is from the step, or a part from what
+    the model computed, relative to the vector's length, whichever is larger; refused above 1e-5.
+    """
+
+    layer: int
+    length: float
+    attention: Attending | None
+    cross: Attending | None
+    feed_forward_share: float
+    feed_forward_length: float
+    error: float
+
+    @property
+    def attention_share(self) -> float:
+        """The share of self-attention; 0 where the layer has none."""
+        return 0.0 if self.attention is None else self.attention.share
+
+
+def steps(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[Step]:
+    """Every layer's step of a word or token; of an encoder-decoder's target, give the whole trace and a target word.
+
+    top: how many source tokens to name.
+
+    Raises:
+        RegardError: no such word or token; a block's shape was not verified; an attention block does not begin at what
+            entered its layer; or the parts do not add up.
+    """
+    own, names = (trace.decoder, trace.encoder.tokens) if isinstance(trace, PairTrace) else (trace, ())
+    name = own.status.model
+    if own.cross and not names:
+        raise RegardError(
+            f"steps: {name} is an encoder-decoder: give the whole trace for a word of the target, .encoder for one of "
+            "the source"
+        )
+    itself, across = _Blocks(own, place, cross=False), _Blocks(own, place, cross=True)
+    found = []
+    for layer in range(len(own.states) - 1):
+        enters, leaves = (_mean(own.states[n], itself.rows) for n in (layer, layer + 1))
+        first = itself.next_from(enters, layer)
+        second = across.next_from(enters if first is None else first.vector.cpu(), layer)
+        found.append(_step(layer, enters, leaves, (first, second), (own.tokens, names), top))
+    itself.check_all_taken()
+    across.check_all_taken()
+    return found
+
+
+class _Blocks:
+    """The attention blocks of a trace in the order they ran, taken by the layers whose vectors they begin at."""
+
+    def __init__(self, trace: Trace, place: Place, *, cross: bool) -> None:
+        self.trace, self.place, self.cross, self.taken = trace, place, cross, 0
+        self.rows = tokens_of(trace, place)
+        self.count = len(trace.cross if cross else trace.attention)
+        self.name = f"{'cross-' * cross}attention"
+
+    def next_from(self, vector: Float[Tensor, " M"], layer: int) -> Contributions | None:
+        """What the next block did, where it begins at this vector; None where the layer has no such block."""
+        if self.taken == self.count:
+            return None
+        blocks = self.trace.cross_blocks if self.cross else self.trace.blocks
+        block = blocks[self.taken] if blocks else None
+        if isinstance(block, Block):
+            begins = _mean(block.residual, self.rows)
+            if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
+                if self.count == len(self.trace.states) - 1:
+                    raise RegardError(
+                        f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
+                        f"{self.name}, so that its step has no exact split"
+                    )
+                return None
+        self.taken += 1
+        return contributions(self.trace, self.place, self.taken - 1, cross=self.cross)
+
+    def check_all_taken(self) -> None:
+        """Refuse a trace whose blocks do not all belong to a layer."""
+        if self.taken < self.count:
+            raise RegardError(
+                f"steps: {self.name} {self.taken} of {self.trace.status.model} begins at no layer's states, so that "
+                "the steps have no exact split"
+            )
+
+
+def _mean(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:
+    """The mean of some rows in float64, on the CPU."""
+    return vectors[list(rows)].detach().cpu().double().mean(0)
+
+
+def _step(
+    layer: int,
+    enters: Float[Tensor, " M"],
+    leaves: Float[Tensor, " M"],
+    parts: Sequence[Contributions | None],
+    names: Sequence[Sequence[Token]],
+    top: int,
+) -> Step:
+    """One step from what entered and left the layer and what its attention blocks did, in their order."""
+    step = leaves - enters
+    toward = step / (step @ step)
+    at, total, error = enters, torch.zeros_like(step), 0.0
+    made: list[Attending | None] = []
+    for part, tokens in zip(parts, names, strict=True):
+        if part is None:
+            made.append(None)
+            continue
+        given, bias, moved = part.sources().cpu(), part.bias.cpu(), part.vector.cpu() - at
+        norm = part.residual.cpu() - at
+        shares, lengths = given @ toward, given.norm(dim=1)
+        best = shares.abs().sort(descending=True, stable=True).indices[:top].tolist()
+        made.append(
+            Attending(
+                share=float(moved @ toward),
+                length=float(moved.norm()),
+                sources_share=float(shares.sum()),
+                norm_share=float(norm @ toward),
+                bias_share=float(bias @ toward),
+                top=[Source(n, tokens[n].text, float(shares[n]), float(lengths[n])) for n in best],
+            )
+        )
+        total += given.sum(0) + bias + norm
+        error = max(error, part.error)
+        at = part.vector.cpu()
+    rest = leaves - at
+    error = max(error, float((total + rest - step).norm() / leaves.norm()))
+    if not error <= TOLERANCE:
+        raise RegardError(f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm")
+    attention, cross = made
+    return Step(layer, float(step.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)

@@ -1,0 +1,1 @@
+"""Let a model write, and join its passes to one trace: `generate` is the way in."""

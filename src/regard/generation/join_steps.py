@@ -1,0 +1,271 @@
+"""The passes of one generation, prefill and decoded tokens, joined row by row as if they had been one pass.
+
+Only what is new of a pass is copied: its queries, keys, values, states, embeddings and logits. Keys that a cache hands
+out again are not, so that T tokens take memory O(T), and nothing aliases a buffer that a cache overwrites. A joined
+map's mask is the first pass's pattern, which speaks of positions; each later pass's mask has to be a row of it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention import masks
+from regard.attention.attention_map import AttentionMap
+from regard.attention.masks import Mask
+from regard.attention.recording import Call
+from regard.attention.scores import Rule, grouped_product
+from regard.capture.hf_attention import sampled
+from regard.errors import RegardError
+from regard.trace.attention_output import Block, Unverified
+
+WRITTEN = "its biases or masks come written out, so what was joined of them takes T × T numbers for T tokens"
+FAR = 1e-4  # how far sampled rows of a joined map may be from the passes' own
+
+Key = tuple[str, int]  # (path, n-th call of it) of an attention call
+
+
+class Rows:
+    """Rows that come a few at a time, copied into one tensor (.., rows, width) that doubles where it is full."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._held: Tensor | None = None
+
+    def add(self, rows: Float[Tensor, "*_ r w"]) -> None:
+        """Append them."""
+        count, size = rows.shape[-2], 0 if self._held is None else self._held.shape[-2]
+        if self._held is None or self._used + count > size:
+            grown = rows.new_empty(*rows.shape[:-2], max(self._used + count, 2 * size), rows.shape[-1])
+            if self._held is not None:
+                grown[..., : self._used, :] = self._held[..., : self._used, :]
+            self._held = grown
+        self._held[..., self._used : self._used + count, :] = rows
+        self._used += count
+
+    def whole(self) -> Float[Tensor, "*_ r w"]:
+        """All rows in a tensor of just their size."""
+        assert self._held is not None
+        if self._held.shape[-2] > self._used:
+            self._held = self._held[..., : self._used, :].clone(memory_format=torch.contiguous_format)
+        return self._held
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a pass as they were: rows, their weights on keys first ... and their outputs, held against the join."""
+
+    rows: Int[Tensor, " r"]
+    first: int
+    weights: Float[Tensor, "1 H r s"]
+    output: Float[Tensor, "1 H r E"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pass's keys stand in the text. new: the first new one among them; first: the position of its first key.
+
+    seen: how many of its keys exist (a static cache hands out empty ones as well).
+    """
+
+    past: int
+    count: int
+    new: int
+    first: int
+    seen: int
+
+    @staticmethod
+    def of(size: int, past: int, count: int) -> "Place":
+        """Of size keys, after past tokens and with count new ones."""
+        if size > past + count:  # a buffer that is not full yet
+            return Place(past, count, past, 0, past + count)
+        return Place(past, count, size - count, past + count - size, size)  # the newest keys, older ones dropped
+
+
+class Written:
+    """Biases or boolean masks that come as tensors, kept row by row as they came."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Place, Tensor]] = []
+
+    def add(self, tensor: Tensor, place: Place, size: int, memo: dict[Any, Any]) -> None:
+        """Those of a pass with size keys, (1, H|1, L|1, S|1); one copy for all layers that are given the same."""
+        name = "rows", tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), place
+        if name not in memo:
+            memo[name] = tensor.expand(-1, -1, place.count, size)[..., : place.seen].clone()
+        self._rows.append((place, memo[name]))
+
+    def whole(self, length: int, size: int, fill: Any, memo: dict[Any, Any]) -> Tensor:
+        """All of them as one (1, H|1, L, S) tensor; one for all layers that were given the same."""
+        name = tuple(tensor.data_ptr() for _, tensor in self._rows)
+        if name not in memo:
+            first = self._rows[0][1]
+            joined = first.new_full((1, first.shape[1], length, size), fill)
+            for place, tensor in self._rows:
+                joined[:, :, place.past : place.past + place.count, place.first : place.first + place.seen] = tensor
+            memo[name] = joined
+        return memo[name]
+
+
+class JoinedCall:
+    """One attention call of every pass. across: whether its keys are of another sequence, the same in all passes."""
+
+    def __init__(self, call: Call, given: Any, across: bool) -> None:
+        self.path, self.nth, self.across = call.path, call.nth, across
+        self.query, self.key, self.value = Rows(), Rows(), Rows()
+        self.kernels: set[str] = set()
+        self.samples: list[Sample] = []
+        self.rule = replace(call.weights.rule, mask=None, bias=None)
+        self.bias = None if call.weights.rule.bias is None else Written()
+        self.allowed = Written() if isinstance(given, Tensor) and given.dtype == torch.bool else None
+        # What exists is what is joined, so a mask's word on padding falls away; where there is no mask, or one written
+        # out, a row sees what was there.
+        self.mask = replace(given, keys=None) if isinstance(given, Mask) else Mask() if across else masks.causal()
+
+    def add(self, call: Call, past: int, given: Any, memo: dict[Any, Any]) -> None:
+        """A pass's call, after past tokens. given: the mask it was given. memo: of the pass, what its layers share.
+
+        Raises:
+            RegardError: the pass follows another rule than those before.
+        """
+        weights, rule, value = call.weights, call.weights.rule, call.value
+        assert value is not None
+        count, size = weights.query.shape[2], weights.key.shape[2]
+        place = Place(past, count, 0, 0, size) if self.across else Place.of(size, past, count)
+        mine, sinks = self.rule.sinks, rule.sinks
+        same = sinks is mine if sinks is None or mine is None else torch.equal(sinks, mine)
+        bias = (rule.bias is None) == (self.bias is None)
+        if (rule.scale, rule.softcap) != (self.rule.scale, self.rule.softcap) or not same or not bias:
+            raise RegardError(
+                f"generate: {self.path}: the scores of token {past} follow another rule than those before, so they "
+                "cannot be joined to one map"
+            )
+        self.query.add(weights.query)
+        if not self.across or past == 0:
+            new = slice(place.new, size if self.across else place.new + count)
+            self.key.add(weights.key[:, :, new])
+            self.value.add(value[:, :, new])
+        if self.bias is not None and rule.bias is not None:
+            self.bias.add(rule.bias, place, size, memo)
+        shown = id(given), rule.mask is None, self.across, place
+        if self.allowed is not None:
+            self.allowed.add(given[..., :size], place, size, memo)
+        elif not isinstance(given, Tensor) and memo.setdefault(shown, self) is self:
+            self._check(rule, place, size, weights.device)  # for all layers that are given this mask
+        self.kernels.add(call.kernel)
+
+    def sample(self, call: Call, past: int, last: bool) -> None:
+        """Keep a few rows of a pass as they were: of the first pass, of the first step, of one in between, the last."""
+        rows = sampled(call.weights.query.shape[2]).to(call.weights.device)
+        place = Place.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
+        first, seen = (0, call.weights.key.shape[2]) if self.across else (place.first, place.seen)
+        assert call.output is not None
+        found = Sample(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
+        if len(self.samples) > 2 and not last:
+            self.samples.pop()
+        self.samples.append(found)
+
+    def whole(self, length: int, memo: dict[Any, Any]) -> tuple[Call, float, float, int]:
+        """The joined call, how far its sampled weights and outputs are from the passes' own, and how many rows were.
+
+        memo: what was written out for the layers before; layers that share it go on sharing it.
+
+        Raises:
+            RegardError: they are too far: what was joined is not what the passes did.
+        """
+        query, key, value = self.query.whole(), self.key.whole(), self.value.whole()
+        size, mask = key.shape[2], self.mask
+        if self.allowed is not None:
+            mask = mask & masks.dense(self.allowed.whole(length, size, False, memo))
+        bias = None if self.bias is None else self.bias.whole(length, size, -torch.inf, memo)
+        if bias is not None and not bool(bias.any()):
+            bias = None  # zeros, as T5 gives them to cross-attention, say nothing
+        rule = replace(self.rule, bias=bias, mask=mask.simplified(length, size))
+        weights = AttentionMap(query, key, rule, offset=None if self.across else 0)
+        apart = out = 0.0
+        for each in self.samples:
+            rows = weights[:, :, each.rows]  # (1, H, r, S)
+            theirs = torch.zeros_like(rows)
+            theirs[..., each.first : each.first + each.weights.shape[-1]] = each.weights
+            apart = max(apart, float((rows - theirs).abs().max()))
+            far = (grouped_product(rows, value.to(rows.dtype)) - each.output).abs().max()
+            out = max(out, float(far) / max(1.0, float(each.output.abs().max())))
+        exact = value.dtype in (torch.float32, torch.float64)
+        if not (apart <= FAR and out <= (FAR if exact else 0.05)):  # outputs are rounded to the model's own dtype
+            raise RegardError(
+                f"generate: {self.path}: joined to one map, the weights are off by {apart:.0e} and the outputs by "
+                f"{out:.0e} of theirs: this family's passes cannot be joined"
+            )
+        compared = sum(len(each.rows) for each in self.samples)
+        return Call(self.path, self.nth, min(self.kernels), weights, value, None, None), apart, out, compared
+
+    def _check(self, rule: Rule, place: Place, size: int, device: torch.device) -> None:
+        """Whether the pass's mask is these rows of the pattern; a few rows of the first pass, all of a later one."""
+        rows = sampled(place.count).to(device)
+        own = _allowed(rule, rows, size, device)
+        everything, columns = slice(0, 1), slice(0, place.first + place.seen)
+        pattern = self.mask.tile(everything, slice(0, own.shape[1]), rows + place.past, columns, device)
+        expected = own.new_zeros(*own.shape[:3], columns.stop)
+        expected[..., place.first :] = own[..., : place.seen]
+        same = (expected == (True if pattern is None else pattern)).all()
+        if not bool(same) or bool(own[..., place.seen :].any()):
+            raise RegardError(
+                f"generate: {self.path}: what token {place.past} may attend to is not what its place after the others "
+                "tells, so they cannot be joined to one map"
+            )
+
+
+class JoinedBlock:
+    """What stands around one attention call in every pass: weights once, by reference; what is of tokens, by rows."""
+
+    def __init__(self, first: Block) -> None:
+        self._first = replace(first, residual=_none(first.residual), projected=_none(first.projected))
+        if first.scaling is not None:
+            scaling = first.scaling
+            empty = replace(scaling, scale=_none(scaling.scale), added=_none(scaling.added))
+            self._first = replace(self._first, scaling=empty)
+        self._rows = {name: Rows() for name in _rows_of(first)}
+
+    def add(self, block: Block | Unverified) -> Unverified | None:
+        """A pass's block; why it could not be joined, where it could not."""
+        if isinstance(block, Unverified):
+            return block
+        rows, first = _rows_of(block), self._first
+        shape, weight = (block.kind, set(rows)), block.weight.data_ptr()
+        if shape != (first.kind, set(self._rows)) or weight != first.weight.data_ptr():
+            return Unverified("what stands around its attention changes from token to token")
+        for name, each in rows.items():
+            self._rows[name].add(each)
+        return None
+
+    def whole(self) -> Block:
+        """The joined block."""
+        rows = {name: each.whole() for name, each in self._rows.items()}
+        scaling = self._first.scaling
+        if scaling is not None:
+            scaling = replace(scaling, scale=rows["scale"], added=rows["added"])
+        return replace(self._first, residual=rows["residual"], projected=rows["projected"], scaling=scaling)
+
+
+def _rows_of(block: Block) -> dict[str, Tensor]:
+    """What a block holds for each token, (1, L, ·)."""
+    rows = {"residual": block.residual, "projected": block.projected}
+    if block.scaling is not None:
+        rows |= {"scale": block.scaling.scale, "added": block.scaling.added}
+    return rows
+
+
+def _none(rows: Tensor) -> Tensor:
+    """No rows of that kind, so that nothing keeps the first pass's alive."""
+    return rows.new_empty(1, 0, rows.shape[-1])
+
+
+def _allowed(rule: Rule, rows: masks.Index, size: int, device: torch.device) -> Bool[Tensor, "b h r S"]:
+    """What rows of a pass may attend to."""
+    tile = None if rule.mask is None else rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
+    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    if tile is None:
+        return torch.ones(1, 1, count, size, dtype=torch.bool, device=device)
+    return tile.expand(-1, -1, count, size)

@@ -1,0 +1,94 @@
+"""What a model's config asks for, as numbers, before a model or anything else is made of them.
+
+A config is a stranger's text: a count of ten million layers costs its writer eight letters. Sizes have to be whole
+numbers above zero, and counts are held against what a checkpoint of so many tensors can be.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from regard.errors import RegardError
+from regard.model_files.weight_headers import Held
+
+# What sizes and counts of heads are called, family by family; each is one number, or one for each layer, or null.
+NAMES = """
+    hidden_size intermediate_size embedding_size vocab_size max_position_embeddings num_attention_heads
+    num_key_value_heads num_heads num_kv_heads n_heads n_head n_embd n_positions n_ctx d_model d_kv d_ff d_embed d_head
+    d_inner dim hidden_dim ffn_dim encoder_ffn_dim decoder_ffn_dim encoder_attention_heads decoder_attention_heads
+    num_encoder_attention_heads num_decoder_attention_heads max_source_positions max_target_positions num_mel_bins
+    image_size patch_size num_channels num_hidden_layers n_layers n_layer num_layers
+"""
+SIZES = frozenset(NAMES.split())
+MAY_BE_ZERO = ("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers", "head_dim")
+LAYERS = re.compile(r"(^|_)(layers?|blocks?|depth)$")
+FEW = 200  # layers that nobody asks about: some families share one layer's tensors among many
+COUNTS = re.compile(r"^(n|num)_(?!.*(position|ctx|param|token|step|sample))")  # of what a model is made of
+MOST = 1 << 20  # heads, experts, labels
+POSITIONS = re.compile(r"^(max_.*positions?(_embeddings)?|n_positions|n_ctx)$")
+LONGEST = 1 << 24  # the most positions that are published are 10 million
+
+
+def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> None:
+    """Refuse sizes that are none, and counts that no checkpoint of so many tensors has; parts of a config included.
+
+    held: what the checkpoint holds, None where that is not known. where: the config's name, for the message.
+
+    Raises:
+        RegardError: naming the entry, what is given and what is needed.
+    """
+    for name, value in _values(config):
+        key = name.rsplit(".", 1)[-1]
+        least = 1 if key in SIZES else 0
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        if not whole and (key in SIZES or key in MAY_BE_ZERO):
+            raise RegardError(f"{where}: {name} is {value!r}, needed is a whole number of {least} or more")
+        if not isinstance(value, int):
+            continue
+        if held is not None and LAYERS.search(key) and value > max(held.tensors, FEW):
+            raise RegardError(
+                f"{where}: {name} is {value:,}, its checkpoint holds {held.tensors:,} tensors, less than one for each"
+            )
+        if (COUNTS.match(key) and value > MOST) or (POSITIONS.match(key) and value > LONGEST):
+            raise RegardError(f"{where}: {name} is {value:,}, no model has so many")
+
+
+def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> None:
+    """Refuse a quantisation that would be passed over in silence: of no known kind, or of weights that have none.
+
+    Raises:
+        RegardError: naming the entry and what is wrong with it.
+    """
+    parts = [config, *(each for each in config.values() if isinstance(each, dict))]
+    for given in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
+        if not isinstance(given, dict):
+            raise RegardError(f"{where}: quantization_config is {given!r}, needed is an object")
+        from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # takes a second
+
+        kind = given.get("quant_method")
+        if kind is None and any(given.get(f"load_in_{bits}bit") for bits in (4, 8)):
+            kind = "bitsandbytes"
+        if kind not in ("bitsandbytes", *KNOWN):
+            raise RegardError(
+                f"{where}: quantization_config names the method {kind!r}, which the installed transformers does not "
+                "know: its weights cannot be read"
+            )
+        if held.plain and given.get("quantization_mode") != "online":
+            raise RegardError(
+                f"{where}: quantization_config names the method {kind!r}, but no tensor of its checkpoint is "
+                "quantised: one of the two is of another model"
+            )
+
+
+def _values(config: Mapping[Any, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, value) of every entry that is one value, of the parts of a config too; lists item by item."""
+    for key, value in config.items():
+        if value is None or key == "quantization_config":
+            continue
+        name = f"{within}{key}"
+        if isinstance(value, Mapping):
+            yield from _values(value, f"{name}.")
+        elif isinstance(value, list):
+            yield from ((name, each) for each in value if isinstance(each, (int, float, str)))
+        else:
+            yield name, value

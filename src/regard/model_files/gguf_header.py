@@ -1,0 +1,151 @@
+"""A GGUF file's header, walked before a library reads the file: every count is held against the file's own size.
+
+The format: "GGUF", version, how many tensors, how many entries; the entries (name, kind, value); what is said of each
+tensor (name, sizes, kind, place); then the tensors' bytes. All numbers are little-endian.
+"""
+
+import math
+import mmap
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.model_files.weight_headers import Held
+
+STRING, ARRAY = 8, 9
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # the most of each: the largest files that are published have a tenth
+ITEMS = 1 << 19  # items of all lists that nobody asks about; beyond that, some for each row of the largest tensor
+ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
+EACH = 8  # a vocabulary has pieces, scores, kinds and merges
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a GGUF file says of itself. values: its entries, of lists their length. kinds: how many tensors of each."""
+
+    held: Held
+    values: dict[str, Any]
+    kinds: Counter[int]
+
+
+@dataclass
+class _Walk:
+    """A place in a file's bytes, which moves on with what is read."""
+
+    data: Any
+    at: int = 0
+    items: int = 0
+    struct_of: dict[str, struct.Struct] = field(default_factory=dict)
+
+    def number(self, kind: str) -> Any:
+        packed = self.struct_of.setdefault(kind, struct.Struct(f"<{kind}"))
+        self.check(packed.size)
+        (found,) = packed.unpack_from(self.data, self.at)
+        self.at += packed.size
+        return found
+
+    def text(self) -> str:
+        length = self.number("Q")
+        self.check(length)
+        self.at += length
+        return bytes(self.data[self.at - length : self.at]).decode("utf-8", errors="replace")
+
+    def skip_text(self) -> None:
+        length = self.number("Q")
+        self.check(length)
+        self.at += length
+
+    def check(self, size: int) -> None:
+        """Refuse what would lie beyond the file's end."""
+        if size > len(self.data) - self.at:
+            raise ValueError(f"at byte {self.at:,} it tells of {size:,} more, it has {len(self.data) - self.at:,}")
+
+    def value(self) -> Any:
+        """An entry's value; of a list its length, after walking over its items."""
+        kind = self.number("I")
+        if kind == STRING:
+            return self.text()
+        if kind != ARRAY:
+            return self.number(_scalar(kind))
+        kind, count = self.number("I"), self.number("Q")
+        self.items += count
+        if kind == STRING:
+            self.check(8 * count)
+            for _ in range(count):
+                self.skip_text()
+        else:
+            size = struct.calcsize(f"<{_scalar(kind)}") * count
+            self.check(size)
+            self.at += size
+        return count
+
+
+def read_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
+    """The header of a file that is one.
+
+    sizes: of each kind of tensor, how many numbers a block has and how many bytes.
+
+    Raises:
+        RegardError: the file is truncated, or no GGUF file, or tells of more than it can hold.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _walked(_Walk(data), sizes)
+    except ValueError as error:  # an empty file cannot be mapped: a ValueError too
+        raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({error})") from None
+    except OSError as error:
+        raise RegardError(f"model {str(path)!r} cannot be read: {error.strerror or error}") from error
+
+
+def _walked(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
+    if bytes(walk.data[:4]) != b"GGUF":
+        raise ValueError("it does not begin with GGUF")
+    walk.at = 4
+    version, tensors, entries = walk.number("I"), walk.number("Q"), walk.number("Q")
+    if version not in (2, 3):
+        raise ValueError(f"its version is {version}, versions 2 and 3 are read")
+    if tensors > TENSORS or entries > ENTRIES:
+        raise ValueError(f"it tells of {tensors:,} tensors and {entries:,} entries, no model has so many")
+    values = {}
+    for _ in range(entries):
+        name = walk.text()
+        values[name] = walk.value()
+    numbers = size = largest = 0
+    kinds: Counter[int] = Counter()
+    for _ in range(tensors):
+        name, axes = walk.text(), walk.number("I")
+        if axes > AXES:
+            raise ValueError(f"tensor {name[:80]!r} has {axes} axes, {AXES} are the most")
+        shape = [walk.number("Q") for _ in range(axes)]
+        kind, _ = walk.number("I"), walk.number("Q")
+        if kind not in sizes:
+            raise ValueError(f"tensor {name[:80]!r} is of the unknown kind {kind}")
+        block, bytes_of_block = sizes[kind]
+        numbers += math.prod(shape)
+        size += -(-math.prod(shape) // block) * bytes_of_block
+        largest = max(largest, *shape, 0)
+        kinds[kind] += 1
+    if size > len(walk.data) - walk.at:
+        raise ValueError(f"its tensors have {size:,} bytes, it has {len(walk.data) - walk.at:,} for them")
+    if walk.items > max(ITEMS, EACH * largest):
+        raise ValueError(f"its lists have {walk.items:,} items, no vocabulary of its size needs so many")
+    for name, value in values.items():
+        if not isinstance(value, int) or not name.endswith(("_count", "_length")):
+            continue
+        least = 1 if name.endswith(ABOVE_ZERO) else 0
+        if value < least:
+            raise ValueError(f"{name} is {value}, needed is a whole number of {least} or more")
+        if name.endswith("block_count") and value > tensors:
+            raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
+    return Header(Held(tensors, numbers), values, kinds)
+
+
+def _scalar(kind: int) -> str:
+    if kind not in SCALARS:
+        raise ValueError("it has a list of lists" if kind == ARRAY else f"it has a value of the unknown kind {kind}")
+    return SCALARS[kind]

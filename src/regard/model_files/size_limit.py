@@ -1,0 +1,46 @@
+"""A limit to what is made while a model is built: what its checkpoint holds, several times over, and no more.
+
+transformers builds a model without memory (on the device "meta"), and fills it from the checkpoint afterwards. A config
+that asks for more than its checkpoint holds is stopped while it is built, wherever in a family's code its numbers lead.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from regard.errors import RegardError
+from regard.memory import spelled
+from regard.model_files.weight_headers import Held
+
+FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
+SHARED = 4  # an encoder-decoder makes one table of embeddings four times before it shares it
+SPARE = 1 << 26  # numbers in float32 beyond that: tables of positions and masks, which are not in the checkpoint
+PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, which may hold several in one
+
+
+class Budget(TorchFunctionMode):
+    """Inside it, in this thread, what is made without memory is counted, and refused beyond what is held."""
+
+    def __init__(self, held: Held, name: str) -> None:
+        super().__init__()
+        self.held, self.name = held, name
+        self.bytes = self.tensors = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.device.type == "meta" and func.__name__ in FACTORIES:
+            self.bytes += made.numel() * made.itemsize  # a mask has a byte for a number
+            self.tensors += 1
+            if self.bytes > 4 * (SHARED * self.held.numbers + SPARE) or self.tensors > PARTS * self.held.tensors + MORE:
+                raise RegardError(
+                    f"model {self.name!r}: its config asks for more than its checkpoint holds, {self.held.tensors:,} "
+                    f"tensors of {spelled(4 * self.held.numbers)} in float32: one of the two is of another model"
+                )
+        return made
+
+
+def needs(held: Held) -> int:
+    """Bytes that a checkpoint takes as a model in float32."""
+    return held.numbers * torch.float32.itemsize

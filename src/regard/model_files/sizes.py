@@ -1,0 +1,147 @@
+"""What a model's files tell of it at a glance: whether it is there, and its sizes. Nothing here waits for torch.
+
+Whatever is odd or not told is left to the check that comes with loading, which is exact: a glance refuses only what
+that would refuse.
+"""
+
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import SMALL, read_json
+from regard.model_files import gguf, hub
+from regard.model_files.folder import DEFAULT_NAME, check_folder, default_place
+
+# How the families of transformers spell the same thing in config.json.
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers",
+          "num_encoder_layers", "num_decoder_layers")  # fmt: skip
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "decoder_attention_heads")
+ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}  # kinds of layers that have weights to show
+# Where one of these stands, not every layer has one attention, or the sizes stand further inside.
+OTHERWISE = ("layers_block_type", "layer_type_list", "block_sizes", "block_types", "attn_layers", "attn_type_list",
+             "hybrid_override_pattern", "full_attn_idxs", "text_config", "encoder", "decoder",
+             "num_kv_shared_layers")  # fmt: skip
+TWICE = ("longcat_flash",)  # families with two attentions a layer
+SEQUENCES = ("ForConditionalGeneration", "MTModel", "ForSeq2SeqLM")  # classes that read a text and write another
+FIRST_KEY = b"general.architecture"
+
+
+@dataclass(frozen=True)
+class Glance:
+    """name: as messages have it. layers, heads: how many, None where that is not told. pairs: whether it is an
+    encoder-decoder, None where that is not told either."""
+
+    name: str
+    layers: int | None = None
+    heads: int | None = None
+    pairs: bool | None = None
+
+
+def glance(source: str | os.PathLike[str] | None) -> Glance:
+    """A model as its files tell of it; source as `regard.load` takes it.
+
+    Raises:
+        RegardError: there is no such model, or its folder holds none: as `regard.load` would say.
+    """
+    if source is None:
+        return _of(DEFAULT_NAME, _object(default_place() / "config.json"))
+    name, path = os.fspath(source), Path(source)
+    hub.check_given(name)
+    if path.is_dir():
+        return _folder(path, name)
+    if path.suffix.lower() == ".gguf":
+        if not path.exists():
+            raise hub.no_file(name)
+        return _gguf(path, name)
+    hub.check_name(source)
+    hub.check_there(name)
+    cached = hub.cached(name, "config.json")
+    return Glance(name) if cached is None else _of(name, _object(cached))
+
+
+def sizes(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """(layers, heads) of a config.json of transformers, None for what it does not tell beyond doubt."""
+    if config.get("model_type") in TWICE or config.get("per_layer_config") is not None:
+        return None, None
+    layers, heads = _one(config, LAYERS), _one(config, HEADS)
+    kinds = config.get("layer_types")
+    plain = kinds is None or (isinstance(kinds, list) and all(kind in ATTENTION for kind in kinds))
+    if not plain or any(config.get(key) is not None for key in OTHERWISE):
+        layers = None
+    return layers, heads
+
+
+def reads_pairs(config: Mapping[str, Any]) -> bool | None:
+    """Whether a config.json of transformers is of an encoder-decoder, None where it does not tell."""
+    told, names = config.get("is_encoder_decoder"), config.get("architectures")
+    names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    if told is True:  # an encoder that was taken out of a pair says so too
+        return True if any(name.endswith(SEQUENCES) for name in names) else None
+    doubtful = any(key.startswith(("encoder", "decoder", "num_decoder")) or key == "d_kv" for key in config)
+    return None if doubtful and told is None else False
+
+
+def _folder(path: Path, name: str) -> Glance:
+    """A folder of transformers, of ours, or with a GGUF file alone."""
+    single = gguf.only_file(path)
+    if single is not None:
+        return _gguf(single, name)
+    pointer = path / "latest.json"
+    if pointer.is_file():  # a training run: its newest checkpoint
+        checkpoint = _object(pointer).get("checkpoint")
+        inside = path / "checkpoints" / checkpoint if isinstance(checkpoint, str) else path
+        return _own(name, _object(inside / "config.json"))
+    config = _object(path / "config.json")
+    if "regard" in config:
+        return _own(name, config)
+    check_folder(path, known=False)
+    return _of(name, config)
+
+
+def _of(name: str, config: Mapping[str, Any]) -> Glance:
+    return Glance(name, *sizes(config), reads_pairs(config))
+
+
+def _own(name: str, config: Mapping[str, Any]) -> Glance:
+    """A transformer of ours: both stacks of an encoder-decoder are alike."""
+    kind = config.get("kind", "decoder")
+    return Glance(name, _count(config.get("layers")), _count(config.get("heads")), kind == "encoder-decoder")
+
+
+def _gguf(path: Path, name: str) -> Glance:
+    """A GGUF file's first entry names its architecture, of which T5's alone reads pairs."""
+    try:
+        if not path.is_file():
+            return Glance(name)
+        with path.open("rb") as file:
+            start = file.read(256)
+        (length,) = struct.unpack_from("<Q", start, 24)
+        after = 32 + length
+        kind, size = struct.unpack_from("<IQ", start, after)
+        if not start.startswith(b"GGUF") or start[32:after] != FIRST_KEY or kind != 8:
+            return Glance(name)
+        return Glance(name, pairs=start[after + 12 : after + 12 + size] == b"t5")
+    except (OSError, struct.error):
+        return Glance(name)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """What a JSON file holds; nothing where it cannot be read: loading says why."""
+    try:
+        return read_json(path, most=SMALL, infinite=True)
+    except RegardError:
+        return {}
+
+
+def _one(config: Mapping[str, Any], spellings: tuple[str, ...]) -> int | None:
+    """The number that all spellings that are there agree on."""
+    found = {config[key] for key in spellings if isinstance(config.get(key), (int, str, float, bool))}
+    return _count(found.pop()) if len(found) == 1 else None
+
+
+def _count(given: Any) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else None

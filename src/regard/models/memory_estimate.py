@@ -1,0 +1,106 @@
+"""How much memory a trace will take, from the model's shapes and the texts' lengths: an estimate, made beforehand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from regard import memory
+from regard.capture.options import Keep
+
+HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers that a token needs somewhere in a model. width: M. parts: of its embeddings. queries: H · D.
+
+    keys: of keys and values, 2 · G · D. inner: of the widest map but the language head. vocabulary: of the logits, 0
+    without a head. bytes: of one number.
+    """
+
+    layers: int
+    heads: int
+    width: int
+    parts: int
+    queries: int
+    keys: int
+    inner: int
+    vocabulary: int
+    bytes: int
+
+    @staticmethod
+    def of(model: Any) -> "Sizes":
+        """The sizes that a model's config and modules tell."""
+        config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+        try:
+            table = model.get_input_embeddings()
+        except NotImplementedError:  # it reads no ids
+            table = None
+        head = model.get_output_embeddings()
+        width: int = _number(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
+        heads = _number(config, "num_attention_heads") or 1
+        each = _number(config, "head_dim") or width // heads
+        groups = _number(config, "num_key_value_heads") or heads
+        wide = [
+            module.out_features for module in model.modules() if isinstance(module, nn.Linear) and module is not head
+        ]
+        return Sizes(
+            layers=_number(config, "num_hidden_layers") or 1,
+            heads=heads,
+            width=width,
+            parts=4 * width,
+            queries=heads * each,
+            keys=2 * groups * each,
+            inner=max([width, *wide]),
+            vocabulary=0 if head is None else getattr(head, "out_features", 0),
+            bytes=model.dtype.itemsize,
+        )
+
+    def held(self, tokens: int, keep: Keep) -> int:
+        """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
+        layers = self.layers if keep.layers is None else len(keep.layers)
+        one = self.queries + self.keys + self.width * (2 if keep.blocks else 1)  # its block's projection, its state
+        once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
+        return tokens * self.bytes * (layers * one + once)
+
+    def passing(self, lengths: Sequence[int], keep: Keep, trims: bool, written_out: bool) -> int:
+        """Bytes that one forward pass of a batch takes beside what its traces hold.
+
+        trims: whether the model can leave logits out. written_out: whether it writes its weights out, L × S.
+        """
+        tokens, longest = len(lengths) * max(lengths), max(lengths)
+        inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
+        logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are counted there
+        passing = tokens * self.bytes * (inside + logits)
+        if written_out:
+            passing += 3 * self.layers * self.heads * tokens * longest * self.bytes
+        return passing
+
+
+def foresee(
+    model: Any, name: str, batches: Sequence[Sequence[int]], keep: Keep, trims: bool, written_out: bool
+) -> None:
+    """Refuse what will not fit into memory, before it is begun. batches: the lengths of the texts that run together.
+
+    Raises:
+        RegardError: naming the need, what there is, and what helps.
+    """
+    sizes = Sizes.of(model)
+    tokens = sum(map(sum, batches))
+    padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
+    need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, trims, written_out) for lengths in batches)
+    what = (
+        f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
+    )
+    memory.foresee(need, model.device, f"{what} by {name}", HELPS)
+
+
+def _number(config: Any, name: str) -> int | None:
+    """A positive number of a config, None where it has none (some families count by layer)."""
+    try:
+        found = getattr(config, name, None)
+    except RuntimeError:  # it may be another one in each layer
+        return None
+    return found if isinstance(found, int) and found > 0 else None

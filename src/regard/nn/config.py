@@ -1,0 +1,221 @@
+"""What a transformer of ours is made of: one frozen description, checked when it is made, kept as JSON."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+from regard.errors import RegardError
+from regard.nn.names import Names
+
+Kind = Literal["encoder", "decoder", "encoder-decoder"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
+Position = Literal["learned", "sinusoidal", "rotary", "alibi", "none"]
+FORMAT, VERSION = "transformer", 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(Names):
+    """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
+
+    kind: "encoder" reads all of a text at once; "decoder" reads from left to right and tells the next token;
+        "encoder-decoder" has both, with cross-attention.
+    vocabulary: how many token ids there are (V). An encoder-decoder has one vocabulary for both its texts.
+    length: the most tokens of a text. Only learned positions need such a limit, of the others None takes any length.
+    layers: of each stack. d_model: width of the states (M). heads, key_heads: query heads (H), and key and value heads
+        (G), as many by default. d_k: width of one head, d_model / heads by default.
+    d_hidden: width inside the feed-forward, 4 · d_model by default. activation, gated: its kind; "silu" and gated is
+        SwiGLU, "gelu" and gated is GEGLU.
+    norm: a layer norm, or a root-mean-square norm. norm_first: whether a norm stands before each part of a layer, with
+        one more at the end ("pre-norm"), or behind its residual ("post-norm").
+    positions: how tokens learn where they stand. rotary_base: of rotary and sinusoidal angles.
+    segments: how many kinds of segments a text may have (BERT's token types), 0 for none.
+    scale_embeddings: whether learned embeddings are multiplied by √d_model (Vaswani et al. 2017). norm_embeddings:
+        whether a norm follows the sum of the embeddings (BERT).
+    output: the language head: "tied" to the learned embeddings, "free", or "none". output_bias: whether it has a bias.
+        output_transform: whether a layer with an activation and a norm stands before it (BERT).
+    bias: whether linear layers and layer norms have one.
+    dropout: of the embeddings and of what each part adds to the states. attention_dropout: of the weights; PyTorch's
+        fused CPU kernel has none, so it costs speed there.
+    initial: standard deviation of the first weights. start: the id that an encoder-decoder's decoder begins with.
+    """
+
+    vocabulary: int
+    kind: Kind = "decoder"
+    length: int | None = None
+    layers: int = 4
+    d_model: int = 128
+    heads: int = 4
+    key_heads: int | None = None
+    d_k: int | None = None
+    d_hidden: int | None = None
+    activation: Activation = "gelu"
+    gated: bool = False
+    norm: Literal["layer", "rms"] = "layer"
+    norm_first: bool = True
+    norm_eps: float = 1e-5
+    positions: Position = "learned"
+    rotary_base: float = 10000.0
+    segments: int = 0
+    scale_embeddings: bool = False
+    norm_embeddings: bool = False
+    output: Literal["tied", "free", "none"] = "tied"
+    output_bias: bool = False
+    output_transform: bool = False
+    bias: bool = True
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    initial: float = 0.02
+    start: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            _typed(name, getattr(self, name), kind)
+        sizes = ("vocabulary", "length", "layers", "d_model", "heads", "key_heads", "d_k", "d_hidden")
+        for name in sizes:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise _wrong(name, getattr(self, name), "1 or more")
+        if self.d_k is None and self.d_model % self.heads:
+            raise _wrong("d_model", self.d_model, f"a multiple of the {self.heads} heads, or a d_k beside it")
+        if self.key_heads is not None and self.heads % self.key_heads:
+            raise _wrong("key_heads", self.key_heads, f"a number that divides the {self.heads} heads")
+        if self.positions == "rotary" and self.head_width % 2:
+            raise _wrong("d_k", self.head_width, "an even width, for rotary positions turn pairs of components")
+        if self.positions == "learned" and self.length is None:
+            raise _wrong("length", None, "a number of tokens, for learned positions are a table")
+        if self.segments < 0:
+            raise _wrong("segments", self.segments, "0 or more")
+        for name in ("dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise _wrong(name, getattr(self, name), "a probability from 0 to below 1")
+        for name in ("norm_eps", "rotary_base", "initial"):
+            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
+                raise _wrong(name, getattr(self, name), "a number above 0")
+        if self.output == "none" and (self.output_bias or self.output_transform):
+            raise _wrong("output", "none", "to be tied or free where output_bias or output_transform are set")
+        if self.start is not None and not 0 <= self.start < self.vocabulary:
+            raise _wrong("start", self.start, f"an id of the vocabulary, 0 to {self.vocabulary - 1}")
+        if (self.start is None) == (self.kind == "encoder-decoder"):
+            needed = (
+                "an id that its decoder begins with"
+                if self.start is None
+                else f"None for a model of kind {self.kind!r}"
+            )
+            raise _wrong("start", self.start, needed)
+        if self.segments and self.kind == "encoder-decoder":
+            raise _wrong("segments", self.segments, "0 for an encoder-decoder")
+
+    @property
+    def head_width(self) -> int:
+        """Width of one head's queries, keys and values (D)."""
+        return self.d_model // self.heads if self.d_k is None else self.d_k
+
+    @property
+    def hidden_width(self) -> int:
+        """Width inside the feed-forward."""
+        return 4 * self.d_model if self.d_hidden is None else self.d_hidden
+
+    def as_json(self) -> dict[str, Any]:
+        """What config.json holds."""
+        return {"regard": FORMAT, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "TransformerConfig":
+        """What `as_json` gave, read back.
+
+        Raises:
+            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
+                file's name stands before it.
+        """
+        if content.get("regard") != FORMAT:
+            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needed is {FORMAT!r}")
+        version = content.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        unknown = sorted(set(given) - {field.name for field in fields(cls)})
+        if unknown:
+            raise RegardError(f"{name}: {unknown[0]!r} is no entry of a transformer's config")
+        if "vocabulary" not in given:
+            raise RegardError(f"{name}: the entry 'vocabulary' is missing")
+        try:
+            return cls(**given)
+        except RegardError as error:
+            raise RegardError(f"{name}: {error}") from None
+
+    @classmethod
+    def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":
+        """A small decoder of GPT-2's kind without biases, for characters: nanoGPT's set-up for a CPU."""
+        sizes: dict[str, Any] = {"length": 64, "layers": 4, "d_model": 128, "heads": 4, "bias": False}
+        return cls(vocabulary=vocabulary, **(sizes | changes))
+
+    @classmethod
+    def gpt2(cls, vocabulary: int = 50257, **changes: Any) -> "TransformerConfig":
+        """Radford et al. 2019, "Language Models are Unsupervised Multitask Learners": the smallest of GPT-2's sizes."""
+        sizes: dict[str, Any] = {"length": 1024, "layers": 12, "d_model": 768, "heads": 12, "activation": "gelu-tanh"}
+        return cls(vocabulary=vocabulary, **(sizes | changes))
+
+    @classmethod
+    def bert(cls, vocabulary: int = 30522, **changes: Any) -> "TransformerConfig":
+        """Devlin et al. 2019, "BERT": the size of BERT-base, without a language head."""
+        sizes: dict[str, Any] = {
+            "kind": "encoder",
+            "length": 512,
+            "layers": 12,
+            "d_model": 768,
+            "heads": 12,
+            "norm_eps": 1e-12,
+        }
+        kinds: dict[str, Any] = {"norm_first": False, "norm_embeddings": True, "segments": 2, "output": "none"}
+        return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
+
+    @classmethod
+    def llama(cls, vocabulary: int = 32000, **changes: Any) -> "TransformerConfig":
+        """Touvron et al. 2023, "LLaMA": its kind (rotary, RMS norm, SwiGLU, no biases) at a small size."""
+        sizes: dict[str, Any] = {
+            "length": 2048,
+            "layers": 8,
+            "d_model": 512,
+            "heads": 8,
+            "d_hidden": 1376,
+            "activation": "silu",
+        }
+        kinds: dict[str, Any] = {"gated": True, "norm": "rms", "positions": "rotary", "output": "free", "bias": False}
+        return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
+
+    @classmethod
+    def translator(cls, vocabulary: int, start: int, **changes: Any) -> "TransformerConfig":
+        """An encoder-decoder of Vaswani et al. 2017's kind, small; pre-norm, which trains without a long warm-up."""
+        sizes: dict[str, Any] = {
+            "layers": 3,
+            "d_model": 256,
+            "heads": 8,
+            "d_hidden": 512,
+            "activation": "relu",
+            "dropout": 0.1,
+        }
+        kinds: dict[str, Any] = {"kind": "encoder-decoder", "positions": "sinusoidal", "scale_embeddings": True}
+        width = (sizes | changes)["d_model"]
+        first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}
+        return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
+
+
+def _typed(name: str, given: Any, kind: Any) -> None:
+    """Refuse a value that is not of its field's kind; numbers that mean the same are not told apart."""
+    options = get_args(kind)
+    if options and isinstance(options[0], str):  # a Literal
+        if given not in options:
+            raise _wrong(name, given, " or ".join(map(repr, options)))
+        return
+    allowed = options or (kind,)
+    if type(None) in allowed and given is None:
+        return
+    if bool in allowed:
+        if not isinstance(given, bool):
+            raise _wrong(name, given, "True or False")
+    elif isinstance(given, bool) or not isinstance(given, (int, float) if float in allowed else int):
+        raise _wrong(name, given, "a number" if float in allowed else "an integer")
+
+
+def _wrong(name: str, given: Any, needed: str) -> RegardError:
+    return RegardError(f"{name}: given {given!r}, needs {needed if needed.startswith('to be') else 'to be ' + needed}")

@@ -1,0 +1,168 @@
+"""Writing with a transformer of ours, token by token: each goes through the model once, keys and values are kept."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.nn.transformer import Transformer
+
+Choose = Callable[[Tensor], Tensor]  # logits (B, V) -> ids (B,)
+OPTIONS = ("do_sample", "temperature", "top_k", "top_p")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the next token is chosen: the likeliest one, or (do_sample) drawn.
+
+    temperature: logits are divided by it. top_k: only the k likeliest are drawn from, 0 for all. top_p: only the
+    likeliest that together reach this probability (Holtzman et al. 2020, "The Curious Case of Neural Text
+    Degeneration"). seed: of the draw; None takes torch's random numbers as they come.
+    """
+
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        def number(value: object) -> bool:
+            return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+        if not isinstance(self.do_sample, bool):
+            raise _wrong("do_sample", self.do_sample, "True or False")
+        if not number(self.temperature) or self.temperature <= 0:
+            raise _wrong("temperature", self.temperature, "a number above 0")
+        if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or self.top_k < 0:
+            raise _wrong("top_k", self.top_k, "a whole number of 0 (all tokens) or more")
+        if not number(self.top_p) or not 0 < self.top_p <= 1:
+            raise _wrong("top_p", self.top_p, "a number above 0, 1 at most")
+        if self.seed is not None and (
+            isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63
+        ):
+            raise _wrong("seed", self.seed, "a whole number from 0 to 2^63 - 1")
+
+    def chooser(self) -> Choose:
+        """A function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
+        generator = None if self.seed is None else torch.Generator().manual_seed(self.seed)
+
+        def choose(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
+            if not self.do_sample:
+                return logits.argmax(-1)
+            shares = self._shares(logits.float().cpu())  # drawn on the CPU: the same on every device
+            return torch.multinomial(shares, 1, generator=generator)[:, 0].to(logits.device)
+
+        return choose
+
+    def _shares(self, logits: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+        """The probabilities that are drawn from."""
+        logits = logits / self.temperature
+        if 0 < self.top_k < logits.shape[-1]:
+            least = logits.topk(self.top_k).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -torch.inf)
+        shares = logits.softmax(-1)
+        if self.top_p < 1:
+            ordered, order = shares.sort(dim=-1, descending=True, stable=True)
+            beyond = ordered.cumsum(-1) - ordered >= self.top_p  # what stands before it is enough already
+            shares = shares.masked_fill(torch.zeros_like(beyond).scatter(1, order, beyond), 0.0)
+        return shares
+
+
+@torch.no_grad()
+def write(
+    model: Transformer,
+    ids: Int[Tensor, "B T"],
+    *,
+    new_tokens: int,
+    choose: Choose | None = None,
+    end: int | None = None,
+    until: Callable[[list[int]], bool] | None = None,
+    context: Float[Tensor, "B S M"] | None = None,
+    context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
+    slide: bool = False,
+) -> list[list[int]]:
+    """What a decoder writes after each text of a batch: the new ids, the end token included where it wrote one.
+
+    Args:
+        ids: the beginnings, all of one length; of an encoder-decoder the start tokens.
+        new_tokens: the most tokens to write.
+        choose: of `Choice.chooser`; the likeliest token by default.
+        end: the id at which a text is done. until: says of a text's new ids whether it is done.
+        context, context_mask: of an encoder-decoder, what `model.encode` gave, and which of its tokens are real.
+        slide: go on where the model has no positions left: each token is then written after the last `length` tokens
+            alone, read anew. Without it such a text is refused.
+
+    The model computes as in use, without dropout; its mode comes back after.
+
+    Raises:
+        RegardError: there are fewer positions than tokens, or the model is an encoder or has no language head.
+    """
+    if model.decoder is None or model.head is None:
+        raise RegardError("write: needs a decoder with a language head")
+    limit, length = model.config.length, ids.shape[1]
+    if limit is not None and length + new_tokens > limit and not slide:
+        raise RegardError(f"write: {length} tokens and {new_tokens} new ones are more than the {limit} the model takes")
+    choose = Choice().chooser() if choose is None else choose
+    written: list[list[int]] = [[] for _ in range(ids.shape[0])]
+    open_rows, training = set(range(ids.shape[0])), model.training
+    caches, given = model.caches(), ids
+    model.eval()
+    try:
+        for _ in range(new_tokens):
+            if limit is not None and ids.shape[1] > limit:
+                caches, given = model.caches(), ids[:, -limit:]
+            out = model.decode(given, context, context_mask=context_mask, caches=caches, only_last=True)
+            assert out.logits is not None
+            given = choose(out.logits[:, -1])[:, None]  # (B, 1)
+            ids = torch.cat([ids, given], 1)
+            for row in tuple(open_rows):
+                written[row].append(int(given[row, 0]))
+                if written[row][-1] == end or (until is not None and until(written[row])):
+                    open_rows.discard(row)
+            if not open_rows:
+                break
+    finally:
+        model.train(training)
+    return written
+
+
+@torch.no_grad()
+def translate(
+    model: Transformer,
+    ids: Int[Tensor, "B S"],
+    mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
+    *,
+    new_tokens: int,
+    end: int | None,
+    choose: Choose | None = None,
+    until: Callable[[list[int]], bool] | None = None,
+) -> list[list[int]]:
+    """What an encoder-decoder writes for each of a batch of padded source texts, start token left out."""
+    training = model.training
+    model.eval()
+    try:
+        context = model.encode(ids, mask=mask)
+    finally:
+        model.train(training)
+    start = model.config.start
+    assert start is not None
+    first = torch.full((ids.shape[0], 1), start, device=ids.device)
+    return write(
+        model,
+        first,
+        new_tokens=new_tokens,
+        choose=choose,
+        end=end,
+        until=until,
+        context=context,
+        context_mask=mask,
+    )
+
+
+def _wrong(name: str, given: object, needed: str) -> RegardError:
+    return RegardError(f"generate: {name}: given {given!r}, needs {needed}")

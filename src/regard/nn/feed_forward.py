@@ -1,0 +1,51 @@
+"""The feed-forward part of a layer: two linear maps with an activation between, at every position by itself."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.nn.linear import Linear
+
+
+def gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """GELU by its formula with tanh, as GPT-2 has it (Hendrycks and Gimpel 2016)."""
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": gelu_tanh,
+    "silu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """out(activation(up(x))) (Vaswani et al. 2017); gated: out(activation(gate(x)) · up(x)) (Shazeer 2020).
+
+    Source of the gates: Shazeer 2020, "GLU Variants Improve Transformer": SwiGLU is "silu", GEGLU is "gelu".
+    """
+
+    def __init__(
+        self, d_model: int, d_hidden: int, *, activation: str = "gelu", gated: bool = False, bias: bool = True
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            needed = " or ".join(map(repr, ACTIVATIONS))
+            raise ValueError(f"activation: given {activation!r}, needs to be {needed}")
+        self.activation = activation
+        self.gate = Linear(d_model, d_hidden, bias) if gated else None
+        self.up = Linear(d_model, d_hidden, bias)
+        self.output = Linear(d_hidden, d_model, bias)
+
+    def extra_repr(self) -> str:
+        """What print(module) shows."""
+        return f"activation={self.activation!r}"
+
+    def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
+        """Each position's new vector, before the residual is added."""
+        act = ACTIVATIONS[self.activation]
+        hidden = act(self.up(x)) if self.gate is None else act(self.gate(x)) * self.up(x)  # (…, L, d_hidden)
+        return self.output(hidden)

@@ -1,0 +1,159 @@
+"""A transformer of ours as a folder, and the folder of a training run that holds several.
+
+A model's folder: config.json (what it is made of, `"regard": "transformer"`), model.safetensors, and where it has a
+tokenizer tokenizer.json with tokenizer_config.json (which of its tokens are special).
+
+A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with whatever training
+needs beside the model; RUN/latest.json, {"checkpoint": "step-000100"}, names the newest one that is whole. Who trains
+writes it last, after every file of the checkpoint, so that reading it never meets half a checkpoint.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.files import SMALL, read_json, whole
+from regard.memory import foresee
+from regard.model_files.config_limits import check_asked
+from regard.model_files.size_limit import Budget, needs
+from regard.model_files.weight_headers import held
+from regard.nn.config import FORMAT, TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.text.tokenizers import read_tokenizer, tokenizer_files
+
+POINTER, CHECKPOINTS = "latest.json", "checkpoints"
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+
+
+def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
+    """Write a model's folder; each file whole or not at all, its config last.
+
+    Raises:
+        RegardError: the folder cannot be made or written to.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"cannot make the folder {str(folder)!r}: {error.strerror or error}") from error
+    with whole(folder / WEIGHTS) as file:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights_of(model).items()}
+        try:
+            safetensors.torch.save_file(tensors, file)
+        except safetensors.SafetensorError as error:
+            raise RegardError(f"cannot write {str(folder / WEIGHTS)!r}: {error}") from error
+    for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
+        _write(folder / name, text)
+    _write(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
+
+
+def read_model(folder: Path | str) -> tuple[Transformer, Any]:
+    """The model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
+
+    folder: a model's, or a training run's, whose newest whole checkpoint is read.
+
+    Raises:
+        RegardError: it is neither, or its files are not whole; the file is named, and what is needed.
+    """
+    folder = newest(folder)
+    if not (folder / CONFIG).exists():
+        raise RegardError(f"{str(folder)!r} is no folder of a transformer: it has no {CONFIG}")
+    config = TransformerConfig.from_json(read_json(folder / CONFIG, most=SMALL), repr(str(folder / CONFIG)))
+    _check_whole(folder, config)
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
+        model = Transformer(config)
+    fill(model, _tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
+    tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
+    if tokenizer is not None and len(tokenizer) > config.vocabulary:
+        raise RegardError(
+            f"{str(folder)!r}: its tokenizer has {len(tokenizer)} tokens, the model {config.vocabulary}: they do not "
+            "belong together"
+        )
+    return model.eval(), tokenizer
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder says that it holds a transformer of ours or a training run of one."""
+    if (folder / POINTER).is_file():
+        return True
+    try:
+        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") == FORMAT
+    except RegardError:
+        return False
+
+
+def newest(folder: Path | str) -> Path:
+    """The model's folder itself, or the newest whole checkpoint of a training run.
+
+    Raises:
+        RegardError: the pointer is broken, or there is no checkpoint where it points.
+    """
+    folder = Path(folder)
+    pointer = folder / POINTER
+    if not pointer.is_file():
+        if (folder / CHECKPOINTS).is_dir():
+            raise RegardError(f"{str(folder)!r} is a training run without a whole checkpoint: it has no {POINTER}")
+        return folder
+    name = read_json(pointer, most=SMALL).get("checkpoint")
+    if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+        raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needed is the name of one in {CHECKPOINTS}/")
+    found = folder / CHECKPOINTS / name
+    if not found.is_dir():
+        raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, there is no folder {str(found)!r}")
+    return found
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """What a model has learned, by name; what is shared (a tied language head) under its first name alone."""
+    return dict(model.named_parameters())
+
+
+@torch.no_grad()
+def fill(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
+    """Put tensors into a model's weights; those of another dtype are converted.
+
+    Raises:
+        RegardError: one is missing, unknown, or of another shape; all are checked before any is used.
+    """
+    own = weights_of(model)
+    missing, unknown = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
+    if missing:
+        raise RegardError(f"{name} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+    if unknown:
+        raise RegardError(f"{name}: tensor {unknown[0]!r} belongs to no part of a model with this config")
+    for key, tensor in tensors.items():
+        if tensor.shape != own[key].shape:
+            found, needed = tuple(tensor.shape), tuple(own[key].shape)
+            raise RegardError(f"{name}: tensor {key!r} has shape {found}, its config needs {needed}")
+    for key, tensor in tensors.items():
+        own[key].copy_(tensor)
+
+
+def _check_whole(folder: Path, config: TransformerConfig) -> None:
+    """Refuse weights that are none, and a config that asks for more than they are, before a model is made of either."""
+    if not (folder / WEIGHTS).exists():
+        raise RegardError(f"{str(folder)!r}: no weights, needed is {WEIGHTS}")
+    found = held([folder / WEIGHTS])
+    check_asked(config.as_json(), found, repr(str(folder / CONFIG)))
+    foresee(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
+    with Budget(found, str(folder)), torch.device("meta"):
+        Transformer(config)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load_file(file)
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({reason})") from error
+
+
+def _write(file: Path, text: str) -> None:
+    with whole(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,217 @@
+"""Our transformer with the weights of a BERT-, GPT-2- or Llama-kind model of transformers: the same numbers out.
+
+What a model has that ours has no counterpart for is refused by name, never left out. A pooler or another head that
+stands beside the states takes no part in them: only the language heads named here come along.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.nn.config import TransformerConfig
+from regard.nn.folder import fill
+from regard.nn.transformer import Transformer
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+Weights = dict[str, Tensor]
+
+
+def from_transformers(model: Any) -> Transformer:
+    """A `Transformer` with copies of a model's weights, ready to be used; on the CPU, in the model's dtype.
+
+    Taken are BertModel, BertForMaskedLM, GPT2Model, GPT2LMHeadModel, LlamaModel and LlamaForCausalLM objects.
+
+    Raises:
+        RegardError: another class, or a setting that ours has no counterpart for.
+    """
+    kind = type(model).__name__
+    if kind not in _READERS:
+        raise RegardError(f"from_transformers: given a {kind}, needs one of {', '.join(_READERS)}")
+    config, weights = _READERS[kind](model)
+    with torch.random.fork_rng(devices=[]):
+        made = Transformer(config)
+    made = made.to(model.dtype)
+    fill(made, {name: tensor.detach().cpu() for name, tensor in weights.items()}, kind)
+    return made.eval()
+
+
+def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
+    given, base = model.config, model.base_model
+    if getattr(given, "position_embedding_type", "absolute") not in (None, "absolute"):
+        raise _foreign("position_embedding_type", given.position_embedding_type)
+    if given.is_decoder or given.add_cross_attention:
+        raise _foreign("is_decoder or add_cross_attention", True)
+    head = getattr(getattr(model, "cls", None), "predictions", None)
+    config = TransformerConfig.bert(
+        given.vocab_size,
+        length=given.max_position_embeddings,
+        layers=given.num_hidden_layers,
+        d_model=given.hidden_size,
+        heads=given.num_attention_heads,
+        d_hidden=given.intermediate_size,
+        activation=_activation(given.hidden_act),
+        norm_eps=given.layer_norm_eps,
+        segments=given.type_vocab_size,
+        dropout=given.hidden_dropout_prob,
+        attention_dropout=given.attention_probs_dropout_prob,
+        output="none" if head is None else _output(model),
+        output_bias=head is not None,
+        output_transform=head is not None,
+    )
+    table = base.embeddings
+    weights = {
+        "embedding.weight": table.word_embeddings.weight,
+        "positions.weight": table.position_embeddings.weight,
+        "segments.weight": table.token_type_embeddings.weight,
+        **_module("embedding_norm", table.LayerNorm),
+    }
+    for n, layer in enumerate(base.encoder.layer):
+        mine, attention = f"encoder.{n}", layer.attention
+        for ours, theirs in (
+            ("attention.query", attention.self.query),
+            ("attention.key", attention.self.key),
+            ("attention.value", attention.self.value),
+            ("attention.output", attention.output.dense),
+            ("attention_norm", attention.output.LayerNorm),
+            ("feedforward.up", layer.intermediate.dense),
+            ("feedforward.output", layer.output.dense),
+            ("feedforward_norm", layer.output.LayerNorm),
+        ):
+            weights |= _module(f"{mine}.{ours}", theirs)
+    if head is not None:
+        weights |= _module("transform.linear", head.transform.dense)
+        weights |= _module("transform.norm", head.transform.LayerNorm)
+        weights |= dict(_head(head.decoder, config))
+    return config, weights
+
+
+def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
+    given, base = model.config, model.base_model
+    for name, plain in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
+        if getattr(given, name) is not plain:
+            raise _foreign(name, getattr(given, name))
+    if given.add_cross_attention:
+        raise _foreign("add_cross_attention", True)
+    if not given.resid_pdrop == given.embd_pdrop:
+        raise _foreign("embd_pdrop", f"{given.embd_pdrop} beside resid_pdrop={given.resid_pdrop}")
+    head = getattr(model, "lm_head", None)
+    config = TransformerConfig.gpt2(
+        given.vocab_size,
+        length=given.n_positions,
+        layers=given.n_layer,
+        d_model=given.n_embd,
+        heads=given.n_head,
+        d_hidden=given.n_inner,
+        activation=_activation(given.activation_function),
+        norm_eps=given.layer_norm_epsilon,
+        dropout=given.resid_pdrop,
+        attention_dropout=given.attn_pdrop,
+        output="none" if head is None else _output(model),
+    )
+    weights = {"embedding.weight": base.wte.weight, "positions.weight": base.wpe.weight}
+    weights |= _module("decoder_norm", base.ln_f)
+    for n, layer in enumerate(base.h):
+        mine = f"decoder.{n}"
+        joined = _module("", layer.attn.c_attn, turned=True)  # query, key and value in one
+        for part, weight, bias in zip(
+            ("query", "key", "value"), joined[".weight"].chunk(3), joined[".bias"].chunk(3), strict=True
+        ):
+            weights |= {f"{mine}.attention.{part}.weight": weight, f"{mine}.attention.{part}.bias": bias}
+        weights |= _module(f"{mine}.attention.output", layer.attn.c_proj, turned=True)
+        weights |= _module(f"{mine}.attention_norm", layer.ln_1)
+        weights |= _module(f"{mine}.feedforward.up", layer.mlp.c_fc, turned=True)
+        weights |= _module(f"{mine}.feedforward.output", layer.mlp.c_proj, turned=True)
+        weights |= _module(f"{mine}.feedforward_norm", layer.ln_2)
+    return config, weights | dict(_head(head, config))
+
+
+def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
+    given, base = model.config, model.base_model
+    rope = dict(getattr(given, "rope_parameters", None) or {})
+    if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1.0:
+        raise _foreign("rope_parameters", rope)
+    if bool(given.attention_bias) != bool(given.mlp_bias):
+        raise _foreign("attention_bias", f"{given.attention_bias} beside mlp_bias={given.mlp_bias}")
+    head = getattr(model, "lm_head", None)
+    config = TransformerConfig.llama(
+        given.vocab_size,
+        length=given.max_position_embeddings,
+        layers=given.num_hidden_layers,
+        d_model=given.hidden_size,
+        heads=given.num_attention_heads,
+        key_heads=given.num_key_value_heads,
+        d_k=getattr(given, "head_dim", None),
+        d_hidden=given.intermediate_size,
+        activation=_activation(given.hidden_act),
+        norm_eps=given.rms_norm_eps,
+        rotary_base=float(rope.get("rope_theta", 10000.0)),
+        attention_dropout=given.attention_dropout,
+        bias=bool(given.attention_bias),
+        output="none" if head is None else _output(model),
+    )
+    weights = {"embedding.weight": base.embed_tokens.weight, **_module("decoder_norm", base.norm)}
+    for n, layer in enumerate(base.layers):
+        for ours, theirs in (
+            ("attention.query", layer.self_attn.q_proj),
+            ("attention.key", layer.self_attn.k_proj),
+            ("attention.value", layer.self_attn.v_proj),
+            ("attention.output", layer.self_attn.o_proj),
+            ("attention_norm", layer.input_layernorm),
+            ("feedforward.gate", layer.mlp.gate_proj),
+            ("feedforward.up", layer.mlp.up_proj),
+            ("feedforward.output", layer.mlp.down_proj),
+            ("feedforward_norm", layer.post_attention_layernorm),
+        ):
+            weights |= _module(f"decoder.{n}.{ours}", theirs)
+    return config, weights | dict(_head(head, config))
+
+
+_READERS: dict[str, Any] = {
+    "BertModel": _bert,
+    "BertForMaskedLM": _bert,
+    "GPT2Model": _gpt2,
+    "GPT2LMHeadModel": _gpt2,
+    "LlamaModel": _llama,
+    "LlamaForCausalLM": _llama,
+}
+
+
+def _module(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
+    """A linear layer's or norm's tensors under our name. turned: of a Conv1D, whose weight is (in, out)."""
+    found: Weights = dict(module.named_parameters())
+    if turned:
+        found["weight"] = found["weight"].T
+    return {f"{name}.{key}": tensor for key, tensor in found.items()}
+
+
+def _head(head: nn.Module | None, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
+    """What a language head has of its own: a weight where it is free, a bias where it has one."""
+    for name, tensor in _module("head", head).items() if head is not None else ():
+        if name != "head.weight" or config.output == "free":
+            yield name, tensor
+
+
+def _output(model: Any) -> str:
+    """Whether a language head is the table of learned embeddings, or a free one."""
+    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    return "tied" if tied else "free"
+
+
+def _activation(name: str) -> str:
+    if name not in ACTIVATIONS:
+        raise _foreign("its activation", name)
+    return ACTIVATIONS[name]
+
+
+def _foreign(name: str, given: Any) -> RegardError:
+    return RegardError(f"from_transformers: the model has {name}={given!r}, which has no counterpart in a Transformer")

@@ -1,0 +1,98 @@
+"""One layer of a transformer of ours, and a stack of them: attention, feed-forward, norms and residuals."""
+
+from collections.abc import Callable
+from functools import partial
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.attention.masks import Mask
+from regard.nn.config import TransformerConfig
+from regard.nn.feed_forward import FeedForward
+from regard.nn.kv_cache import KeyValueCache
+from regard.nn.multihead import MultiHeadAttention
+from regard.nn.positions import Alibi, Positions, Rotary
+
+
+def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
+    """A model's encoder or decoder, by name: its layers, which share what tells attention of positions."""
+    positions: Positions | None = None
+    if config.positions == "rotary":
+        positions = Rotary(config.head_width, config.rotary_base)
+    elif config.positions == "alibi":
+        positions = Alibi(config.heads, compact=causal)
+    return nn.ModuleList(
+        Layer(config, f"{name}.{n}", causal=causal, crossing=crossing, positions=positions)
+        for n in range(config.layers)
+    )
+
+
+def norm_of(config: TransformerConfig) -> nn.Module:
+    """A norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
+    if config.norm == "rms":
+        return nn.RMSNorm(config.d_model, config.norm_eps)
+    return nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias)
+
+
+class Layer(nn.Module):
+    """Self-attention, cross-attention where another sequence is read, feed-forward; each with norm and residual."""
+
+    def __init__(
+        self, config: TransformerConfig, path: str, *, causal: bool, crossing: bool, positions: Positions | None
+    ) -> None:
+        """path: the module's own, under which its calls are recorded. positions: those that attention is told."""
+        super().__init__()
+        self.causal, self.norm_first = causal, config.norm_first
+        self.attention = _attention(config, f"{path}.attention", positions)
+        self.attention_norm = norm_of(config)
+        self.cross = _attention(config, f"{path}.cross", None) if crossing else None
+        self.cross_norm = norm_of(config) if crossing else None
+        self.feedforward = FeedForward(
+            config.d_model, config.hidden_width, activation=config.activation, gated=config.gated, bias=config.bias
+        )
+        self.feedforward_norm = norm_of(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def extra_repr(self) -> str:
+        """What print(module) shows."""
+        return f"causal={self.causal}, norm_first={self.norm_first}"
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L M"],
+        context: Float[Tensor, "B S M"] | None = None,
+        *,
+        positions: Int[Tensor, "*b L"] | None = None,
+        mask: Bool[Tensor, "..."] | Mask | None = None,
+        context_mask: Bool[Tensor, "..."] | Mask | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "B L M"]:
+        """The states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's."""
+
+        def attend(states: Tensor) -> Tensor:
+            return self.attention(states, mask=mask, causal=self.causal, positions=positions, cache=cache)
+
+        x = self._add(x, attend, self.attention_norm)
+        if self.cross is not None and self.cross_norm is not None:
+            cross = partial(self.cross, context=context, mask=context_mask)
+            x = self._add(x, cross, self.cross_norm)
+        return self._add(x, self.feedforward, self.feedforward_norm)
+
+    def _add(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """x and what a part of the layer makes of it, with the norm before (pre-norm) or behind (post-norm)."""
+        if self.norm_first:
+            return x + self.dropout(part(norm(x)))
+        return norm(x + self.dropout(part(x)))
+
+
+def _attention(config: TransformerConfig, path: str, positions: Positions | None) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        d_model=config.d_model,
+        heads=config.heads,
+        key_heads=config.key_heads,
+        d_k=config.d_k,
+        bias=config.bias,
+        dropout=config.attention_dropout,
+        positions=positions,
+        path=path,
+    )

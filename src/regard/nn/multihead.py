@@ -1,0 +1,289 @@
+"""Attention of several heads on the door: self- and cross-attention, grouped heads, positions, decoding with a cache.
+
+Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, d_k and d_v widths of one head.
+Sources: Vaswani et al. 2017, "Attention Is All You Need"; for grouped heads Ainslie et al. 2023, "GQA: Training
+Generalized Multi-Query Transformer Models from Multi-Head Checkpoints".
+"""
+
+from contextlib import nullcontext
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.attention.attend import attend
+from regard.attention.attention_map import AttentionMap
+from regard.attention.masks import Mask
+from regard.attention.recording import scope
+from regard.nn.kv_cache import KeyValueCache
+from regard.nn.linear import Linear
+from regard.nn.single_head import fits, positive
+
+_nowhere = nullcontext()
+
+
+@runtime_checkable
+class Positional(Protocol):
+    """What a layer asks of injected positions; `regard.nn.positions` has the usual kinds. positions: (L,) or (B, L)."""
+
+    causal_only: bool  # True where the bias is right under a causal mask alone
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """The layer's input (…, L, M) with positions added, or as it was."""
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys (…, H, L, D) with positions turned in, or as they were."""
+
+    def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
+        """What positions add to the scores, broadcastable to (B, H, L, S), or None."""
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads side by side, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
+
+    The weights: `layer(x, return_attention=True)` gives (output, AttentionMap of shape (B, H, L, S)); `regard.record()`
+    sees them too. Inputs without a batch, (L, d_model), give (L, d_model) and a map (H, L, S).
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        heads: int,
+        key_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        d_context: int | None = None,
+        d_values: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        scale: float | None = None,
+        softcap: float | None = None,
+        positions: Positional | None = None,
+        batch_first: bool = True,
+        path: str = "",
+    ) -> None:
+        """Make the four projections.
+
+        Args:
+            key_heads: G, the number of key and value heads; as many as heads by default.
+            d_k: width of one head's queries and keys, d_model / heads by default; d_v of its values, d_k by default.
+            d_context: width of the sequence that keys come from, d_model by default; d_values of the one that values
+                come from, d_context by default.
+            bias: whether the projections have one.
+            dropout: of the weights, while training.
+            scale, softcap: as `regard.attend` takes them.
+            positions: how the layer learns of positions: one of `regard.nn.positions`, or a like object.
+            batch_first: False where inputs are (L, B, d_model).
+            path: what its calls are recorded under, below the scopes around them.
+
+        Raises:
+            TypeError, ValueError: naming the argument, what was given and what is needed.
+        """
+        super().__init__()
+        positive("d_model", d_model)
+        positive("heads", heads)
+        key_heads = heads if key_heads is None else key_heads
+        positive("key_heads", key_heads)
+        if heads % key_heads:
+            raise ValueError(f"key_heads: given {key_heads}, needs a number that divides the {heads} heads")
+        if d_k is None and d_model % heads:
+            raise ValueError(f"d_k: not given, and d_model {d_model} is no multiple of {heads} heads; it needs a width")
+        d_k = d_model // heads if d_k is None else d_k
+        d_v = d_k if d_v is None else d_v
+        d_context = d_model if d_context is None else d_context
+        d_values = d_context if d_values is None else d_values
+        for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context), ("d_values", d_values)):
+            positive(name, width)
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
+        if positions is not None and not isinstance(positions, Positional):
+            raise TypeError(
+                f"positions: given {type(positions).__name__}, needs one of regard.nn.positions, or an object with "
+                "embed, rotate, bias and causal_only"
+            )
+        self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
+        self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
+        self.path = path
+        self.query = Linear(d_model, heads * d_k, bias)
+        self.key = Linear(d_context, key_heads * d_k, bias)
+        self.value = Linear(d_values, key_heads * d_v, bias)
+        self.output = Linear(heads * d_v, d_model, bias)
+        self.positions = positions
+
+    @classmethod
+    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """The same layer on the door, with copies of its parameters; its masks come through `masks_from_torch`.
+
+        Where torch's module gives NaN, for queries that may attend to nothing, the heads' outputs are 0.
+
+        Raises:
+            TypeError: not an nn.MultiheadAttention.
+            ValueError: it has bias_k and bias_v or add_zero_attn, keys that no token stands behind.
+        """
+        if not isinstance(module, nn.MultiheadAttention):
+            raise TypeError(f"module: given {type(module).__name__}, needs to be a torch.nn.MultiheadAttention")
+        if module.bias_k is not None or module.bias_v is not None:
+            raise ValueError("module: given bias_k and bias_v (add_bias_kv=True), which have no counterpart here")
+        if module.add_zero_attn:
+            raise ValueError("module: given add_zero_attn=True, which has no counterpart here")
+        layer = cls(
+            d_model=module.embed_dim,
+            heads=module.num_heads,
+            d_context=module.kdim,
+            d_values=module.vdim,
+            bias=module.in_proj_bias is not None,
+            dropout=module.dropout,
+            batch_first=module.batch_first,
+        )
+        parts = (layer.query, layer.key, layer.value, layer.output)
+        apart = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+        weights = apart if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
+        biases = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
+        for part, weight, bias in zip(
+            parts, (*weights, module.out_proj.weight), (*biases, module.out_proj.bias), strict=True
+        ):
+            part.weight = nn.Parameter(weight.detach().clone())
+            part.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        return layer.train(module.training)
+
+    def forward(
+        self,
+        x: Float[Tensor, "..."],
+        context: Float[Tensor, "..."] | None = None,
+        values: Float[Tensor, "..."] | None = None,
+        *,
+        mask: Bool[Tensor, "..."] | Mask | None = None,
+        bias: Float[Tensor, "..."] | None = None,
+        causal: bool = False,
+        window: tuple[int | None, int | None] | None = None,
+        positions: Int[Tensor, "*B L"] | None = None,
+        cache: KeyValueCache | None = None,
+        return_attention: bool = False,
+    ) -> Float[Tensor, "..."] | tuple[Float[Tensor, "..."], AttentionMap]:
+        """Attention from x to context, or to x itself.
+
+        Args:
+            x: what queries come from, (B, L, d_model) or (L, d_model).
+            context: what keys come from, (B, S, d_context); x by default.
+            values: what values come from, (B, S, d_values); the context by default.
+            mask, bias, causal, window: as `regard.attend` takes them: True means "may attend".
+            positions: of x's tokens, (L,) or (B, L); by default they go on from what the cache holds. A context's own
+                start at 0.
+            cache: keys and values of the tokens before x, to which x's are added. Self-attention only.
+            return_attention: also give the map.
+
+        Raises:
+            TypeError, ValueError: naming the argument, what was given and what is needed.
+        """
+        itself = context is None
+        if cache is not None and not itself:
+            raise ValueError("cache: given together with a context, needs self-attention, whose keys grow with x")
+        x = self._batch_first(x)
+        context = x if context is None else self._batch_first(context)
+        values = context if values is None else self._batch_first(values)
+        fits("x", x, self.query.in_features)
+        fits("context", context, self.key.in_features, x)
+        fits("values", values, self.value.in_features, x)
+        here = self._positions(x, positions, 0 if cache is None else len(cache))
+        there = here if itself else torch.arange(context.shape[-2], device=context.device)
+        query, key, value = self._project(x, context, values, here, there)
+        if cache is not None:
+            key, value, there = cache.append(key, value, there)
+        bias = self._bias(bias, here, there, causal)
+        with scope(self.path) if self.path else _nowhere:
+            seen = attend(
+                query,
+                key,
+                value,
+                mask=mask,
+                bias=bias,
+                causal=causal,
+                window=window,
+                offset=key.shape[-2] - query.shape[-2] if itself else None,
+                scale=self.scale,
+                softcap=self.softcap,
+                dropout=self.dropout if self.training else 0.0,
+            )
+        output = self.output(seen.output.transpose(-3, -2).flatten(-2))  # (…, L, H, d_v) → (…, L, d_model)
+        output = self._batch_first(output)
+        return (output, seen.weights) if return_attention else output
+
+    def _batch_first(self, x: Tensor) -> Tensor:
+        """(L, B, ·) as (B, L, ·) and back, where the layer's inputs are such."""
+        return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
+
+    def _positions(self, x: Tensor, given: Tensor | None, start: int) -> Tensor:
+        length = x.shape[-2]
+        if given is None:
+            return torch.arange(start, start + length, device=x.device)
+        if given.shape not in (x.shape[:-1], x.shape[-2:-1]):
+            raise ValueError(f"positions: given shape {tuple(given.shape)}, needs ({length},) or {tuple(x.shape[:-1])}")
+        return given
+
+    def _project(
+        self, x: Tensor, context: Tensor, values: Tensor, here: Tensor, there: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (…, H, L, d_k), keys (…, G, S, d_k) and values (…, G, S, d_v), with positions told."""
+        if self.positions is not None:
+            same_context, same_values = context is x, values is context
+            x = self.positions.embed(x, here)
+            told = x if same_context else self.positions.embed(context, there)
+            values = told if same_values else self.positions.embed(values, there)
+            context = told
+        query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)
+        key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)
+        value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)
+        if self.positions is not None:
+            query, key = self.positions.rotate(query, here), self.positions.rotate(key, there)
+        return query, key, value
+
+    def _bias(self, bias: Tensor | None, here: Tensor, there: Tensor, causal: bool) -> Tensor | None:
+        if self.positions is None:
+            return bias
+        if self.positions.causal_only and not causal:
+            raise ValueError("causal: given False, needs to be True for positions whose bias holds under it alone")
+        told = self.positions.bias(here, there)
+        return told if bias is None else bias if told is None else bias + told
+
+
+def masks_from_torch(
+    attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int
+) -> dict[str, Tensor | None]:
+    """The mask and bias, for a layer's call, of what nn.MultiheadAttention is called with.
+
+    There True means "may NOT attend", and a floating-point mask is added to the scores.
+
+    Args:
+        attn_mask: (L, S) or (B · heads, L, S).
+        key_padding_mask: (B, S), or (S,) where there is no batch: then an attn_mask of three axes is (heads, L, S).
+        heads: the layer's number of heads.
+
+    Raises:
+        ValueError: a shape that torch's module does not take.
+    """
+    mask: Tensor | None = None
+    bias: Tensor | None = None
+    for name, given, axes in (("attn_mask", attn_mask, (2, 3)), ("key_padding_mask", key_padding_mask, (1, 2))):
+        if given is None:
+            continue
+        if given.ndim not in axes or (given.ndim == 3 and given.shape[0] % heads):
+            needed = f"(L, S) or (B · {heads}, L, S)" if name == "attn_mask" else "(B, S) or (S,)"
+            raise ValueError(f"{name}: given shape {tuple(given.shape)}, needs {needed}")
+        if given.ndim == 3 and key_padding_mask is not None:
+            texts = 1 if key_padding_mask.ndim == 1 else key_padding_mask.shape[0]
+            if given.shape[0] != texts * heads:
+                raise ValueError(
+                    f"attn_mask: given shape {tuple(given.shape)}, needs ({texts * heads}, L, S) beside a "
+                    f"key_padding_mask of shape {tuple(key_padding_mask.shape)}"
+                )
+        if given.ndim == 3:
+            given = given.unflatten(0, (-1, heads))
+        elif name == "key_padding_mask" and given.ndim == 2:
+            given = given[:, None, None, :]
+        if given.dtype == torch.bool:
+            mask = ~given if mask is None else mask & ~given
+        else:
+            bias = given if bias is None else bias + given
+    return {"mask": mask, "bias": bias}

@@ -1,0 +1,154 @@
+"""The textbook's layers of one head: projections of the input, and the door.
+
+    context = attend(x @ W_query, x @ W_key, x @ W_value)
+
+`MultiHeadAttention` stands in multihead.py. Shapes: B batch, L queries, S keys, d_k query and key width, d_v value
+width. Source: Vaswani et al. 2017, "Attention Is All You Need".
+"""
+
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.attention.attend import attend
+from regard.attention.attention_map import AttentionMap
+
+CONVENTIONS = ("x @ W", "W @ x")
+
+
+class _OneHead(nn.Module):
+    """Query, key and value projections without more: what self- and cross-attention of one head share."""
+
+    def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, bias: bool) -> None:
+        super().__init__()
+        for name, width in (("d_k", d_k), ("d_v", d_v)):
+            positive(name, width)
+        self.query = nn.Linear(d_query, d_k, bias)
+        self.key = nn.Linear(d_context, d_k, bias)
+        self.value = nn.Linear(d_context, d_v, bias)
+
+    def _attend(self, x: Tensor, context: Tensor, return_attention: bool, rule: dict[str, Any]) -> Any:
+        query, key, value = self.query(x), self.key(context), self.value(context)
+        if x.ndim == 3:  # the door reads three axes as heads of one batch: say which they are
+            query, key, value = query[:, None], key[:, None], value[:, None]
+        seen = attend(query, key, value, **rule)
+        output = seen.output[:, 0] if x.ndim == 3 else seen.output
+        return (output, seen.weights) if return_attention else output
+
+    def _take(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        """Make copies of three (out, in) matrices the layer's own."""
+        for layer, weight in ((self.query, query), (self.key, key), (self.value, value)):
+            layer.weight = nn.Parameter(weight.detach().clone())
+
+
+class SelfAttention(_OneHead):
+    """Self-attention of one head, d_in → d_v. `layer(x)` gives the context vectors, (B, L, d_v) or (L, d_v).
+
+    The weights: `layer(x, return_attention=True)` gives (context, AttentionMap), `regard.record()` sees them too. The
+    map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
+    """
+
+    def __init__(self, d_in: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
+        positive("d_in", d_in)
+        super().__init__(d_in, d_in, d_k, d_v, bias)
+
+    @classmethod
+    def from_weights(
+        cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
+    ) -> "SelfAttention":
+        """The layer with these projections, copied.
+
+        Args:
+            convention: "x @ W" where a matrix is (d_in, d_k), "W @ x" where it is (d_k, d_in) as in nn.Linear.
+
+        Raises:
+            ValueError: the convention is neither, or the matrices do not fit each other.
+        """
+        query, key, value = oriented(convention, query=query, key=key, value=value)
+        for name, weight in (("key", key), ("value", value)):
+            if weight.shape[1] != query.shape[1]:
+                raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
+        layer = cls(query.shape[1], query.shape[0], value.shape[0])
+        layer._take(query, key, value)
+        return layer
+
+    def forward(
+        self, x: Float[Tensor, "*B L d_in"], *, return_attention: bool = False, **rule: Any
+    ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
+        """Context vectors. rule: what `regard.attend` takes by keyword: mask, bias, causal, window, scale, …"""
+        fits("x", x, self.query.in_features)
+        return self._attend(x, x, return_attention, rule)
+
+
+class CrossAttention(_OneHead):
+    """Cross-attention of one head: queries from one sequence, keys and values from another, each of its own width.
+
+    `layer(x, context)` gives (B, L, d_v) or (L, d_v); with `return_attention=True` the map too, (B, 1, L, S) or (L, S).
+    """
+
+    def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
+        positive("d_query", d_query)
+        positive("d_context", d_context)
+        super().__init__(d_query, d_context, d_k, d_v, bias)
+
+    @classmethod
+    def from_weights(
+        cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
+    ) -> "CrossAttention":
+        """The layer with these projections, copied; convention and errors as in `SelfAttention.from_weights`."""
+        query, key, value = oriented(convention, query=query, key=key, value=value)
+        if value.shape[1] != key.shape[1]:
+            raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
+        layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
+        layer._take(query, key, value)
+        return layer
+
+    def forward(
+        self,
+        x: Float[Tensor, "*B L d_query"],
+        context: Float[Tensor, "*B S d_context"],
+        *,
+        return_attention: bool = False,
+        **rule: Any,
+    ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
+        """Context vectors of x's positions. rule: what `regard.attend` takes by keyword."""
+        fits("x", x, self.query.in_features)
+        fits("context", context, self.key.in_features, x)
+        return self._attend(x, context, return_attention, rule)
+
+
+def oriented(convention: str, **weights: Tensor) -> list[Tensor]:
+    """Query, key and value matrices as (out, in). Raises ValueError where they are none, or query and key differ."""
+    if convention not in CONVENTIONS:
+        raise ValueError(f"convention: given {convention!r}, needs to be {' or '.join(map(repr, CONVENTIONS))}")
+    dtype = weights["query"].dtype
+    for name, weight in weights.items():
+        if weight.ndim != 2 or weight.dtype != dtype:
+            raise ValueError(f"{name}: given {weight.dtype} of shape {tuple(weight.shape)}, needs a matrix of {dtype}")
+    matrices = [weight.mT if convention == "x @ W" else weight for weight in weights.values()]
+    if matrices[1].shape[0] != matrices[0].shape[0]:
+        raise ValueError(f"key: given weights to a width of {matrices[1].shape[0]}, needs {matrices[0].shape[0]}")
+    return matrices
+
+
+def positive(name: str, width: Any) -> None:
+    """Refuse a width or number of heads that is none."""
+    if isinstance(width, bool) or not isinstance(width, int):
+        raise TypeError(f"{name}: given {type(width).__name__}, needs an integer")
+    if width < 1:
+        raise ValueError(f"{name}: given {width}, needs to be 1 or more")
+
+
+def fits(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
+    """Refuse an input that is not (B, L, width) or (L, width), or not of the batch of the one beside it."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: given {type(x).__name__}, needs to be a torch tensor")
+    if x.ndim not in (2, 3) or x.shape[-1] != width:
+        raise ValueError(
+            f"{name}: given shape {tuple(x.shape)}, needs (batch, positions, {width}) or (positions, {width})"
+        )
+    if beside is not None and x.shape[:-2] != beside.shape[:-2]:
+        raise ValueError(
+            f"{name}: given shape {tuple(x.shape)}, needs the batch of x, whose shape is {tuple(beside.shape)}"
+        )

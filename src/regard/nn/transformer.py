@@ -1,0 +1,259 @@
+"""A whole transformer from our own parts: encoder, decoder or encoder-decoder, to be trained and to be watched.
+
+    ids ─▶ learned + positional (+ segment) embeddings ─▶ [ attention ▸ (cross ▸) feed-forward ] × layers ─▶ head
+
+Shapes: B batch, L tokens, T tokens of an encoder-decoder's target, M model width, V vocabulary. Source: Vaswani et al.
+2017, "Attention Is All You Need"; for the place of the norms Xiong et al. 2020, "On Layer Normalization in the
+Transformer Architecture".
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.attention import masks
+from regard.errors import RegardError
+from regard.nn.config import TransformerConfig
+from regard.nn.feed_forward import ACTIVATIONS
+from regard.nn.kv_cache import KeyValueCache
+from regard.nn.layer import norm_of, stack
+from regard.nn.linear import Linear
+from regard.nn.padding import Places, check_ids, places
+from regard.nn.positions import Learned, sinusoidal_at
+
+
+class Output(NamedTuple):
+    """What a forward pass gives; what a model does not have is None. L is T for an encoder-decoder.
+
+    last_hidden_state: after the last norm, before the language head.
+    """
+
+    last_hidden_state: Float[Tensor, "B L M"]
+    logits: Float[Tensor, "B L V"] | None
+    encoder_last_hidden_state: Float[Tensor, "B S M"] | None = None
+
+
+class Transformer(nn.Module):
+    """`model(ids)` is an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
+
+    Padding is told by masks, True (or 1) for real tokens. Batched texts come out as they would alone, on whichever side
+    they are padded. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"),
+    so `regard.record()` sees them all; `regard.load(model, tokenizer=...)` traces texts.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config, width = config, config.d_model
+        self.embedding = nn.Embedding(config.vocabulary, width)
+        self.positions = _added_positions(config)
+        self.segments = nn.Embedding(config.segments, width) if config.segments else None
+        self.embedding_norm = norm_of(config) if config.norm_embeddings else None
+        self.dropout = nn.Dropout(config.dropout)
+        encodes, decodes = config.kind != "decoder", config.kind != "encoder"
+        final = config.norm_first
+        self.encoder = stack(config, "encoder", causal=False, crossing=False) if encodes else None
+        self.encoder_norm = norm_of(config) if encodes and final else None
+        self.decoder = stack(config, "decoder", causal=True, crossing=encodes) if decodes else None
+        self.decoder_norm = norm_of(config) if decodes and final else None
+        self.transform = Transform(config) if config.output_transform else None
+        self.head = None if config.output == "none" else Linear(width, config.vocabulary, config.output_bias)
+        if self.head is not None and config.output == "tied":
+            self.head.weight = self.embedding.weight
+        self.initialise()
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "B L"],
+        decoder_input_ids: Int[Tensor, "B T"] | None = None,
+        *,
+        attention_mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None = None,
+        decoder_attention_mask: Bool[Tensor, "B T"] | Int[Tensor, "B T"] | None = None,
+        token_type_ids: Int[Tensor, "B L"] | None = None,
+    ) -> Output:
+        """States and logits of every token.
+
+        Args:
+            input_ids: the text; of an encoder-decoder, the source.
+            decoder_input_ids: of an encoder-decoder, what its decoder reads.
+            attention_mask, decoder_attention_mask: where these have padding, which tokens are real.
+            token_type_ids: segments of the text's tokens, 0 by default.
+
+        Raises:
+            RegardError: more tokens than the model has positions for, an id that the vocabulary does not have, or a
+                target that is missing or not wanted.
+        """
+        if (decoder_input_ids is None) == (self.config.kind == "encoder-decoder"):
+            wanted = "needs" if decoder_input_ids is None else "does not take"
+            raise RegardError(f"decoder_input_ids: a model of kind {self.config.kind!r} {wanted} them")
+        if self.encoder is None:
+            return self.decode(input_ids, mask=attention_mask, segments=token_type_ids)
+        encoded = self.encode(input_ids, mask=attention_mask, segments=token_type_ids)
+        if decoder_input_ids is None:
+            return Output(encoded, self.logits(encoded))
+        return self.decode(decoder_input_ids, encoded, mask=decoder_attention_mask, context_mask=attention_mask)
+
+    def encode(
+        self,
+        ids: Int[Tensor, "B L"],
+        *,
+        mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None = None,
+        segments: Int[Tensor, "B L"] | None = None,
+    ) -> Float[Tensor, "B L M"]:
+        """The encoder's last states; arguments as in `forward`."""
+        if self.encoder is None:
+            raise RegardError("encode: this model is a decoder")
+        at = places(ids, mask)
+        x = self._embed(ids, at, segments)  # (B, L, M)
+        padding = None if at.keys is None else masks.padding(at.keys)
+        for layer in self.encoder:
+            x = layer(x, positions=at.positions, mask=padding)
+        return x if self.encoder_norm is None else self.encoder_norm(x)
+
+    def decode(
+        self,
+        ids: Int[Tensor, "B T"],
+        context: Float[Tensor, "B L M"] | None = None,
+        *,
+        mask: Bool[Tensor, "B T"] | Int[Tensor, "B T"] | None = None,
+        context_mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None = None,
+        segments: Int[Tensor, "B T"] | None = None,
+        caches: Sequence[KeyValueCache] | None = None,
+        only_last: bool = False,
+    ) -> Output:
+        """The decoder's states and logits.
+
+        Args:
+            context: of an encoder-decoder, what `encode` gave, and context_mask its mask.
+            caches: of `caches()`: ids go on where the ids before them ended. Without padding, then.
+            only_last: whether the last token's logits alone are computed, (B, 1, V).
+        """
+        if self.decoder is None:
+            raise RegardError("decode: this model is an encoder")
+        if (context is None) == (self.encoder is not None):
+            wanted = "needs" if context is None else "does not take"
+            raise RegardError(f"context: a model of kind {self.config.kind!r} {wanted} one")
+        if caches is not None and mask is not None:
+            raise RegardError("mask: given together with caches, which hold texts without padding")
+        at = places(ids, mask, len(caches[0]) if caches else 0, causal=True)
+        x = self._embed(ids, at, segments)  # (B, T, M)
+        padding = None if at.keys is None else masks.padding(at.keys)
+        across = None if context_mask is None or bool(context_mask.all()) else masks.padding(context_mask.bool())
+        for n, layer in enumerate(self.decoder):
+            cache = None if caches is None else caches[n]
+            x = layer(x, context, positions=at.positions, mask=padding, context_mask=across, cache=cache)
+        x = x if self.decoder_norm is None else self.decoder_norm(x)
+        return Output(x, self.logits(x[:, -1:] if only_last else x), context)
+
+    def logits(self, states: Float[Tensor, "B L M"]) -> Float[Tensor, "B L V"] | None:
+        """What the language head says of last states; None where the model has none."""
+        if self.head is None:
+            return None
+        return self.head(states if self.transform is None else self.transform(states))
+
+    def caches(self) -> list[KeyValueCache]:
+        """Empty caches, one for each layer of the decoder, for decoding step by step."""
+        return [KeyValueCache() for _ in self.decoder or ()]
+
+    @torch.no_grad()
+    def initialise(self) -> None:
+        """Draw the first weights anew: normal, biases 0.
+
+        Behind a pre-norm, what is added to the states starts smaller, by √(2 · layers) (Radford et al. 2019).
+        """
+        config = self.config
+        for name, parameter in self.named_parameters():
+            std = config.initial
+            if name.endswith("output.weight") and config.norm_first:
+                std /= (2 * config.layers) ** 0.5
+            if name == "embedding.weight" and config.scale_embeddings:
+                std = config.d_model**-0.5
+            if parameter.ndim == 2:
+                parameter.normal_(0.0, std)
+            else:
+                parameter.fill_(1.0 if name.endswith("norm.weight") else 0.0)
+
+    # What models of transformers answer to, so that the same code reads and watches both.
+
+    @property
+    def base_model(self) -> "Transformer":
+        """The model itself."""
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What its weights are."""
+        return self.embedding.weight.dtype
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The table of learned embeddings."""
+        return self.embedding
+
+    def get_output_embeddings(self) -> nn.Linear | None:
+        """The language head's linear layer."""
+        return self.head
+
+    def _embed(self, ids: Tensor, at: Places, segments: Tensor | None) -> Tensor:
+        """(B, L, M): what enters the first layer."""
+        check_ids(ids, at.stop, self.config.vocabulary, self.config.length)
+        x = self.embedding(ids)
+        if self.config.scale_embeddings:
+            x = x * self.config.d_model**0.5
+        if self.positions is not None:
+            x = x + self.positions(at.positions)
+        if self.segments is not None:
+            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        elif segments is not None:
+            raise RegardError("token_type_ids: given, and the model's config has segments=0")
+        return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
+
+
+class Transform(nn.Module):
+    """The layer before BERT's language head: linear, activation, norm."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.linear = Linear(config.d_model, config.d_model, config.bias)
+        self.activation = config.activation
+        self.norm = norm_of(config)
+
+    def forward(self, x: Float[Tensor, "B L M"]) -> Float[Tensor, "B L M"]:
+        """What the head reads instead of the last states."""
+        return self.norm(ACTIVATIONS[self.activation](self.linear(x)))
+
+
+class SinusoidalEmbedding(nn.Module):
+    """Sines and cosines, looked up like a learned table; rows are computed once, in float64, and are no weights."""
+
+    _like: Tensor
+
+    def __init__(self, width: int, base: float = 10000.0) -> None:
+        super().__init__()
+        self.width, self.base = width, base
+        self._table = torch.empty(0, width, dtype=torch.float64)
+        self.register_buffer("_like", torch.empty(0), persistent=False)  # takes the model's dtype, as weights do
+
+    def forward(self, positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*b L M"]:
+        """The rows of some positions."""
+        size = int(positions.max()) + 1 if positions.numel() else 0
+        table = self._table
+        if table.shape[0] < size or table.device != positions.device:
+            with torch.inference_mode(False), torch.no_grad():  # a table made in inference mode could not be trained by
+                rows = torch.arange(max(size, 2 * table.shape[0], 64), device=positions.device)
+                table = self._table = sinusoidal_at(rows, self.width, self.base)
+        return table[positions].to(self._like.dtype)
+
+
+def _added_positions(config: TransformerConfig) -> nn.Module | None:
+    """What is added to the learned embeddings, looked up by position."""
+    if config.positions == "learned":
+        assert config.length is not None
+        return Learned(config.length, config.d_model).table
+    return SinusoidalEmbedding(config.d_model, config.rotary_base) if config.positions == "sinusoidal" else None

@@ -1,0 +1,138 @@
+"""Words in a text: found by their characters, and the tokens that they are made of."""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import RegardError
+from regard.text.tokens import Token, shortened
+
+# Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
+_JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
+
+
+@dataclass(frozen=True)
+class Word:
+    """One occurrence of a word: its characters [start, end) and the tokens (their numbers) that spell it."""
+
+    text: str
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
+    """Every occurrence of a word in a text, in order.
+
+    A query in lower case finds any case; one with capitals finds its own spelling, or any case where that occurs
+    nowhere. Composed and decomposed accents are the same. A word ends where letters and digits end; scripts that are
+    written without blanks (Chinese, Japanese, Thai) have no such ends, there any run of characters counts.
+
+    Raises:
+        RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
+    """
+    found = []
+    for start, end in find_spans(text, word):
+        inside = tuple(n for n, t in enumerate(tokens) if t.start < end and t.end > start)
+        if not inside:
+            raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
+        found.append(Word(text[start:end], start, end, inside))
+    return found
+
+
+def find_spans(text: str, word: str) -> list[tuple[int, int]]:
+    """The characters [start, end) of every occurrence of a word, as `find_word` finds it; no tokenizer is needed.
+
+    Raises:
+        RegardError: the word does not occur; the nearest words are named.
+    """
+    if not isinstance(word, str):
+        raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
+    wanted = unicodedata.normalize("NFC", word.strip())
+    if not wanted:
+        raise RegardError("word is empty: give a word of the text")
+    exact = wanted != wanted.casefold()
+    spans = _spans(text, wanted, fold=not exact) or (_spans(text, wanted, fold=True) if exact else [])
+    if not spans:
+        near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
+        hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {_some(words_of(text))}"
+        raise RegardError(f"word {word!r} is not in the text {shortened(text)}: {hint}")
+    return spans
+
+
+def which(number: int, count: int) -> str:
+    """' 2' of several texts, counted from 1; nothing of one text."""
+    return f" {number}" if count > 1 else ""
+
+
+def on_neither_side(in_text: object, in_target: object, nth: str = "") -> RegardError:
+    """What is said of a word that is neither in a text nor in its target; nth: of `which`."""
+    return RegardError(f"text{nth}: {in_text}; target{nth}: {in_target}")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as a person would list them, once each, in order of appearance."""
+    return list(dict.fromkeys(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)))
+
+
+def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
+    """Where a word stands in a text, as character spans, compared after composing accents and folding case."""
+    clusters = _clusters(text)
+    normal, owner = "", []
+    for number, (start, end) in enumerate(clusters):
+        piece = unicodedata.normalize("NFC", text[start:end])
+        piece = piece.casefold() if fold else piece
+        normal += piece
+        owner += [number] * len(piece)
+    needle = wanted.casefold() if fold else wanted
+    spans, at = [], normal.find(needle)
+    while at >= 0:
+        first, last = owner[at], owner[at + len(needle) - 1]
+        whole = (at == 0 or owner[at - 1] != first) and (
+            at + len(needle) == len(normal) or owner[at + len(needle)] != last
+        )
+        start, end = clusters[first][0], clusters[last][1]
+        if whole and _ends(text, start) and _ends(text, end):
+            spans.append((start, end))
+            at = normal.find(needle, at + len(needle))
+        else:
+            at = normal.find(needle, at + 1)
+    return spans
+
+
+def _clusters(text: str) -> list[tuple[int, int]]:
+    """Spans of base characters with what continues them."""
+    edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
+    return list(zip(edges, [*edges[1:], len(text)], strict=True))
+
+
+def _continues(character: str) -> bool:
+    return character in _JOINERS or unicodedata.combining(character) > 0
+
+
+def _ends(text: str, place: int) -> bool:
+    """Whether a word may begin or end between the characters place - 1 and place."""
+    if place in (0, len(text)):
+        return True
+    before, after = text[place - 1], text[place]
+    if _continues(after) or before == "\u200d":
+        return False
+    inside = _in_word(before) and _in_word(after)
+    return not inside or _without_blanks(before) or _without_blanks(after)
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+
+
+def _without_blanks(character: str) -> bool:
+    """Whether a character belongs to a script that puts no blanks between words."""
+    name = unicodedata.name(character, "")
+    return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
+
+
+def _some(words: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(map(repr, words[:most]))
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown or "none"

@@ -1,0 +1,233 @@
+"""A training run: its folder, what stands in it, and how it starts, goes on and stops.
+
+RUN/run.json        settings, the model's config, and which texts (their sizes and SHA-256)
+RUN/log.jsonl       a line an update: step, loss, validation, rate, tokens, seconds
+RUN/loss.png        the loss curve
+RUN/samples.txt     what the model writes on the way
+RUN/checkpoints/, latest.json    see nn/folder.py
+RUN/watch/          traces of the watched sentence, a file a step
+RUN/.lock           locked while a process trains into the folder
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.errors import RegardError
+from regard.files import is_temporary, read_json, whole
+from regard.memory import foresee, spelled
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.train.checkpoint import size_of_checkpoint
+from regard.train.folder_lock import LOCK, Claim
+from regard.train.settings import Settings
+
+FORMAT, VERSION = "training run", 1
+LOG, ABOUT = "log.jsonl", "run.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was trained on, told apart by its content."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run is: written once, held against whoever wants to go on with it."""
+
+    kind: str
+    settings: Settings
+    config: TransformerConfig
+    sources: tuple[Source, ...]
+    watch: str | None = None
+    prompt: str | None = None
+
+
+def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
+    """Files by what they hold."""
+    found = []
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+        found.append(Source(file.name, len(content), hashlib.sha256(content).hexdigest()))
+    return tuple(found)
+
+
+def check_folder(run: Path, about: About, *, resume: bool) -> None:
+    """Refuse a run's folder that cannot be begun or gone on with; nothing is written.
+
+    Raises:
+        RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
+            other texts: what differs is named.
+    """
+    if run.exists() and not run.is_dir():
+        raise RegardError(f"--out {str(run)!r} is a file: needs a folder's name")
+    if (run / ABOUT).exists():
+        if not resume:
+            raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
+        _same(run, read_about(run), about)
+    elif run.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in run.iterdir()):
+        raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
+
+
+def claim_folder(run: Path, about: About, *, resume: bool) -> Claim:
+    """Make a run's folder where there is none, and take it for this process alone, as long as what is given is kept.
+
+    Raises:
+        RegardError: another process trains into it, or has begun a run there meanwhile; or the file system refuses.
+    """
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
+    claim = Claim(run)
+    try:
+        check_folder(run, about, resume=resume)
+    except RegardError:
+        claim.release()
+        raise
+    return claim
+
+
+def write_about(run: Path, about: About) -> None:
+    """Say in a run's folder what the run is.
+
+    Raises:
+        RegardError: the file system refuses.
+    """
+    told = {
+        "regard": FORMAT,
+        "version": VERSION,
+        "kind": about.kind,
+        "settings": about.settings.as_json(),
+        "model": about.config.as_json(),
+        "sources": [vars(source) for source in about.sources],
+        "watch": about.watch,
+        "prompt": about.prompt,
+    }
+    with whole(run / ABOUT) as file:
+        file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_about(run: Path) -> About:
+    """What a run's folder says of it.
+
+    Raises:
+        RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
+    """
+    file = run / ABOUT
+    if not file.exists():
+        raise RegardError(f"{str(run)!r} is no training run: it has no {ABOUT}")
+    told = read_json(file)
+    try:
+        if told["regard"] != FORMAT or told["version"] > VERSION:
+            raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
+        sources = tuple(Source(**source) for source in told["sources"])
+        config = TransformerConfig.from_json(told["model"], repr(str(file)))
+        return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"], told.get("prompt"))
+    except RegardError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
+
+
+def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None:
+    """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
+
+    Raises:
+        RegardError: naming what is needed and what there is.
+    """
+    device, helps = training_device(), "a smaller batch, block or model"
+    what = f"training {_places(config, settings):,} tokens at a time"
+    foresee(training_memory(config, settings), device, what, helps)
+    with torch.device("meta"):
+        model = Transformer(config)
+    if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
+        foresee(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
+    need = (settings.keep + 1) * size_of_checkpoint(model)
+    there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if need > free:
+        raise RegardError(
+            f"--out {str(run)!r}: {settings.keep + 1} checkpoints need {spelled(need)}, the disk has {spelled(free)}"
+        )
+
+
+def training_device() -> torch.device:
+    """Where training runs: on a CUDA device where there is one, else on the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def training_memory(config: TransformerConfig, settings: Settings) -> int:
+    """Bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
+    stacks = 2 if config.kind == "encoder-decoder" else 1
+    width, hidden = config.d_model, config.hidden_width
+    layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
+    weights = 16 * (config.vocabulary * width + stacks * config.layers * layer)
+    each = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
+    return weights + 4 * _places(config, settings) * each
+
+
+def _places(config: TransformerConfig, settings: Settings) -> int:
+    """Tokens of a batch; of pairs, settings count tokens themselves."""
+    return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
+
+
+def _same(run: Path, there: About, wanted: About) -> None:
+    """Refuse to go on with a run that is another."""
+    if there.kind != wanted.kind:
+        raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")
+    names = there.settings.differences(wanted.settings)
+    if names:
+        name = names[0]
+        had, given = getattr(there.settings, name), getattr(wanted.settings, name)
+        raise RegardError(f"--resume {str(run)!r}: its {name} is {had!r}, given is {given!r}: name another folder")
+    if [s.sha256 for s in there.sources] != [s.sha256 for s in wanted.sources]:
+        raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
+    if there.config != wanted.config:
+        raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
+
+
+class Log:
+    """A run's log.jsonl: what was told of each update. Lines beyond where a run resumes are taken away."""
+
+    def __init__(self, run: Path, step: int) -> None:
+        self.file = run / LOG
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        kept = []
+        for line in lines:
+            try:
+                if json.loads(line)["step"] <= step:
+                    kept.append(line)
+            except (ValueError, KeyError, TypeError):  # the line that a killed run was about to write
+                continue
+        with whole(self.file) as file:
+            file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+    def add(self, report: Any) -> None:
+        """Append an update's report."""
+        try:
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(vars(report)) + "\n")
+        except OSError as error:
+            raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
+
+
+def read_log(run: Path) -> list[dict[str, Any]]:
+    """A run's log, a dict an update."""
+    file = run / LOG
+    if not file.is_file():
+        raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.endswith("}")]

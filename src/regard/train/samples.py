@@ -1,0 +1,60 @@
+"""What a run keeps of itself on the way: traces of a watched sentence, and what the model writes."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.files import whole
+from regard.models.trained import Trained
+from regard.trace.file import open as open_trace
+from regard.trace.file import save as save_trace
+from regard.train.checkpoint import in_steps
+from regard.train.data import Pair
+from regard.train.run import Ready
+from regard.train.watched import WATCH, none_watched
+
+SAMPLES = "samples.txt"
+
+
+def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
+    """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
+    opened = Trained(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
+    with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
+        if isinstance(sentence, Pair):
+            trace = opened.trace(sentence.source, target=sentence.target)
+        else:
+            trace = opened.trace(sentence)
+    folder = ready.run / WATCH
+    folder.mkdir(exist_ok=True)
+    save_trace(trace, folder / f"step-{step:06d}.safetensors")
+
+
+def watched(run: Path) -> list[tuple[int, Any]]:
+    """The kept traces of a run, by step; each is read when it is looked at.
+
+    Raises:
+        RegardError: there is none.
+    """
+    files = in_steps(run / WATCH, ".safetensors")
+    if not files:
+        raise none_watched(run)
+    return [(step, open_trace(file)) for step, file in files]
+
+
+def sample(ready: Ready, prompt: str, step: int) -> str:
+    """What the model writes after a prompt (of a translator: what it makes of it), added to RUN/samples.txt."""
+    opened = Trained(ready.model, ready.tokenizer, name=ready.run.name)
+    pairs = ready.model.config.kind == "encoder-decoder"
+    with torch.random.fork_rng(devices=[]):
+        if pairs:
+            text = opened.generate(prompt, new_tokens=min(64, ready.settings.block)).text
+        else:
+            room = ready.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
+    file = ready.run / SAMPLES
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    shown = f"{prompt} → {text}" if pairs else text
+    with whole(file) as temporary:
+        temporary.write_text(f"{before}step {step}: {shown}\n", encoding="utf-8")
+    return shown

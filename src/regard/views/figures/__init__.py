@@ -1,0 +1,1 @@
+"""Pictures (PNG, SVG) of what `regard.explain` found, one module a question."""

@@ -1,0 +1,145 @@
+"""Pictures of cross-attention: where each target token comes from, and every layer beside it."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from regard.explain.alignment import Alignment
+from regard.explain.overview import Sight
+from regard.text.tokens import Token
+from regard.views.figures.canvas import FOLLOWED, mark_names, names, whose
+
+COLOURS = "Blues"  # weights on white: an alignment is a few cells in an empty field
+NUMBERED = 26  # tokens up to which cells carry their weight
+TOLD = 0.1  # the least weight that is written into its cell
+ACROSS = 12  # small pictures side by side
+
+
+def rows(sight: Sight, alignment: Alignment) -> list[tuple[float, Any]]:
+    """(height, painter) of the rows that show one text and its target."""
+    layers = len(alignment.weights)
+    length = len(alignment.tokens)
+    small = [
+        (1.75, lambda figure, place, start=start: _strip(figure, place, sight, alignment, start))
+        for start in range(0, layers, ACROSS)
+    ]
+    if length < 2:  # a start token alone: nothing was written yet that could have been read
+        return list(small)
+    height = min(10.0, max(3.4, 1.6 + 0.235 * (length - 1)))
+    return [(height, lambda figure, place: _views(figure, place, sight, alignment)), *small]
+
+
+def _views(figure: Figure, place: Any, sight: Sight, alignment: Alignment) -> None:
+    """The two views of an alignment side by side, with the same rows: the target's tokens, the start token aside."""
+    assert sight.target is not None
+    source, target = sight.tokens[alignment.text], sight.target.sight.tokens[alignment.text][1:]
+    written = np.array(alignment.weights[alignment.layers.index(alignment.written_layer)])[:-1]
+    read = np.array(alignment.weights[alignment.layers.index(alignment.read_layer)])[1:]
+    sinks = {sink.token for sink in alignment.sinks}
+    own = _own(source, sinks)
+    largest = max(written[:, own].max(initial=0), read[:, own].max(initial=0), 1e-6)
+    columns = {n for o in sight.occurrences if o.text == alignment.text for n in o.tokens}
+    lines = {n - 1 for o in sight.target.sight.occurrences if o.text == alignment.text for n in o.tokens}
+    parts = place.subgridspec(1, 2)
+    label = sight.labels[alignment.text]
+    for column, (values, layer, doing) in enumerate(
+        ((written, alignment.written_layer, "written"), (read, alignment.read_layer, "read"))
+    ):
+        axes = figure.add_subplot(parts[column])
+        image = _heat(axes, values, source, target, columns, lines, largest, sinks)
+        axes.set_ylabel(f"target {label}: token that is {doing}", fontsize=8)
+        title = f"Text {label}: where each target token looks as it is {doing}"
+        axes.set_title(f"{title} ({whose(layer, alignment.head)})", fontsize=10)
+        bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+        bar.ax.tick_params(labelsize=7)
+        bar.outline.set_visible(False)
+        bar.set_label(f"weight; grey: what special tokens{' and sinks' if sinks else ''} take", fontsize=7)
+
+
+def _own(source: Sequence[Token], sinks: Collection[int]) -> list[int]:
+    """The tokens that are neither special nor sinks: what the colours are for."""
+    return [n for n, token in enumerate(source) if not token.special and n not in sinks]
+
+
+def _paint(axes: Axes, values: Any, source: Sequence[Token], largest: float, sinks: Collection[int]) -> Any:
+    """The matrix in colours that end at the largest weight given; columns of special tokens and sinks in grey."""
+    own = set(_own(source, sinks))
+    special = np.broadcast_to([n not in own for n in range(len(source))], values.shape)
+    shown: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "vmin": 0}
+    axes.imshow(np.ma.masked_array(values, ~special), cmap="Greys", vmax=1.3, **shown)
+    return axes.imshow(np.ma.masked_array(values, special), cmap=COLOURS, vmax=largest, **shown)
+
+
+def _heat(
+    axes: Axes,
+    values: Any,
+    source: Sequence[Token],
+    target: Sequence[Token],
+    columns: Collection[int],
+    lines: Collection[int],
+    largest: float,
+    sinks: Collection[int],
+) -> Any:
+    """One matrix. columns, lines: those of the followed word; they and what looks at it most are named in colour."""
+    image = _paint(axes, values, source, largest, sinks)
+    peaks = _peaks(values, columns, lines)
+    for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
+        places, told, size = names(tokens)
+        if which == "x":
+            axes.set_xticks(places, told, rotation=50, ha="right", rotation_mode="anchor", fontsize=size + 1)
+        else:
+            axes.set_yticks(places, told, fontsize=size + 1)
+        mark_names(axes, which, tokens, marked, sinks if which == "x" else ())
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    few = max(values.shape) <= NUMBERED
+    if few:
+        axes.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(values.shape[0] + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="#e6e6e6", linewidth=0.6)
+        axes.tick_params(which="minor", length=0)
+        for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
+            light = values[i, j] > (0.5 if source[j].special or j in sinks else 0.55 * largest)
+            number = f"{values[i, j]:.2f}".removeprefix("0")
+            axes.text(j, i, number, ha="center", va="center", fontsize=7, color="white" if light else "#444444")
+    for i, j in peaks:
+        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=FOLLOWED, linewidth=2, zorder=3))
+    return image
+
+
+def _peaks(values: Any, columns: Collection[int], lines: Collection[int]) -> set[tuple[int, int]]:
+    """The cells to frame: what looks most at the followed word of the text, and where that of the target looks most."""
+    found = {(int(values[:, j].argmax()), j) for j in columns}
+    return found | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}
+
+
+def _strip(figure: Figure, place: Any, sight: Sight, alignment: Alignment, start: int) -> None:
+    """Every layer's matrix, small: a row reads a target token and writes the next."""
+    shown = range(start, min(start + ACROSS, len(alignment.weights)))
+    width = min(ACROSS, max(6, len(alignment.weights)))
+    parts = place.subgridspec(1, width)
+    source, label = sight.tokens[alignment.text], sight.labels[alignment.text]
+    sinks = {sink.token for sink in alignment.sinks}
+    own = _own(source, sinks)
+    for column, n in enumerate(shown):
+        axes, layer = figure.add_subplot(parts[column]), alignment.layers[n]
+        values = np.array(alignment.weights[n])
+        _paint(axes, values, source, max(values[:, own].max(initial=0), 1e-6), sinks)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        for spine in axes.spines.values():
+            spine.set_color("#cccccc")
+        roles = [
+            name
+            for name, chosen in (("written", alignment.written_layer), ("read", alignment.read_layer))
+            if layer == chosen
+        ]
+        told = f"layer {layer}" + (f": {', '.join(roles)}" if roles else "")
+        axes.set_title(told, fontsize=8, color="black" if roles else "#777777")
+        if column == 0:
+            axes.set_ylabel(f"text {label}, every row", fontsize=7, color="#777777")

@@ -1,0 +1,160 @@
+"""A word's path through the layers as a picture, which says itself what near and far mean in it."""
+
+import math
+import textwrap
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from regard.explain.movement import LeftOut, Movement
+from regard.explain.overview import Occurrence, Sight
+from regard.explain.planes import Point
+from regard.views.figures.canvas import LABELS, PATHS
+from regard.views.figures.labels import Labels
+from regard.views.terminal.layout import short, spelled, visible
+
+SAME = 1e-4  # two starts this near are one
+NUMBERED = 10  # states of a path that are numbered, of more every so many-th
+ACROSS, UP = 12.0, 5.0  # the room for the plane, in inches
+LINE = 165  # characters of a line above the picture
+
+
+def row(sight: Sight) -> tuple[float, Any]:
+    """Its height in inches, and what draws it into its part of a grid."""
+    moved = sight.movement
+    assert moved is not None
+    lines = len(_above(sight, moved).splitlines()) + -(-len(sight.occurrences) // 2)
+    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, sight)
+
+
+def paint(figure: Figure, place: Any, sight: Sight) -> None:
+    """Draw the word's paths, one line an occurrence, with the reference words where they end.
+
+    Where there are no reference words the texts' tokens stand around as dots. Both axes have the same scale: near in
+    the picture is near on its plane. What was left out of the plane is named, and so is what comes out otherwise.
+    """
+    moved = sight.movement
+    assert moved is not None
+    axes = figure.add_subplot(place)
+    axes.set_title(_above(sight, moved), fontsize=10)
+    axes.set_xlabel(_below(sight, moved), fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.set_aspect("equal")
+    ends = [(reference, path[-1]) for reference, path in zip(_references(sight), moved.references, strict=True) if path]
+    dots = [] if ends else _dots(sight, moved)
+    one = len(sight.texts) == 1
+    paths = [
+        (o, path, PATHS[(nth if one else o.text) % len(PATHS)])
+        for nth, (o, path) in enumerate(zip(sight.occurrences, moved.words, strict=True))
+        if path
+    ]
+    shown = [*(point for _, path, _ in paths for point in path), *(e for _, e in ends), *(p for *_, p in dots)]
+    if not shown:
+        axes.set_axis_off()
+        return
+    labels = _frame(axes, shown)
+    labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
+    labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
+    labels.keep_free([point for _, point in ends], 6.0)
+    for occurrence, path, colour in paths:
+        axes.plot(*zip(*path, strict=True), "-o", color=colour, markersize=4, linewidth=1.6,
+                  label=_named(sight, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
+        axes.plot(*path[-1], "*", color=colour, markersize=14, gid=f"end {occurrence.label}")
+        labels.put(occurrence.label, path[-1], 11.0, color=colour, fontweight="bold")
+    for start, colour in _starts([(path[0], colour) for _, path, colour in paths]):
+        labels.put("in", start, 8.0, color=colour)
+    for name, point in ends:
+        axes.plot(*point, "D", color="#666666", markersize=5, gid=f"reference {name}")
+        labels.put(short(name), point, 10.0, color="#333333")
+    for _, path, colour in paths:
+        step = -(-(len(path) - 1) // NUMBERED)
+        for n in reversed(range(len(path) - 1 - step, 0, -step)):
+            labels.put(str(n - 1), path[n], 7.0, needed=False, color=colour)
+    for text, name, point in dots:
+        axes.plot(*point, ".", color=PATHS[text % len(PATHS)], markersize=5, alpha=0.4)
+        if len(dots) <= LABELS:
+            labels.put(name, point, 6.0, needed=False, color=PATHS[text % len(PATHS)], alpha=0.7)
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(2, len(paths)))
+
+
+def _above(sight: Sight, moved: Movement) -> str:
+    """What the picture is, what near and far mean in it, and what is not in it."""
+    end = "; ◆: reference words, at their ends" if moved.fitted else ""
+    legend = f"in: enters layer 0; n: leaves layer n; ★: the end{end}"
+    lines = [f"The path of “{short(sight.word or '')}” through the layers ({legend})"]
+    if moved.told is not None:
+        lines.append(f"Not to be read off as it stands: {visible(moved.told)}")
+    elif moved.compared:
+        which = "Seen from each ★ and from each ◆" if moved.fitted else "Of a path's states and its start"
+        which += ", and two ★" if not moved.fitted and sum(path is not None for path in moved.words) > 2 else ""
+        lines.append(f"{which}: nearer here is nearer in all {moved.width} dimensions (has the larger cosine)")
+    out = [_out(each) for each in moved.left_out if each.kind != "token" or not moved.fitted]
+    if out:
+        lines.append(f"Not drawn, for massive activations (length of a state, × the median): {', '.join(out)}")
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, LINE))
+
+
+def _out(each: LeftOut) -> str:
+    where = {"token": f" in text {each.of}", "word": f" {each.of}", "reference": " as a text of its own"}[each.kind]
+    return f"“{short(each.name)}”{where} ({each.times:.0f} ×)"
+
+
+def _below(sight: Sight, moved: Movement) -> str:
+    """What the axes are."""
+    word = f"“{short(sight.word or '')}”"
+    whose = (
+        f"the final states of {', '.join(map(short, moved.fitted))} and {word}"
+        if moved.fitted
+        else f"all states of {word}"
+    )
+    share = " + ".join(f"{part:.0%}" for part in moved.share)
+    dots = "" if moved.fitted else "; dots: the texts' tokens at the end, whose distances may differ"
+    return f"the plane through {whose}, each of length 1: {share} of their variance{dots}"
+
+
+def _references(sight: Sight) -> list[str]:
+    return list(dict.fromkeys(reference.word for reference in sight.references))
+
+
+def _dots(sight: Sight, moved: Movement) -> list[tuple[int, str, Point]]:
+    """(text, name, place) of the texts' tokens that are neither special nor the word's own, nor left out."""
+    own = {(o.text, token) for o in sight.occurrences for token in o.tokens}
+    return [
+        (text, spelled(token.text), place)
+        for text, (tokens, places) in enumerate(zip(sight.tokens, moved.tokens, strict=True))
+        for n, (token, place) in enumerate(zip(tokens, places, strict=True))
+        if place is not None and not token.special and (text, n) not in own
+    ]
+
+
+def _starts(starts: list[tuple[Point, str]]) -> list[tuple[Point, str]]:
+    """Where paths begin, and the colour of what begins there: black where it is more than one."""
+    found: list[tuple[Point, str]] = []
+    for start, colour in starts:
+        same = next((n for n, (other, _) in enumerate(found) if math.dist(start, other) < SAME), None)
+        if same is None:
+            found.append((start, colour))
+        else:
+            found[same] = found[same][0], "black"
+    return found
+
+
+def _frame(axes: Axes, shown: list[Point]) -> Labels:
+    """Limits around some points, with a tenth to spare, in the shape of the room that there is; its labels."""
+    xs, ys = zip(*shown, strict=True)
+    middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+    wide = 1.2 * max((max(xs) - min(xs)) / ACROSS, (max(ys) - min(ys)) / UP, 1e-9)  # units per inch
+    (left, right), (bottom, top) = (
+        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (ACROSS, UP), strict=True)
+    )
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
+
+
+def _named(sight: Sight, occurrence: Occurrence) -> str:
+    """The occurrence with the words around it."""
+    text = sight.texts[occurrence.text]
+    start, end = max(0, occurrence.start - 36), occurrence.end + 24
+    around = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return f"{occurrence.label}  {short(around, 72)}"

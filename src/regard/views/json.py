@@ -1,0 +1,67 @@
+"""Everything shown, as JSON at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from regard import files
+from regard.explain.overview import Sight
+from regard.explain.why import Why
+from regard.trace.trace import Status
+
+VERSION = 3
+WHY_VERSION = 1
+
+
+def as_data(sight: Sight) -> dict[str, Any]:
+    """The sight as JSON's own types. A cosine of a zero vector is null: JSON has no NaN."""
+    return {"format": "regard see", "version": VERSION, **_plain(asdict(sight))}
+
+
+def why_data(
+    found: Sequence[tuple[str, Why]],
+    texts: Sequence[tuple[str, str | None]],
+    generated: Sequence[bool],
+    statuses: Sequence[Status],
+) -> dict[str, Any]:
+    """The rankings of each occurrence, by its label, as JSON's own types. texts: each with its target, if any."""
+    words = []
+    for label, why in found:
+        words.append({"label": label, **asdict(why)})
+        for name in ("tokens_agreement", "heads_agreement"):
+            words[-1][name] = dict(zip(("weight", "contribution"), words[-1][name], strict=True))
+    return {
+        "format": "regard why",
+        "version": WHY_VERSION,
+        "texts": [text for text, _ in texts],
+        "targets": [target for _, target in texts],
+        "generated": list(generated),
+        "words": _plain(words),
+        "statuses": _plain([asdict(status) for status in statuses]),
+    }
+
+
+def write_json(sight: Sight, file: Path) -> None:
+    """Write the sight as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
+    files.write_json(as_data(sight), file, indent=1)
+
+
+def write_why(
+    found: Sequence[tuple[str, Why]],
+    texts: Sequence[tuple[str, str | None]],
+    generated: Sequence[bool],
+    statuses: Sequence[Status],
+    file: Path,
+) -> None:
+    """Write rankings as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
+    files.write_json(why_data(found, texts, generated, statuses), file, indent=1)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,140 @@
+"""What every view in a terminal is put together from: sections, tables, numbers, names, the status."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from regard.trace.trace import Status
+
+OWN = "the model's own attention"  # what saved traces were compared with that do not say it
+FEW = 6  # unknown and dropped parts that a status names
+MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
+
+
+def put(parts: Iterable[RenderableType], console: Console) -> None:
+    """Print parts one after another; outside a terminal without the blanks that fill lines up."""
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    text = captured.get()
+    if not console.is_terminal:
+        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    console.file.write(text)
+
+
+def visible(text: str) -> str:
+    """A text with what cannot be printed written out, so that a terminal obeys nothing in it; a line break as ↵."""
+    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def short(text: str, most: int = 24) -> str:
+    """A text that can be printed, cut where it is long, with a mark that says so."""
+    text = visible(text)
+    text = text if text.strip(" ") else "␣" * len(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def quoted(word: str | None) -> str:
+    """A word in a title."""
+    return f"“{short(word or '', 40)}”"
+
+
+def spelled(text: str, most: int = 24) -> str:
+    """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
+
+
+def sink_name(token: int, text: str, most: int = 14) -> str:
+    """An attention sink as tables and pictures call it, by its number and text."""
+    return "first token (sink)" if token == 0 else f"{spelled(text, most)} ({token}, sink)"
+
+
+def shares(named: Iterable[tuple[str, float]], room: int, apart: Iterable[tuple[str, float]] = ()) -> Text:
+    """Names and their numbers, wrapped so that a name and its number stay on one line of room characters.
+
+    apart: such that stand before the others and are dimmed, as sinks are.
+    """
+    line, used = Text(), 0
+    for style, name, number in [("dim", *each) for each in apart] + [("bold", *each) for each in named]:
+        size = len(name) + 6
+        if used and used + 2 + size > room:
+            line.append("\n")
+            used = 0
+        line.append(("  " if used else "") + name, style=style)
+        line.append(f" {number:.3f}", style="dim" if style == "dim" else "")
+        used += size + (2 if used else 0)
+    return line
+
+
+def section(title: str, *parts: RenderableType) -> Group:
+    """A title and its parts, set in."""
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
+
+
+def columns(*columns: str | tuple[str, str]) -> Table:
+    """A table; a column is a heading, or a heading and its alignment."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for column in columns:
+        heading, justify = column if isinstance(column, tuple) else (column, "left")
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+def shown(value: float | None, form: str = ".3f") -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None or value != value else format(value, form)
+
+
+def status(
+    statuses: Sequence[Status], references: Mapping[str, Status] | None = None, *, took: float | None = None
+) -> Group:
+    """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too.
+
+    took: seconds for everything, loading and looking included.
+    """
+    first = statuses[0]
+    apart = [s.difference for s in statuses if s.difference is not None]
+    rows = max(s.rows_compared for s in statuses)
+    lines = [
+        f"model       {first.model} ({first.dtype}, {first.device})",
+        f"kernel      {', '.join(dict.fromkeys(kernel for s in statuses for kernel in s.kernels))}",
+        "exactness   "
+        + (
+            f"within {max(apart):.1e} of {first.compared_with or OWN} ({rows} rows compared)"
+            if apart
+            else "the model offers no attention code to compare with"
+        ),
+    ]
+    sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
+    if sums:
+        close = max(sums) < 1e-3
+        told = "add up to the model's input within" if close else "are not all: the model's input is off their sum by"
+        lines.append(f"embeddings  their parts {told} {max(sums):.1e}")
+    for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
+        where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
+        where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
+        found = [f"“{short(part)}” in {place}" for place, each in where for part in getattr(each, field)]
+        what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
+        more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+        lines.append(f"{name:<12}" + (f"{', '.join(found[:FEW])}{more} ({what})" if found else "no characters"))
+    lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
+    lines.append(f"time        {_time(sum(s.seconds for s in statuses), len(statuses), took)}")
+    return section("Status", *(Text(line) for line in lines))
+
+
+def _time(tracing: float, texts: int, took: float | None) -> str:
+    """How long it took in all, and to trace the texts."""
+    traced = f"{tracing * 1000:.0f} ms"
+    if took is None:
+        return f"{traced} for {texts} text(s)"
+    return f"{took:.1f} s in all, {traced} of it to trace {texts} text(s)"

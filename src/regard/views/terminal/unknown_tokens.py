@@ -1,0 +1,60 @@
+"""What is said before anything else: that a text is not in the tokenizer's vocabulary, and what to do then."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from regard.explain.matrix import Matrix
+from regard.explain.overview import Sight
+from regard.trace.trace import Status
+from regard.views.terminal.layout import short
+
+NAMED = 3  # unknown pieces and texts that are named
+
+Read = tuple[str, Status, int]  # what a text is called, its status, how many tokens it has
+
+
+def of_sight(sight: Sight) -> list[Read]:
+    """The texts of a sight, and their targets."""
+    made = []
+    for side, each in (("text", sight), ("target", None if sight.target is None else sight.target.sight)):
+        if each is not None:
+            read = zip(each.labels, each.statuses, each.tokens, strict=True)
+            made += [(f"{side} {label}", status, len(tokens)) for label, status, tokens in read]
+    return made
+
+
+def of_matrix(matrix: Matrix) -> list[Read]:
+    """The one text of a matrix."""
+    return [("text 1", matrix.status, matrix.tokens)]
+
+
+def of_traces(traces: Sequence[Any]) -> list[Read]:
+    """The texts of traces, of windowed ones and of an encoder-decoder's, and their targets."""
+    made = []
+    for n, trace in enumerate(traces, 1):
+        sides = [("text", trace)]
+        if hasattr(trace, "encoder"):
+            sides = [("text", trace.encoder), ("target", trace.decoder)]
+        made += [(f"{side} {n}", each.status, len(each.tokens)) for side, each in sides]
+    return made
+
+
+def unknown_first(texts: Sequence[Read]) -> list[Text]:
+    """One line where a tokenizer knows some of the tokens not: how many, of how many, and what helps. Else nothing."""
+    some = [each for each in texts if each[1].unknown]
+    if not some:
+        return []
+    counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
+              for name, status, tokens in some]  # fmt: skip
+    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
+    told = _few(counts) + f" unknown to the tokenizer of {some[0][1].model}: "
+    told += _few([f"“{short(piece, 12)}”" for piece in pieces])
+    told += ". To the model they are all the same; a model for that language or script reads them: --model M"
+    return [Text(told, style="yellow"), Text()]
+
+
+def _few(names: Sequence[str]) -> str:
+    left = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {left} more" if left > 0 else "")

@@ -1,0 +1,92 @@
+"""What only a fresh process shows: memory, the cache of compiled passes, a fork."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MEMORY = """
+import json, resource, sys, torch, regard
+from regard.attention import kernels
+kernels.CPU_SPEED = 0
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024 / 1024) / 1024
+def both(n):
+    x = torch.randn(1, 1, n, 16)
+    result = regard.attend(x, x, x, causal=True)
+    assert result.kernel == "blockwise-cpu"
+    result.weights.statistics()
+both(1024)
+before = peak()
+both(int(sys.argv[1]))
+print(json.dumps(peak() - before))
+"""
+
+COMPILE = """
+import time, torch, regard
+from regard.attention import kernels
+kernels.CPU_SPEED = 0
+x = torch.randn(1, 2, 1024, 16)
+start = time.perf_counter()
+regard.attend(x, x, x).weights.statistics()
+print(time.perf_counter() - start)
+"""
+
+FORK = """
+import os, torch
+from regard.attention.kernels.cpu import forward
+from regard.attention.scores import Rule
+x = torch.randn(1, 2, 600, 8, generator=torch.Generator().manual_seed(0))
+before = forward.attend(x, x, x, Rule(1.0))[0]
+child = os.fork()
+if child == 0:
+    torch.set_num_threads(1)
+    os._exit(0 if torch.equal(before, forward.attend(x, x, x, Rule(1.0))[0]) else 3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+NO_FOLDER = (
+    """
+from numba.core import caching
+caching.CacheImpl._locator_classes = []
+"""
+    + COMPILE
+)
+
+
+def python(code: str, *arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the resource module is missing there")
+def test_memory_grows_with_the_length_not_its_square() -> None:
+    small, large = (json.loads(python(MEMORY, str(n))) for n in (4096, 16384))  # MiB; n×n would take 64 and 1024
+    assert large < 60
+    assert large < 4 * max(small, 5) + 10
+
+
+def test_the_second_process_compiles_nothing(tmp_path: Path) -> None:
+    first, second = (float(python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2))
+    assert list(tmp_path.rglob("*.nbc"))
+    assert second < max(1.5, first / 2)
+
+
+def test_no_folder_to_cache_in() -> None:
+    assert float(python(NO_FOLDER)) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child() -> None:
+    assert python(FORK).strip() == "0"

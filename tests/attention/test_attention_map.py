@@ -1,0 +1,254 @@
+"""Regions of the matrix: any index of numpy's, the scores before the softmax, dense, crop and to."""
+
+import re
+from typing import Any
+
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import regard
+from regard.attention import scores as score_tiles
+from regard.attention.attention_map import AttentionMap
+from tests.attention.cases import Case, cases, check, naive, random, worst
+
+AXES = (2, 6, 7, 11)  # B, H, L, S
+
+
+def some_map(**options: Any) -> AttentionMap:
+    query, key = random(0, 2, 6, 7, 5), random(1, 2, 3, 11, 5)
+    return regard.attend(query, key, key, causal=True, bias=random(2, 6, 1, 11), **options).weights
+
+
+def part(size: int) -> st.SearchStrategy[Any]:
+    """What one axis may be indexed with."""
+    place = st.integers(-size, size - 1)
+    bound = st.none() | st.integers(-size - 2, size + 2)
+    slices = st.builds(slice, bound, bound, st.none() | st.integers(1, 4))
+    lists = st.lists(place, min_size=1, max_size=5)
+    bools = st.lists(st.booleans(), min_size=size, max_size=size)
+    vectors = st.one_of(
+        lists, lists.map(np.array), lists.map(torch.tensor), bools, bools.map(np.array), bools.map(torch.tensor)
+    )
+    return st.one_of(place, place.map(np.int64), slices, vectors)
+
+
+@st.composite
+def indices(draw: Any) -> tuple[Any, ...]:
+    """Tuples of at most four parts with '...' and None anywhere; at most one vector, so that broadcasting is plain."""
+    count = draw(st.integers(0, 4))
+    front = draw(st.integers(0, count))
+    axes = [*AXES[:front], *AXES[4 - (count - front) :][: count - front]]
+    parts: list[Any] = [draw(part(size)) for size in axes]
+    if front < count or draw(st.booleans()):
+        parts.insert(front, Ellipsis)
+    for _ in range(draw(st.integers(0, 2))):
+        parts.insert(draw(st.integers(0, len(parts))), None)
+    return tuple(parts)
+
+
+def as_torch(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same index for a tensor, which takes numpy's vectors only as its own."""
+    return tuple(torch.as_tensor(np.asarray(p)) if isinstance(p, (list, np.ndarray)) else p for p in index)
+
+
+@settings(max_examples=200)
+@given(indices(), st.booleans())
+def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: bool) -> None:
+    seen = some_map()
+    whole = seen.scores[...] if scores else seen.dense()
+    try:
+        right = whole[as_torch(index)]
+    except IndexError:  # vectors that do not broadcast
+        with pytest.raises(IndexError):
+            seen[index]
+        return
+    got = (seen.scores if scores else seen)[index]
+    assert got.shape == right.shape
+    assert worst(got, right) < 1e-12
+
+
+@pytest.mark.parametrize("index", [3, (0, 1), (slice(None), 2), (..., 4), (0, 2, slice(1, 3), [0, 5]), None])
+@pytest.mark.parametrize("sinks", [False, True])
+def test_a_region_alone_is_that_of_the_whole(index: Any, sinks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = 1 if index == 3 else index
+    whole = some_map(sinks=random(5, 6) if sinks else None).dense()
+    monkeypatch.setattr(score_tiles, "TILE_SCORES", {"cpu": 8, "other": 8})
+    monkeypatch.setattr(score_tiles, "TILE_COLS", 3)
+    torch.testing.assert_close(some_map(sinks=random(5, 6) if sinks else None)[index], whole[index], rtol=0, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(cases(), st.data())
+def test_dense_scores_and_regions_are_right(case: Case, data: st.DataObject) -> None:
+    seen = regard.attend(case.query, case.key, case.value, **case.options).weights
+    right, plain = case.oracle(), naive(case, seen.dtype)
+    check("scores", seen.scores[...], plain.scores, right.scores, case, seen.dtype)
+    row, column = data.draw(st.integers(0, seen.shape[2] - 1)), data.draw(st.integers(0, seen.shape[3] - 1))
+    for index in (
+        (...,),
+        (slice(None), 0, row),
+        (0, slice(None), slice(None), column),
+        (0, 0, [row], slice(0, column)),
+    ):
+        check(f"weights at {index}", seen[index], plain.weights[index], right.weights[index], case, seen.dtype)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "needed"),
+    [
+        ((0, 0, 0, 0, 0), IndexError, "an attention map of 4 axes (2, 6, 7, 11) was given 5 indices"),
+        ((..., ...), IndexError, "an index may hold one '...' only"),
+        (2, IndexError, "index 2 is out of range for axis 0 of size 2 (range: -2 to 1)"),
+        ((0, 0, -8), IndexError, "index -8 is out of range for axis 2 of size 7"),
+        ((..., [0, 11]), IndexError, "index 11 is out of range for axis 3 of size 11"),
+        ((..., [True, False]), IndexError, "axis 3 has size 11 and was given a boolean index of shape (2,)"),
+        ("a", TypeError, "axis 0 was given 'a': an index is made of integers"),
+        (1.0, TypeError, "axis 0 was given 1.0"),
+        (True, TypeError, "axis 0 was given True"),
+        ((0, [1.5]), TypeError, "axis 1 was given an index of torch.float32: it needs integers or booleans"),
+        ((0, ["a"]), TypeError, "axis 1 was given ['a'], which is no vector"),
+        ((0, [[0], [1, 2]]), TypeError, "axis 1 was given"),
+    ],
+)
+def test_an_index_that_makes_no_sense(index: Any, error: type[Exception], needed: str) -> None:
+    with pytest.raises(error, match=re.escape(needed)):
+        some_map()[index]
+    with pytest.raises(error, match=re.escape(needed)):
+        some_map().scores[index]
+
+
+def test_slices_with_a_negative_step_run_backwards() -> None:
+    seen = some_map()
+    torch.testing.assert_close(seen[0, 0, ::-1, 8:2:-2], seen.dense()[0, 0].flip(0)[:, [8, 6, 4]])
+
+
+def test_matrices_of_positions() -> None:
+    seen = some_map()
+    rows, columns = torch.tensor([[0, 3], [6, 2]]), torch.tensor([[10, 1], [0, 0]])
+    torch.testing.assert_close(seen[0, 1, rows, columns], seen.dense()[0, 1][rows, columns])
+    empty = seen[0, 1, []]
+    assert empty.shape == (0, 11)
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_maps_of_fewer_axes(ndim: int) -> None:
+    query = random(0, *(3, 5, 4)[3 - ndim :])
+    seen = regard.attend(query, query, query, causal=True).weights
+    assert seen.shape == (*query.shape[:-1], 5)
+    assert len(seen) == seen.shape[0]
+    assert seen.dense().shape == seen.shape == seen.scores.shape
+    assert seen[0].shape == seen.shape[1:]
+    assert seen.entropy().shape == seen.sink_share.shape == query.shape[:-1]
+    assert seen.normaliser()[0].shape == query.shape[:-1]
+    assert seen.top(2)[1].shape == (*query.shape[:-1], 2)
+    assert not seen.sink_share.any()
+    assert repr(seen) == f"AttentionMap(shape={tuple(seen.shape)}, dtype=torch.float64, device='cpu')"
+
+
+def test_normaliser_makes_weights_of_scores() -> None:
+    for sinks in (None, random(5, 6)):
+        seen = some_map(sinks=sinks, mask=torch.arange(7)[:, None] != 2)
+        top, total = seen.normaliser()
+        if sinks is None:  # what sees nothing has nothing; with a sink it has the sink alone
+            assert (top[:, :, 2] == -torch.inf).all()
+            assert not total[:, :, 2].any()
+        else:
+            assert torch.equal(top[:, :, 2], sinks.expand_as(top[:, :, 2]))
+            assert (total[:, :, 2] == 1).all()
+        over = seen.scores[...] - top[..., None].nan_to_num(neginf=0.0)
+        torch.testing.assert_close(torch.exp(over) / total[..., None].clamp(min=1e-300), seen.dense())
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 1), st.tuples(st.integers(0, 4), st.integers(5, 13)), st.booleans(), st.booleans())
+def test_crop_is_the_call_of_the_text_alone(text: int, span: tuple[int, int], causal: bool, sided: bool) -> None:
+    start, stop = span
+    keys = torch.zeros(2, 13, dtype=torch.bool)
+    keys[text, start:stop] = True
+    keys[1 - text, 0] = True
+    mask = regard.masks.padding(keys) & regard.masks.function(lambda i, j: (i + 2 * j) % 5 != 1)
+    mask = mask & regard.masks.dense(random(6, 2, 1, 13, 13) > -1.5)
+    query, key, bias, sinks = random(0, 2, 4, 13, 5), random(1, 2, 2, 13, 5), random(2, 4, 13, 13), random(3, 4)
+    options: dict[str, Any] = {"causal": causal, "window": (4, 3) if sided else None, "sinks": sinks, "bias": bias}
+    whole = regard.attend(query, key, key, mask=mask, **options).weights
+    one = whole.crop(text, slice(start, stop), slice(start, stop))
+    inside = (slice(start, stop), slice(start, stop))
+    assert one.shape == (4, stop - start, stop - start)
+    torch.testing.assert_close(one.dense(), whole.dense()[text, :, *inside], rtol=0, atol=1e-12)
+    torch.testing.assert_close(one.entropy(), whole.entropy()[text, :, start:stop])
+    torch.testing.assert_close(one.received(), whole[text, :, *inside].sum(-2))
+    torch.testing.assert_close(one.distance(), whole.distance()[text, :, start:stop])
+    torch.testing.assert_close(one.crop(0, slice(1, 3), slice(None))[...], one[:, 1:3], rtol=0, atol=1e-12)
+
+
+def test_to_another_dtype_and_device() -> None:
+    seen = some_map(mask=regard.masks.padding(torch.arange(11)[None].expand(2, 11) != 4), sinks=random(4, 6))
+    single = seen.to(torch.float32)
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.dense().double(), seen.dense(), rtol=0, atol=1e-6)
+    half = seen.to(torch.bfloat16)
+    assert (half.query.dtype, half.dtype) == (torch.bfloat16, torch.float32)
+    assert worst(half.dense(), seen.dense()) < 0.05
+    assert seen.to("cpu").device == torch.device("cpu")
+    elsewhere = seen.to("meta")
+    assert elsewhere.device.type == elsewhere.rule.bias.device.type == elsewhere.rule.mask.keys.device.type == "meta"
+    assert seen.to(torch.float64).distance().equal(seen.distance())
+
+
+def test_weights_are_detached_unless_asked_for() -> None:
+    query = random(0, 5, 3).requires_grad_()
+    seen = regard.attend(query, query, query).weights
+    assert not seen[...].requires_grad
+    assert not seen.dense().requires_grad
+    assert seen.dense(differentiable=True).requires_grad
+
+
+@pytest.mark.parametrize("sinks", [None, torch.full((6,), -1e6)], ids=["", "sinks"])
+@pytest.mark.parametrize("groups", [6, 2, 1])
+def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Tensor | None) -> None:
+    query, key = 100 * random(0, 50, 6, 3, 11), 100 * random(1, 50, groups, 7, 11)
+    seen = regard.attend(query.float(), key.float(), key.float(), sinks=sinks).weights
+    seen.sink_share  # the normalisers are known from here on, from products of another shape  # noqa: B018
+    assert worst(seen[...].sum(-1), torch.ones(50, 6, 3)) < 1e-5
+    assert worst(seen[1, [0, 4], 1:3].sum(-1), torch.ones(2, 2)) < 1e-5
+
+
+def test_autocast_does_not_reach_the_weights() -> None:
+    """Inside autocast, matrix products of float32 tensors would be computed in bfloat16."""
+    query, key = torch.randn(2, 3, 17, 8), torch.randn(2, 3, 19, 8)
+    expected = regard.attend(query, key, key).weights.dense()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        weights = regard.attend(query, key, key, softcap=1e9).weights
+        torch.testing.assert_close(weights.dense(), expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(weights[:, :, 3:5, 2:9], expected[:, :, 3:5, 2:9], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "needed"),
+    [
+        (lambda m: m.crop(None, slice(0, 2), slice(0, 2)), TypeError, "crop: batch is None, it needs to be the number"),
+        (lambda m: m.crop(2, slice(0, 2), slice(0, 2)), IndexError, "the map has 2 texts: it needs to be -2 to 1"),
+        (lambda m: m.crop(0, None, slice(0, 2)), TypeError, "rows: given None, crop needs a slice of step 1"),
+        (lambda m: m.to(3), TypeError, "to: given 3, needs a device such as 'cpu' or a dtype"),
+        (lambda m: m.to("abc"), ValueError, "to: given 'abc', needs a device"),
+        (lambda m: m.to(torch.int64), TypeError, "to: given torch.int64, needs to be float64"),
+    ],
+)
+def test_what_cannot_be_cropped_or_moved(call: Any, error: type[Exception], needed: str) -> None:
+    seen = some_map()
+    jaxtyping.config.update("jaxtyping_disable", True)  # the run-time checks that tests have would speak first
+    try:
+        with pytest.raises(error, match=re.escape(needed)):
+            call(seen)
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def test_crop_counts_texts_from_the_end_too() -> None:
+    seen = some_map()
+    run = slice(0, 7), slice(0, 11)
+    assert torch.equal(seen.crop(-1, *run)[...], seen.crop(1, *run)[...])

@@ -1,0 +1,98 @@
+"""The record: who looks sees every call, by its path and number; nobody else pays."""
+
+import threading
+
+import pytest
+import torch
+
+import regard
+from regard.attention.recording import layer_of, recorders
+from tests.attention.cases import random
+
+
+def call(**options: object) -> regard.Attention:
+    query = random(0, 1, 2, 5, 3).requires_grad_()
+    return regard.attend(query, query, query, **options)
+
+
+def test_calls_by_path_and_number() -> None:
+    with regard.record() as calls:
+        with regard.scope("encoder"):
+            with regard.scope("layer.3"):
+                first = call()
+                call(causal=True)
+            with regard.scope("layer.4"):
+                call()
+        call()
+    call()
+    assert list(calls) == [("encoder.layer.3", 0), ("encoder.layer.3", 1), ("encoder.layer.4", 0), ("", 0)]
+    seen = calls["encoder.layer.3", 0]
+    assert (seen.path, seen.nth, seen.layer, seen.kernel) == ("encoder.layer.3", 0, 3, first.kernel)
+    assert torch.equal(seen.weights.dense(), first.weights.dense())
+    assert calls["encoder.layer.3", 1].weights[0, 0, 0, 1] == 0
+    assert calls["", 0].layer is None
+
+
+def test_what_is_kept_is_detached() -> None:
+    with regard.record(keep=("value", "output", "logsumexp")) as calls:
+        result = call()
+    kept = calls["", 0]
+    for tensor in (kept.value, kept.output, kept.logsumexp, kept.weights.query, kept.weights.key):
+        assert tensor is not None
+        assert not tensor.requires_grad
+    assert torch.equal(kept.output, result.output)
+    assert torch.equal(kept.logsumexp, result.logsumexp)
+    assert not kept.weights.dense(differentiable=True).requires_grad
+
+
+def test_value_alone_by_default() -> None:
+    with regard.record() as calls, regard.record(keep=()) as nothing:
+        call()
+    assert calls["", 0].value is not None
+    assert calls["", 0].output is calls["", 0].logsumexp is nothing["", 0].value is None
+
+
+def test_layers_that_are_not_wanted_are_counted_all_the_same() -> None:
+    with regard.record(layers=[1]) as calls:
+        for path in ("h.0", "h.1", "h.0", "h.1", "other"):
+            with regard.scope(path):
+                call()
+    assert list(calls) == [("h.1", 0), ("h.1", 1)]
+
+
+def test_records_nest_and_close_after_an_error() -> None:
+    with regard.record() as outer:
+        with pytest.raises(KeyError), regard.record() as inner, regard.scope("a"):
+            call()
+            raise KeyError
+        call()
+    assert list(inner) == [("a", 0)]
+    assert list(outer) == [("a", 0), ("", 0)]
+    assert recorders() == ()
+
+
+def test_another_thread_is_not_seen() -> None:
+    with regard.record() as calls:
+        other = threading.Thread(target=call)
+        other.start()
+        other.join()
+        assert not calls
+
+
+def test_a_call_of_fewer_axes_keeps_its_shape() -> None:
+    with regard.record(keep=("output", "logsumexp", "value")) as calls:
+        result = regard.attend(random(0, 5, 3), random(1, 7, 3), random(2, 7, 4))
+    assert calls["", 0].weights.shape == result.weights.shape == (5, 7)
+
+
+def test_keep_names_what_it_can() -> None:
+    with pytest.raises(ValueError, match="record: keep names 'scores', it may name value, output, logsumexp"):
+        regard.record(keep=("value", "scores")).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("path", "layer"),
+    [("encoder.layer.3.attention", 3), ("h.11", 11), ("", None), ("layer3", None), ("a.0.b.1", 0), ("7", 7)],
+)
+def test_the_first_number_of_a_path_is_its_layer(path: str, layer: int | None) -> None:
+    assert layer_of(path) == layer

@@ -1,0 +1,206 @@
+"""Families whose attention is code of their own, against what they report themselves when they are asked directly."""
+
+import copy
+import re
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.attention.attention_map import AttentionMap
+from regard.capture import eager_attention
+from regard.capture.interventions import head
+from regard.explain.contributions import contributions
+from regard.model_files.sizes import sizes as sizes_of
+from regard.models.model import Pretrained
+
+IDS, OTHER = [5, 17, 3, 60, 41, 9, 2], [8, 30, 12]
+SMALL = {"vocab_size": 97, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+BERT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37,
+        "max_position_embeddings": 31}  # fmt: skip
+OWN: dict[str, dict[str, Any]] = {
+    "bloom": {"hidden_size": 24, "n_layer": 2, "n_head": 3},
+    "falcon": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3},
+    "gptj": {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 31, "rotary_dim": 4},
+    "gpt_neo": {"hidden_size": 24, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 31, "window_size": 3,
+                "attention_types": [[["global", "local"], 1]]},
+    "deberta-v2": BERT | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "mpnet": BERT,
+    "xlm": {"emb_dim": 24, "n_layers": 2, "n_heads": 3, "max_position_embeddings": 31, "n_words": 97},
+    "xlnet": {"d_model": 24, "n_layer": 2, "n_head": 3, "d_inner": 37},
+}  # fmt: skip
+
+
+def tiny(kind: str, language: bool = False, **changes: Any) -> Any:
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **(SMALL | OWN.get(kind, {}) | changes))
+    auto = transformers.AutoModelForCausalLM if language else transformers.AutoModel
+    return auto.from_config(config).eval()
+
+
+def told(model: Any, ids: list[int], **more: Any) -> Any:
+    """What a copy of the model that was made eager from the start says of itself, and a plain pass of the model."""
+    twin = type(model)._from_config(copy.deepcopy(model.config), attn_implementation="eager").eval()
+    twin.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        plain = model(torch.tensor([ids]), **more)
+        return twin(torch.tensor([ids]), output_attentions=True, output_hidden_states=True, **more), plain
+
+
+def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-6) -> None:
+    torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("kind", OWN)  # Falcon's plain pass is PyTorch's kernel; the others know nothing but eager
+def test_is_what_the_family_itself_reports(kind: str) -> None:
+    model = tiny(kind)
+    one, other = Pretrained(model, None, name=kind).trace(ids=[IDS, OTHER])
+    for trace, ids in ((one, IDS), (other, OTHER)):  # of two texts each is as it is alone
+        expected, plain = told(model, ids)
+        assert len(trace.attention) == len(expected.attentions) == 2
+        for ours, theirs in zip(trace.attention, expected.attentions, strict=True):
+            assert ours.shape == (3, len(ids), len(ids))
+            close(ours.dense(), theirs[0])
+        for n in range(2):
+            close(trace.states[n], expected.hidden_states[n][0])
+        close(trace.contextual, plain.last_hidden_state[0], 1e-5)
+    assert one.status.kernels == ("the family's own eager attention",)
+    assert one.status.difference < 1e-6
+    assert eager_attention.NOTE in one.status.notes
+    told_early = sizes_of(model.config.to_diff_dict())
+    assert all(number in (None, there) for number, there in zip(told_early, (2, 3), strict=True))
+
+
+def test_logits_and_the_setting_of_the_model() -> None:
+    model = tiny("falcon", language=True)
+    before = model.config._attn_implementation
+    trace = Pretrained(model, None, name="falcon").trace(ids=IDS)
+    assert model.config._attn_implementation == before == "sdpa"
+    close(trace.logits, told(model, IDS)[1].logits[0], 1e-5)
+
+
+def test_the_map_does_what_a_map_does(tmp_path: Any) -> None:
+    trace = Pretrained(tiny("gpt_neo"), None, name="neo").trace(ids=IDS)
+    weights, dense = trace.attention[1], trace.attention[1].dense()  # a window of 3: zeros far back and ahead
+    assert dense[0, 6].count_nonzero() == 3
+    close(weights[1, 2:5, :3], dense[1, 2:5, :3])
+    close(dense.sum(-1), torch.ones(3, 7))
+    values, keys = weights.top(4)
+    assert keys[0, 6].tolist()[3] == -1  # a key of no weight is none
+    close(values[0, 6, :3].sort().values, dense[0, 6, 4:].sort().values)
+    close(weights.entropy(), torch.special.entr(dense).sum(-1))
+    close(weights.received(), dense.sum(1))
+    places = torch.arange(7.0)
+    close(weights.distance(), (dense * (places[:, None] - places).abs()).sum(-1), 1e-5)
+    close(weights.pooled(7, 7), dense)
+    close(weights.statistics(top=2, pooled=(3, 2)).received, dense.sum(1))
+    assert weights.scores[0, 0, 5] == -torch.inf
+    trace.save(tmp_path / "own.safetensors")
+    opened = regard.open(tmp_path / "own.safetensors")
+    assert isinstance(opened.attention[1], AttentionMap)
+    assert torch.equal(opened.attention[1].dense(), dense)
+
+
+def test_a_pair() -> None:
+    sizes = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 3,
+             "decoder_attention_heads": 3, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37,
+             "max_position_embeddings": 31, "decoder_start_token_id": 0}  # fmt: skip
+    model = tiny("mvp", **sizes)
+    pair = Pretrained(model, None, name="mvp").trace(ids=IDS, target_ids=OTHER)
+    expected, plain = told(model, IDS, decoder_input_ids=torch.tensor([OTHER]))
+    for ours, theirs in (
+        (pair.encoder.attention, expected.encoder_attentions),
+        (pair.decoder.attention, expected.decoder_attentions),
+        (pair.decoder.cross, expected.cross_attentions),
+    ):
+        for mine, own in zip(ours, theirs, strict=True):
+            close(mine.dense(), own[0])
+    assert [each.shape for each in pair.decoder.cross] == [(3, 3, 7)] * 3
+    close(pair.decoder.contextual, plain.last_hidden_state[0], 1e-5)
+    with pytest.raises(ValueError, match="cross-attention"):
+        pair.decoder.cross[0].distance()
+
+
+def test_refused_by_name() -> None:
+    bloom = Pretrained(tiny("bloom"), None, name="tiny-bloom")
+    with pytest.raises(regard.RegardError, match="without: its attention does not go .* nothing of tiny-bloom"):
+        bloom.trace(ids=IDS, without=[head(0, 1)])
+    with pytest.raises(regard.RegardError, match="does not go through the attention interface"):
+        contributions(bloom.trace(ids=IDS), 2, layer=0)
+    for kind, sizes, says in (
+        ("longformer", BERT | {"attention_window": 4}, r"attentions\[0\] have shape .*, needs 7 queries and 7 keys"),
+        ("squeezebert", BERT | {"embedding_size": 24}, r"attentions\[0\] are no distributions over the tokens"),
+        ("yoso", BERT, r"attentions\[0\] are no weights \(B, H, L, S\)"),
+        ("fnet", BERT, "it reports no weights"),
+    ):
+        if kind == "squeezebert":
+            sizes = {**sizes, "num_attention_heads": 4, "intermediate_size": 48}
+        model = Pretrained(tiny(kind, **sizes), None, name=kind)
+        with pytest.raises(regard.RegardError, match=f"model '{kind}': .*{says}"):
+            model.trace(ids=IDS)
+
+
+class Lying(torch.nn.Module):
+    """An attention module that reports other weights than those it multiplies with."""
+
+    def __init__(self, own: torch.nn.Module) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        output, *weights = self.own(*args, **options)
+        return output, *(each.flip(1) for each in weights)
+
+
+def test_falcon_with_alibi(tmp_path: Any) -> None:
+    """Its eager attention adds its biases twice, PyTorch's kernel once: shown where the model itself runs eagerly."""
+    tiny("falcon", language=True, alibi=True).save_pretrained(tmp_path)
+    opened = regard.load(tmp_path)
+    with pytest.raises(regard.RegardError, match="its result changes by .* than the 'sdpa' it runs with") as refusal:
+        opened.trace(ids=IDS)
+    assert opened.model.config._attn_implementation == "sdpa"
+    (way,) = re.findall(r"from_pretrained\(\.\.\., (\w+)='(\w+)'\)", str(refusal.value))  # what it says works:
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, **dict([way]))
+    trace = regard.load(model).trace(ids=IDS)
+    expected, plain = told(model, IDS)
+    close(trace.attention[1].dense(), expected.attentions[1][0])
+    close(trace.logits, plain.logits[0], 1e-5)
+
+
+def test_weights_that_are_in_no_product_are_refused() -> None:
+    model = tiny("mpnet")
+    layer = model.encoder.layer[1].attention
+    layer.attn = Lying(layer.attn)
+    with pytest.raises(regard.RegardError, match=r"attentions\[1\] are in no product of its forward pass"):
+        Pretrained(model, None, name="lying").trace(ids=IDS)
+
+
+class Swayed(torch.nn.Module):
+    """A layer that does something else when it is asked for its weights."""
+
+    def __init__(self, own: torch.nn.Module) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        output, *rest = self.own(*args, **options)
+        return output.flip(-1) if options.get("output_attentions") else output, *rest
+
+
+def test_a_result_that_changes_when_weights_are_asked_for_is_refused() -> None:
+    model = tiny("bloom")
+    model.h[1] = Swayed(model.h[1])
+    with pytest.raises(regard.RegardError, match="its result changes by"):
+        Pretrained(model, None, name="swayed").trace(ids=IDS)
+
+
+def test_a_token_that_the_model_adds_by_itself_is_refused() -> None:
+    """Cropped to the text, the weights on its own tokens would be shared out silently."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 97, "max_position_embeddings": 31, "pad_token_id": 0}
+    config = transformers.VideoPrismTextConfig(**{**BERT, **sizes})
+    model = transformers.VideoPrismTextModel(config).eval()
+    with pytest.raises(regard.RegardError, match="have 8 tokens where 7 were given"):
+        Pretrained(model, None, name="prism").trace(ids=IDS)

@@ -1,0 +1,182 @@
+"""What is no text, pixels and sound, against the families' own eager attention."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers as hf
+
+import regard
+from regard.capture.build_trace import CONTRARY
+from regard.capture.inputs import NUMBERED
+from regard.capture.interventions import head
+from regard.models.model import Pretrained
+
+SMALL = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}
+PIXELS = torch.randn(1, 3, 28, 35, generator=torch.Generator().manual_seed(0))
+SOUND = torch.randn(1, 4000, generator=torch.Generator().manual_seed(1))
+BANDS = torch.randn(1, 5, 46, generator=torch.Generator().manual_seed(2))  # 5 bands, 46 frames
+
+
+def vit() -> Any:
+    torch.manual_seed(0)
+    return hf.ViTModel(hf.ViTConfig(**SMALL, image_size=(28, 35), patch_size=7)).eval()
+
+
+def wav2vec2() -> Any:
+    torch.manual_seed(0)
+    convolution = {"conv_dim": (8, 8), "conv_stride": (20, 10), "conv_kernel": (20, 10), "num_feat_extract_layers": 2}
+    position = {"num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}
+    return hf.Wav2Vec2Model(hf.Wav2Vec2Config(**SMALL, **convolution, **position)).eval()
+
+
+def whisper() -> Any:
+    torch.manual_seed(0)
+    sizes = {f"{part}_{size}": n for part in ("encoder", "decoder")
+             for size, n in (("layers", 2), ("attention_heads", 3), ("ffn_dim", 37))}  # fmt: skip
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    config = hf.WhisperConfig(d_model=24, vocab_size=97, max_source_positions=23, num_mel_bins=5, **sizes, **ids)
+    return hf.WhisperModel(config).eval()
+
+
+@pytest.mark.parametrize(
+    ("made", "inputs", "count"),
+    [
+        (vit, {"pixel_values": PIXELS}, 21),  # 4 × 5 patches and a class token
+        (wav2vec2, {"input_values": SOUND}, 19),  # (4000 - 20) / 20 + 1 = 200, (200 - 10) / 10 + 1 = 20 frames
+        (lambda: whisper().encoder, {"input_features": BANDS}, 23),
+    ],
+)
+def test_is_what_the_family_itself_says(made: Any, inputs: dict, count: int) -> None:
+    model = made()
+    trace = Pretrained(model, None, name="tiny").trace(inputs=inputs)
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = model(**inputs, output_attentions=True, output_hidden_states=True)
+    assert len(trace.attention) == len(expected.attentions) == 2
+    for ours, theirs in zip(trace.attention, expected.attentions, strict=True):
+        torch.testing.assert_close(ours.dense(), theirs[0], atol=1e-6, rtol=0)
+    for n in range(2):
+        torch.testing.assert_close(trace.states[n], expected.hidden_states[n][0], atol=2e-6, rtol=0)
+    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=5e-6, rtol=0)
+    count = expected.last_hidden_state.shape[1]
+    assert [token.text for token in trace.tokens] == [str(n) for n in range(count)]
+    assert trace.text == ""
+    assert trace.learned is trace.positional is None
+    assert trace.status.difference < 1e-6
+    assert NUMBERED in trace.status.notes
+
+
+def test_saved_and_opened(tmp_path: Any) -> None:
+    trace = Pretrained(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS})
+    trace.save(tmp_path / "vit.safetensors")
+    opened = regard.open(tmp_path / "vit.safetensors")
+    assert opened.tokens == trace.tokens
+    assert torch.equal(opened.attention[1].dense(), trace.attention[1].dense())
+
+
+def test_sound_and_what_its_decoder_reads() -> None:
+    model = whisper()
+    pair = Pretrained(model, None, name="whisper").trace(inputs={"input_features": BANDS}, target_ids=[1, 5, 60])
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        target = torch.tensor([[1, 5, 60]])
+        expected = model(input_features=BANDS, decoder_input_ids=target, output_attentions=True)
+    for ours, theirs in (
+        (pair.encoder.attention, expected.encoder_attentions),
+        (pair.decoder.attention, expected.decoder_attentions),
+        (pair.decoder.cross, expected.cross_attentions),
+    ):
+        for mine, own in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(mine.dense(), own[0], atol=1e-6, rtol=0)
+    assert pair.decoder.cross[0].shape == (3, 3, 23)
+    torch.testing.assert_close(pair.decoder.contextual, expected.last_hidden_state[0], atol=5e-6, rtol=0)
+
+
+def test_what_the_last_state_is() -> None:
+    """DINOv3's base model is its encoder, whose last state lacks the final norm: the model's own word goes first."""
+    torch.manual_seed(0)
+    model = hf.DINOv3ViTModel(hf.DINOv3ViTConfig(**SMALL, image_size=28, patch_size=7)).eval()
+    torch.nn.init.normal_(model.norm.weight)
+    pixels = PIXELS[..., :28]
+    trace = Pretrained(model, None, name="dinov3").trace(inputs={"pixel_values": pixels})
+    with torch.no_grad():
+        torch.testing.assert_close(trace.contextual, model(pixels).last_hidden_state[0], atol=5e-6, rtol=0)
+
+
+def test_refused_by_name() -> None:
+    opened = Pretrained(vit(), None, name="tiny-vit")
+    for options, says in (
+        ({"inputs": {"pixel_values": PIXELS.expand(2, -1, -1, -1)}}, "'pixel_values' has shape .*one item at a time"),
+        ({"inputs": {"input_values": SOUND}}, "tiny-vit takes no 'input_values', it takes 'pixel_values'"),
+        ({"inputs": {"input_ids": torch.tensor([[1]])}}, "holds token ids"),
+        ({"inputs": {"pixel_values": PIXELS, "text": None}}, "needs to be a mapping of names to tensors"),
+        ({"inputs": {}}, "needs to be a mapping"),
+        ({"inputs": {"pixel_values": PIXELS}, "ids": [1]}, "given two of them"),
+        ({"inputs": {"pixel_values": PIXELS}, "without": [head(0, 1)]}, "they cannot be given with inputs"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            opened.trace(**options)
+    sizes = {"image_size": 28, "patch_size": 7, "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": 2}
+    swin = hf.SwinModel(hf.SwinConfig(**sizes))
+    with pytest.raises(regard.RegardError, match="attends within parts of them|do not keep one row of tokens"):
+        Pretrained(swin, None, name="swin").trace(inputs={"pixel_values": PIXELS[..., :28]})
+
+
+def test_a_model_that_also_sees_pictures() -> None:
+    """Its picture tower has 17 positions, which say nothing about texts; each part gets its own setting back."""
+    torch.manual_seed(0)
+    vision = hf.CLIPVisionConfig(**SMALL, image_size=28, patch_size=7)
+    ids = {"vocab_size": 97, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    text = hf.LlamaConfig(**SMALL, **ids, num_key_value_heads=3)
+    model = hf.LlavaModel(hf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=96)).eval()
+    model.vision_tower.set_attn_implementation("eager")
+    opened = Pretrained(model, None, name="llava")
+    assert opened.limit is None
+    trace = opened.trace(ids=[5, 17, 3] * 7)
+    assert model.language_model.config._attn_implementation == "sdpa"
+    assert model.vision_tower.config._attn_implementation == "eager"
+    with torch.no_grad():
+        expected = model(input_ids=torch.tensor([[5, 17, 3] * 7])).last_hidden_state[0]
+    torch.testing.assert_close(trace.contextual, expected, atol=5e-6, rtol=0)
+
+
+def test_a_family_that_contradicts_itself_is_noted() -> None:
+    """Phi 4's vision tower calls itself causal and asks for no mask: PyTorch's kernel is causal then, eager is not."""
+    torch.manual_seed(0)
+    model = hf.Phi4MultimodalVisionModel(hf.Phi4MultimodalVisionConfig(**SMALL, image_size=28, patch_size=7)).eval()
+    pixels = PIXELS[..., :28]
+    trace = Pretrained(model, None, name="phi4").trace(inputs={"pixel_values": pixels})
+    assert CONTRARY in trace.status.notes
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = model(pixels, output_attentions=True)
+    torch.testing.assert_close(trace.attention[1].dense(), expected.attentions[1][0], atol=5e-6, rtol=0)
+    assert CONTRARY not in Pretrained(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS}).status.notes
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ({"input_features": BANDS[..., :40]}, r"'input_features' \(1, 5, 40\) float32: .* 46, but"),
+        (
+            {"input_features": BANDS.repeat(1, 1, 2)},
+            r"'input_features' \(1, 5, 92\) float32: .* 46, but found 92",
+        ),
+        ({"input_features": BANDS[:, :4]}, r"'input_features' \(1, 4, 46\) float32: .* 5 channels, but got 4"),
+        ({"input_features": BANDS[0, None, 0]}, r"'input_features' \(1, 46\) float32: "),
+        ({"input_features": BANDS.double()}, r"'input_features' \(1, 5, 46\) float64: "),
+        (
+            {"decoder_attention_mask": torch.ones(1, 2)},
+            r"'decoder_attention_mask' \(1, 2\) float32 without 'input_features'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(inputs: dict, says: str) -> None:
+    """Whisper takes just so many frames of sound, 3,000 where it is the real one."""
+    model = Pretrained(whisper(), None, name="tiny")
+    with pytest.raises(regard.RegardError, match=says) as told:
+        model.trace(inputs=inputs, target_ids=[1, 2])
+    assert str(told.value).startswith("inputs: tiny (float32) cannot read ")
+    assert len(str(told.value).splitlines()) == 1
+    assert len(model.trace(inputs={"input_features": BANDS}, target_ids=[1, 2]).encoder.tokens) == 23

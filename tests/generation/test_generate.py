@@ -1,0 +1,267 @@
+"""What a model writes, and the joined trace of it: against one full eager pass, and transformers' own generation."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.explain.contributions import contributions
+from regard.models.model import Pretrained
+from regard.trace.attention_output import Unverified
+from tests.support import SHARED
+from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SAMPLED, SMALL, close, opened, plain, tiny, whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "cache", "options"),
+    [(kind, "dynamic", {}) for kind in DECODERS]
+    + [(kind, "static", SAMPLED) for kind in ("gpt2", "llama", "gemma2", "mistral")],
+)
+def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, Any]) -> None:
+    model = tiny(kind)
+    torch.manual_seed(11)
+    expected = plain(model, **{"do_sample": False} | options, min_new_tokens=NEW)
+    made = Pretrained(model, None, name=kind).generate(
+        ids=IDS, new_tokens=NEW, seed=11, cache=cache, min_new_tokens=NEW, **options
+    )
+    assert list(made.ids) == expected
+    assert (made.start, made.ended, len(made.trace.tokens)) == (7, "length", 20)
+    trace, full = made.trace, whole(model, input_ids=expected)
+    assert len(trace.attention) == len(full.attentions)
+    for weights, theirs in zip(trace.attention, full.attentions, strict=True):
+        assert weights.shape == (6, 20, 20)
+        close(weights.dense(), theirs[0], 1e-5)
+    for state, theirs in zip(trace.states[:-1], full.hidden_states[:-1], strict=True):
+        close(state, theirs[0], 1e-4)
+    close(trace.contextual, full.hidden_states[-1][0], 1e-4)
+    close(trace.logits, full.logits[0], 1e-4)
+    assert trace.status.difference < 1e-5
+    assert trace.status.rows_compared >= 2 * (4 + 3)
+    assert trace.status.embedding_difference <= 1e-6
+    assert trace.positional is None or kind == "gpt2"
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
+    made = opened(kind).generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW)
+    model = tiny(kind)
+    if kind != "t5":  # whose own cache has as many layers as its encoder: transformers itself fails
+        assert list(made.ids) == plain(model, do_sample=False, min_new_tokens=NEW)
+    assert (made.start, len(made.ids)) == (1, 14)
+    full, pair = whole(model, input_ids=IDS, decoder_input_ids=list(made.ids)), made.trace
+    for ours, theirs in (
+        (pair.encoder.attention, full.encoder_attentions),
+        (pair.decoder.attention, full.decoder_attentions),
+        (pair.decoder.cross, full.cross_attentions),
+    ):
+        for weights, own in zip(ours, theirs, strict=True):
+            close(weights.dense(), own[0], 1e-5)
+    for trace, states in ((pair.encoder, full.encoder_hidden_states), (pair.decoder, full.decoder_hidden_states)):
+        for state, own in zip(trace.states[:-1], states[:-1], strict=True):
+            close(state, own[0], 1e-4)
+        assert trace.status.embedding_difference <= 1e-6
+    close(pair.decoder.logits, full.logits[0], 1e-4)
+    assert pair.decoder.cross[0].shape == (6, 14, 7)
+    assert pair.decoder.cross[0].offset is None
+    for trace, cross in ((pair.decoder, False), (pair.decoder, True), (pair.encoder, False)):
+        assert contributions(trace, 4, 1, cross=cross).error < 1e-5
+    assert ("T × T numbers" in " ".join(pair.status.notes)) == (kind == "t5")
+
+
+def test_blocks_are_joined_and_what_they_hold_adds_up() -> None:
+    made = opened("llama").generate(ids=IDS, new_tokens=NEW)
+    one = opened("llama").trace(ids=list(made.ids))
+    for n, (ours, theirs) in enumerate(zip(made.trace.blocks, one.blocks, strict=True)):
+        assert not isinstance(ours, Unverified)
+        assert ours.kind == theirs.kind
+        close(ours.residual, theirs.residual, 1e-5)
+        close(ours.projected, theirs.projected, 1e-5)
+        close(contributions(made.trace, 12, n).norms, contributions(one, 12, n).norms, 1e-5)
+
+
+def stored(thing: Any) -> dict[int, int]:
+    """Bytes of every storage that something holds, by its place."""
+    found, seen, stack = {}, set(), [thing]
+    while stack:
+        each = stack.pop()
+        if id(each) in seen or isinstance(each, (str, torch.nn.Module)):
+            continue
+        seen.add(id(each))
+        if isinstance(each, torch.Tensor):
+            found[each.untyped_storage().data_ptr()] = each.untyped_storage().nbytes()
+        else:
+            stack += each if isinstance(each, (list, tuple)) else getattr(each, "__dict__", {}).values()
+    return found
+
+
+def test_memory_grows_with_the_tokens() -> None:
+    model = opened("gemma2", max_position_embeddings=200)
+    own = {p.untyped_storage().data_ptr() for p in model.model.parameters()}
+    sizes = []
+    for total in (12, 20, 36):
+        made = model.generate(ids=IDS, new_tokens=total - len(IDS), cache="static", min_new_tokens=total - len(IDS))
+        sizes.append(sum(n for place, n in stored(made.trace).items() if place not in own))
+    (small, middle, large) = sizes
+    assert large - middle == 2 * (middle - small)  # no part of it grows faster
+    assert large <= 3 * small
+
+
+def test_nothing_aliases_a_cache() -> None:
+    model = opened("mistral")
+    first = model.generate(ids=IDS, new_tokens=NEW, cache="static")
+    before = [weights.dense() for weights in first.trace.attention] + [value.clone() for value in first.trace.values]
+    model.generate(ids=IDS[::-1], new_tokens=5, cache="static")
+    after = [weights.dense() for weights in first.trace.attention] + list(first.trace.values)
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_prompts_are_written_to_one_by_one() -> None:
+    model = opened("llama")
+    several = model.generate(ids=[IDS, IDS[:3]], new_tokens=5, do_sample=True, seed=3)
+    for made, ids in zip(several, (IDS, IDS[:3]), strict=True):
+        alone = model.generate(ids=ids, new_tokens=5, do_sample=True, seed=3)
+        assert made.ids == alone.ids
+        assert made.ids[: made.start] == tuple(ids)
+        assert torch.equal(made.trace.logits, alone.trace.logits)
+    assert several[0].text == " ".join(map(str, several[0].ids))
+
+
+def test_the_model_and_the_random_numbers_stay_as_they_were() -> None:
+    model = opened("gpt2")
+    model.model.train()
+    config, setting = model.model.generation_config, model.model.config._attn_implementation
+    state = torch.get_rng_state()
+    model.generate(ids=IDS, new_tokens=3, do_sample=True, seed=5)
+    with pytest.raises(regard.RegardError, match="sequence_bias"):
+        model.generate(ids=IDS, new_tokens=3, sequence_bias={})
+    assert torch.equal(state, torch.get_rng_state())
+    assert "forward" not in vars(model.model)
+    assert model.model.generation_config is config
+    assert model.model.config._attn_implementation == setting
+    assert model.model.training
+    model.generate(ids=IDS, new_tokens=3, do_sample=True)
+    assert not torch.equal(state, torch.get_rng_state())  # without a seed they are drawn as they come
+
+
+def test_one_new_token_and_the_last_position() -> None:
+    model = opened("gpt2")
+    made = model.generate(ids=IDS, new_tokens=1)
+    assert len(made.trace.tokens) == 8
+    close(made.trace.logits, whole(tiny("gpt2"), input_ids=list(made.ids)).logits[0], 1e-5)
+    assert len(model.generate(ids=IDS, new_tokens=24, min_new_tokens=24).ids) == 31  # all positions there are
+
+
+def test_the_end_token_and_defaults_of_the_model() -> None:
+    model = opened("llama")
+    first = model.generate(ids=IDS, new_tokens=1).ids[-1]
+    model.model.generation_config.eos_token_id = first
+    model.model.generation_config.num_beams = 4
+    made = model.generate(ids=IDS, new_tokens=NEW)
+    assert (made.ended, len(made.ids)) == ("end", 8)
+    assert len(made.trace.tokens) == 8  # the end token went through the model as well
+    assert made.trace.status.notes == (
+        "the model's own setting num_beams=4 is not used: it cannot be joined to one trace",
+    )
+
+
+def test_text_and_its_tokens(minilm) -> None:
+    tokenizer = minilm.tokenizer
+    model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
+    prompt = "A man fishing on a river bank"
+    made = model.generate(prompt, new_tokens=NEW)
+    inputs = tokenizer(prompt, return_tensors="pt")
+    expected = model.model.generate(**inputs, max_new_tokens=NEW, do_sample=False)[0].tolist()
+    assert list(made.ids) == expected
+    assert made.text == prompt + made.new
+    written = tokenizer.decode(expected, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    assert made.text.casefold() == written
+    trace = made.trace
+    assert [token.id for token in trace.tokens] == expected
+    for token in trace.tokens[made.start :]:
+        if not token.special:
+            assert made.text[token.start : token.end] == token.text.removeprefix("##")
+    assert trace.tokens[made.start - 1].special  # the tokenizer ends a text with [SEP]: so does its prompt
+    (bank,) = trace.word("bank")
+    assert bank.text == "bank"
+    stop = made.new.split()[2][:3]
+    stopped = model.generate(prompt, new_tokens=NEW, stop=stop)
+    assert stopped.ended == "stop"
+    assert stop in stopped.new
+    assert len(stopped.ids) < len(made.ids)
+
+
+REFUSED = [
+    ({}, "needs either a prompt or its ids, given none"),
+    ({"prompt": "a", "ids": IDS}, "needs either a prompt or its ids, given both"),
+    ({"prompt": "a"}, "has no tokenizer"),
+    ({"ids": IDS, "new_tokens": 0}, "new_tokens: given 0, needs a whole number of 1 or more"),
+    ({"ids": IDS, "new_tokens": True}, "new_tokens: given True"),
+    ({"ids": IDS, "new_tokens": 25}, "prompt has 7 tokens and 25 new ones are more than the 31 .* can be 24 at most"),
+    ({"ids": [3] * 31, "new_tokens": 1}, "there is no room left"),
+    ({"ids": [3] * 32}, "prompt has 32 tokens"),
+    ({"ids": [97]}, "prompt id 97 is out of range"),
+    ({"ids": IDS, "cache": "quantized"}, "cache: given 'quantized', needs 'dynamic' or 'static'"),
+    ({"ids": IDS, "seed": -1}, "seed: given -1"),
+    ({"ids": IDS, "stop": "."}, "stop: tiny-llama has no tokenizer that spells '.'"),
+    ({"ids": IDS, "stop": [""]}, "stop: given"),
+    ({"ids": IDS, "temprature": 1.0}, "no option 'temprature': did you mean 'temperature'"),
+    ({"ids": IDS, "do_sample": True, "temperature": 0}, "temperature: given 0, needs a number above 0"),
+    ({"ids": IDS, "do_sample": True, "temperature": -1.0}, "temperature: given -1.0, needs a number above 0"),
+    ({"ids": IDS, "do_sample": True, "temperature": float("nan")}, "temperature: given nan"),
+    ({"ids": IDS, "temperature": 0.7}, "temperature has no effect on a greedy choice: give do_sample=True"),
+    ({"ids": IDS, "do_sample": True, "top_p": 1.5}, "top_p: given 1.5, needs a number above 0, 1 at most"),
+    ({"ids": IDS, "do_sample": True, "top_k": 2.0}, "top_k: given 2.0"),
+    ({"ids": IDS, "repetition_penalty": 0}, "repetition_penalty: given 0"),
+    ({"ids": IDS, "min_new_tokens": 21}, "min_new_tokens: given 21, new_tokens is 20"),
+    ({"ids": IDS, "num_beams": 4}, "num_beams: given 4, needs 1: beams"),
+    ({"ids": IDS, "num_return_sequences": 2}, "num_return_sequences: given 2"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), REFUSED)
+def test_what_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says) as error:
+        opened("llama").generate(**given)
+    assert "\n" not in str(error.value)
+
+
+def test_models_that_do_not_write(minilm) -> None:
+    with pytest.raises(regard.RegardError, match=r"\(BertModel\) has no language head that writes"):
+        minilm.generate("a river")
+    config = transformers.AutoConfig.for_model("bloom", **SMALL, hidden_size=24, n_layer=2, n_head=3)
+    own = Pretrained(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
+    with pytest.raises(regard.RegardError, match="computes attention in code of its own"):
+        own.generate(ids=IDS)
+    sees_all = transformers.BertConfig(**SMALL, hidden_size=24, num_hidden_layers=2, num_attention_heads=3)
+    both_ways = Pretrained(transformers.BertLMHeadModel(sees_all).eval(), None, name="tiny-bert")
+    with pytest.raises(regard.RegardError, match="generate: "):
+        both_ways.generate(ids=IDS)
+    with pytest.raises(regard.RegardError, match="start token and 31 new ones are more than the 31"):
+        opened("marian").generate(ids=IDS, new_tokens=31)
+
+
+STORIES = SHARED / "models" / "stories260K"
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
+def test_a_story_goes_on() -> None:
+    stories = regard.load(STORIES, device="cpu")
+    made = stories.generate("Once upon a time, there was a little", new_tokens=17)
+    assert made.new.startswith((" girl", " boy"))
+    one = stories.trace(ids=list(made.ids))
+    for ours, theirs in zip(made.trace.attention, one.attention, strict=True):
+        close(ours.dense(), theirs.dense(), 1e-5)
+    close(made.trace.logits, one.logits, 1e-4)
+    assert [token.id for token in stories.trace(made.text).tokens] == list(made.ids)
+    assert made.trace.word("time")
+    inputs = stories.tokenizer("Once upon a time, there was a little", return_tensors="pt")
+    torch.manual_seed(7)
+    expected = stories.model.generate(**inputs, max_new_tokens=7, do_sample=True, temperature=1.5)[0].tolist()
+    other = stories.generate(
+        "Once upon a time, there was a little", new_tokens=7, do_sample=True, temperature=1.5, seed=7
+    )
+    assert list(other.ids) == expected

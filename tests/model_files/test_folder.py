@@ -1,0 +1,194 @@
+"""Folders from strangers: refused in one line, at once, without waiting and without growing."""
+
+import json
+import os
+import resource
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+import regard
+from regard.model_files import size_limit
+from regard.model_files.size_limit import Budget
+from regard.model_files.weight_headers import Held
+from regard.models.load import load_tokenizer
+from tests.support import make_tiny
+
+
+@pytest.fixture(scope="module")
+def original(minilm, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("folder") / "tiny"
+    make_tiny(folder, minilm)
+    regard.load(folder, device="cpu")  # what is imported on the way is imported now
+    return folder
+
+
+@pytest.fixture
+def tiny(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "tiny"))
+
+
+def refused(source: Path | str, says: str) -> None:
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    with pytest.raises(regard.RegardError, match=says) as caught:
+        regard.load(source, device="cpu")
+    assert "\n" not in str(caught.value)
+    assert time.perf_counter() - started < 20  # under 2 s on a machine of its own; what this refuses ran for minutes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1024  # KiB
+
+
+def change(folder: Path, **entries: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | entries))
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "vocab.txt",
+             "model.safetensors", "model.safetensors.index.json", "chat_template.jinja", "anything"]
+)  # fmt: skip
+def test_pipes(tiny: Path, name: str) -> None:
+    (tiny / name).unlink(missing_ok=True)
+    os.mkfifo(tiny / name)
+    refused(tiny, f"{name}' cannot be read: it is a pipe, needed is a regular file")
+    with pytest.raises(regard.RegardError, match="it is a pipe"):
+        load_tokenizer(tiny)
+
+
+def test_sockets_devices_and_folders(tiny: Path, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        (tiny / "merges.txt").symlink_to(tmp_path / "s")
+        refused(tiny, "merges.txt' cannot be read: it is a socket")
+    (tiny / "merges.txt").unlink()
+    (tiny / "special_tokens_map.json").symlink_to("/dev/zero")
+    refused(tiny, "special_tokens_map.json' cannot be read: it is a device")
+    (tiny / "special_tokens_map.json").unlink()
+    (tiny / "added_tokens.json").mkdir()
+    refused(tiny, "added_tokens.json' cannot be read: it is a folder")
+    (tiny / "added_tokens.json").rmdir()
+    (tiny / "onnx").mkdir()
+    assert len(regard.load(tiny, device="cpu").trace("a bank").attention) == 2
+
+
+def test_pipes_in_the_place_of_files_and_of_our_own_folders(tiny: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.gguf")
+    refused(tmp_path / "model.gguf", "it is a pipe")
+    refused(tmp_path, "it is a pipe")
+    (tmp_path / "model.gguf").unlink()
+    os.mkfifo(tmp_path / "latest.json")
+    refused(tmp_path, "it has no config.json")
+    model = regard.load(regard.Transformer(regard.TransformerConfig(vocabulary=9, length=5, layers=1, d_model=8)))
+    model.save(tmp_path / "ours")
+    for name in ("tokenizer.json", "model.safetensors", "config.json"):
+        (tmp_path / "ours" / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / "ours" / name)
+        refused(tmp_path / "ours", f"{name}' cannot be read: it is a pipe")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json",
+                                  "special_tokens_map.json", "added_tokens.json", "tokenizer.json"])  # fmt: skip
+def test_nested_too_deep(tiny: Path, name: str) -> None:
+    for content in ('{"a": ' + "[" * 10**5 + "]" * 10**5 + "}", "[" * 10**6):
+        (tiny / name).write_text(content)
+        refused(tiny, "nested deeper|tokenizer cannot be loaded|nested too deep")
+
+
+def test_huge_files(tiny: Path) -> None:
+    for name in ("config.json", "tokenizer.json", "vocab.txt"):
+        content = (tiny / name).read_bytes() if (tiny / name).exists() else b""
+        with (tiny / name).open("wb") as file:
+            file.truncate(1 << 40)
+        refused(tiny, f"{name}'.* has 1,099,511,627,776 bytes")
+        (tiny / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ({"num_hidden_layers": 10**7}, "num_hidden_layers is 10,000,000, no model has so many"),
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1,000,000, its checkpoint holds 39 tensors"),
+        ({"num_hidden_layers": 200}, "its config asks for more than its checkpoint holds, 39 tensors of 2.8 MiB"),
+        ({"hidden_size": 10**9}, "its config asks for more than its checkpoint holds"),
+        ({"intermediate_size": 10**30}, "cannot be loaded"),
+        ({"vocab_size": 10**12}, "its config asks for more than its checkpoint holds"),
+        ({"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000, no model has so many"),
+        ({"max_position_embeddings": 10**7}, "its config asks for more than its checkpoint holds"),
+        ({"num_labels": 10**9}, "num_labels is 1,000,000,000, no model has so many"),
+        ({"num_attention_heads": -3}, "num_attention_heads is -3, needed is a whole number of 1 or more"),
+        ({"num_attention_heads": 0}, "num_attention_heads is 0, needed"),
+        ({"num_attention_heads": 3.0}, "num_attention_heads is 3.0, needed"),
+        ({"num_attention_heads": True}, "num_attention_heads is True, needed"),
+        ({"hidden_size": "24"}, "hidden_size is '24', needed"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers is -1, needed"),
+        ({"text_config": {"num_attention_heads": -3}}, "text_config.num_attention_heads is -3, needed"),
+        ({"head_dim": -1}, "head_dim is -1, needed is a whole number of 0 or more"),
+        ({"intermediate_size": [37, -1]}, "intermediate_size is -1, needed"),
+        ({"encoder_layers": 1.5}, "encoder_layers is 1.5, needed is a whole number of 0 or more"),
+        ({"quantization_config": {"quant_method": "nope", "bits": 4}}, "names the method 'nope', which .* not know"),
+        ({"quantization_config": {}}, "names the method None, which the installed transformers does not know"),
+        ({"quantization_config": "int4"}, "quantization_config is 'int4', needed is an object"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "'fp8', but no tensor of its checkpoint is quantised"),
+        ({"quantization_config": {"load_in_4bit": True}}, "'bitsandbytes', but no tensor of its checkpoint"),
+        ({"text_config": {"quantization_config": {"quant_method": "gptq"}}}, "'gptq', but no tensor of its"),
+    ],
+    ids=str,
+)
+def test_what_a_config_asks_for(tiny: Path, entries: dict[str, object], says: str) -> None:
+    change(tiny, **entries)
+    refused(tiny, says)
+
+
+def test_a_config_names_no_code_to_compute_attention_with(tiny: Path) -> None:
+    """Names of kernels on the hub are not followed: attention is computed here."""
+    for entry in ("attn_implementation", "_attn_implementation", "experts_implementation"):
+        change(tiny, **{entry: "someone/kernel"})
+        assert len(regard.load(tiny, device="cpu").trace("a bank").attention) == 2
+
+
+def test_an_adapter_is_not_passed_over(tiny: Path) -> None:
+    (tiny / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/else"}')
+    refused(tiny, "holds an adapter beside its model")
+
+
+def test_a_distributed_checkpoint(tiny: Path) -> None:
+    (tiny / "shard-00001-model-00001-of-00002.safetensors").write_bytes(b"")
+    refused(tiny, "weights are a distributed checkpoint")
+
+
+def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tiny: Path, monkeypatch) -> None:
+    monkeypatch.setattr(size_limit, "needs", lambda held: 4 * held.numbers)
+    monkeypatch.setattr("regard.models.load.needs", lambda held: 1 << 50)
+    refused(tiny, r"in float32, needs 1.0 PiB of memory, .* are free: take a smaller one, or free memory")
+
+
+def test_our_own_config_asks_for_what_its_weights_hold(tmp_path: Path) -> None:
+    import torch
+
+    state = torch.get_rng_state()
+    model = regard.load(regard.Transformer(regard.TransformerConfig(vocabulary=9, length=5, layers=1, d_model=8)))
+    model.save(tmp_path)
+    state = torch.get_rng_state()
+    assert len(regard.load(tmp_path, device="cpu").trace(ids=[1, 2]).attention) == 1
+    assert torch.equal(torch.get_rng_state(), state)
+    for entries, says in (
+        ({"layers": 10**7}, "layers is 10,000,000, its checkpoint holds 20 tensors"),
+        ({"d_model": 1 << 40}, "its config asks for more than its checkpoint holds"),
+        ({"vocabulary": 1 << 50}, "its config asks for more than its checkpoint holds"),
+    ):
+        content = (tmp_path / "config.json").read_text()
+        change(tmp_path, **entries)
+        refused(tmp_path, says)
+        (tmp_path / "config.json").write_text(content)
+
+
+def test_a_budget_counts_what_is_made_in_its_thread_alone() -> None:
+    import torch
+
+    with Budget(Held(1, 10), "it"), torch.device("meta"):
+        torch.nn.Linear(1000, 1000)
+        with pytest.raises(regard.RegardError, match="model 'it': its config asks for more"):
+            torch.nn.Linear(100_000, 1000)
+    torch.nn.Linear(100_000, 1000, device="meta")

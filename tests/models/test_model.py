@@ -1,0 +1,176 @@
+"""The default model, traced: everything against transformers' own eager attention."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.model_files.folder import default_folder
+from regard.trace.trace import gives, vector
+from tests.support import MONEY, RIVER, make_tiny
+
+LONG = "The river runs past the old bank, and nobody fishes there any more. "
+
+
+@pytest.fixture(scope="module")
+def eager():
+    return transformers.AutoModel.from_pretrained(
+        default_folder(), attn_implementation="eager", dtype=torch.float32
+    ).eval()
+
+
+def own(eager, tokenizer, text: str):
+    """What the model itself says of a text, weights and states included."""
+    with torch.no_grad():
+        return eager(**tokenizer(text, return_tensors="pt"), output_attentions=True, output_hidden_states=True)
+
+
+@pytest.mark.parametrize("text", [RIVER, "bank", LONG * 20, "Bob's 🙂 café 河"])
+def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None:
+    trace, expected = minilm.trace(text), own(eager, minilm.tokenizer, text)
+    assert len(trace.attention) == len(expected.attentions) == 6
+    for weights, theirs in zip(trace.attention, expected.attentions, strict=True):
+        assert weights.shape == theirs.shape[1:]
+        torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
+    for state, theirs in zip(trace.states, expected.hidden_states, strict=True):
+        torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
+    assert trace.logits is None
+
+
+def test_bank_starts_the_same_and_is_moved_apart(bank) -> None:
+    river, money = bank
+    (in_river,), (in_money,) = river.word("bank"), money.word("bank")
+    assert in_river.tokens == in_money.tokens == (11,)
+    assert torch.equal(river.learned[11], money.learned[11])
+    cosine = torch.cosine_similarity(vector(river.contextual, in_river), vector(money.contextual, in_money), dim=0)
+    assert round(float(cosine), 3) == 0.847
+    first = gives(river.attention[0], in_river).mean(0)
+    by_token = dict(zip([t.text for t in river.tokens], first.tolist(), strict=True))
+    assert round(by_token["river"], 3) == 0.252
+    assert round(by_token["fishing"], 3) == 0.116
+
+
+def test_parts_add_up_to_what_enters_the_norm(bank, eager) -> None:
+    for trace in bank:
+        torch.testing.assert_close(trace.learned + trace.positional + trace.segment, trace.input, atol=1e-6, rtol=0)
+        assert trace.status.embedding_difference <= 1e-6
+        table = eager.embeddings.word_embeddings.weight
+        assert torch.equal(trace.learned, table[[t.id for t in trace.tokens]])
+        torch.testing.assert_close(eager.embeddings.LayerNorm(trace.input), trace.states[0], atol=1e-6, rtol=0)
+
+
+def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
+    texts = [RIVER, "bank", LONG * 3, MONEY]
+    for batched, text in zip(minilm.trace(texts), texts, strict=True):
+        single = minilm.trace(text)
+        assert batched.text == text
+        assert batched.tokens == single.tokens
+        for a, b in zip(batched.states, single.states, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+        for a, b in zip(batched.attention, single.attention, strict=True):
+            assert a.shape == b.shape
+            torch.testing.assert_close(a.dense(), b.dense(), atol=1e-5, rtol=0)
+        assert batched.status.difference < 5e-6
+
+
+@pytest.mark.parametrize("tokens", [130, 256, 512])
+def test_long_texts_are_not_cut(minilm, tokens: int) -> None:
+    trace = minilm.trace("bank " * (tokens - 2))
+    assert len(trace.tokens) == tokens
+    assert trace.attention[5].shape == (12, tokens, tokens)
+
+
+def test_one_token_too_many_is_refused_with_both_numbers(minilm) -> None:
+    with pytest.raises(regard.RegardError, match="text has 513 tokens.* takes 512 at most"):
+        minilm.trace("bank " * 511)
+    with pytest.raises(regard.RegardError, match="text 2 has 513 tokens"):
+        minilm.trace(["bank", "bank " * 511])
+
+
+def test_status_says_how_far_to_trust(bank) -> None:
+    status = bank[0].status
+    assert status.model == "all-MiniLM-L6-v2"
+    assert status.kernels
+    assert 0 <= status.difference < 5e-6
+    assert status.rows_compared > 0
+    assert status.seconds > 0
+
+
+def test_an_attention_that_differs_shows_in_the_status(minilm, monkeypatch) -> None:
+    """The comparison is a real one: a wrong eager function is noticed."""
+    from transformers.models.bert import modeling_bert
+
+    right = modeling_bert.eager_attention_forward
+
+    def wrong(module, query, key, value, mask, scaling=None, **rest):
+        return right(module, query, key, value, mask, scaling=2 * scaling, **rest)
+
+    monkeypatch.setattr(modeling_bert, "eager_attention_forward", wrong)
+    assert minilm.trace(RIVER).status.difference > 1e-3
+
+
+def test_the_models_own_settings_come_back() -> None:
+    model = transformers.AutoModel.from_pretrained(default_folder(), attn_implementation="eager").train()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(default_folder())
+    opened = regard.load(model, tokenizer=tokenizer)
+    a = opened.trace(RIVER)
+    hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+    b = opened.trace(RIVER)
+    assert torch.equal(a.contextual, b.contextual)  # no dropout while tracing
+    assert model.config._attn_implementation == "eager"
+    assert model.training
+    assert hooks == sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+def test_several_threads_trace_at_once(minilm, bank) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for trace in pool.map(minilm.trace, [RIVER] * 8):
+            torch.testing.assert_close(trace.contextual, bank[0].contextual, atol=1e-5, rtol=0)
+
+
+def test_trace_takes_texts_only(minilm) -> None:
+    for wrong, says in (
+        ([], "given no text"),
+        ("", "text is empty"),
+        (["a", " "], "text 2 is blank"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            minilm.trace(wrong)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta", "electra", "albert", "camembert", "ernie", "llama"])
+def test_other_families(minilm, tmp_path, kind: str) -> None:
+    """Nothing assumes BERT: tiny random models of other families, against their own eager attention."""
+    model = make_tiny(tmp_path, minilm, kind)
+    text = "a man on a river bank"
+    trace = regard.load(tmp_path, device="cpu").trace([text, "bank"])[0]
+    model.set_attn_implementation("eager")
+    inputs = minilm.tokenizer(text, return_tensors="pt")
+    if kind in ("distilbert", "llama"):
+        del inputs["token_type_ids"]
+    with torch.no_grad():
+        expected = model(**inputs, output_attentions=True, output_hidden_states=True)
+    for weights, theirs in zip(trace.attention, expected.attentions, strict=True):
+        torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
+    last = len(trace.states) - 1  # transformers shows a decoder's last state after the final norm
+    for n, (state, theirs) in enumerate(zip(trace.states, expected.hidden_states, strict=True)):
+        if n < last or kind != "llama":
+            torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
+    assert trace.status.embedding_difference <= 1e-6
+    assert (trace.positional is None) == (kind == "llama")
+
+
+def test_a_language_head_gives_logits(minilm, tmp_path) -> None:
+    tiny = make_tiny(tmp_path, minilm)
+    head = transformers.BertForMaskedLM(tiny.config).eval()
+    head.save_pretrained(tmp_path)
+    trace = regard.load(tmp_path, device="cpu").trace("a river bank")
+    with torch.no_grad():
+        expected = head(**minilm.tokenizer("a river bank", return_tensors="pt")).logits[0]
+    torch.testing.assert_close(trace.logits, expected, atol=2e-5, rtol=0)
+    assert math.isclose(float((trace.contextual - trace.states[-1]).abs().max()), 0)

@@ -1,0 +1,279 @@
+"""Multi-head attention: by its formula, as torch's own module, with positions, and step by step with a cache."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import regard
+from regard.nn import positions
+from regard.nn.kv_cache import KeyValueCache
+from regard.nn.multihead import MultiHeadAttention, masks_from_torch
+from tests.attention.cases import random
+
+
+def by_formula(
+    layer: MultiHeadAttention, x: torch.Tensor, context: torch.Tensor, allowed: torch.Tensor
+) -> torch.Tensor:
+    """One head after another, joined and projected."""
+    share, heads = layer.heads // layer.key_heads, []
+    query, key, value = layer.query(x), layer.key(context), layer.value(context)
+    for head in range(layer.heads):
+        group = head // share
+        q = query[..., head * layer.d_k : (head + 1) * layer.d_k]
+        k = key[..., group * layer.d_k : (group + 1) * layer.d_k]
+        v = value[..., group * layer.d_v : (group + 1) * layer.d_v]
+        scores = (q @ k.mT / layer.d_k**0.5).masked_fill(~allowed, -torch.inf)
+        heads.append(scores.softmax(-1) @ v)
+    return layer.output(torch.cat(heads, -1))
+
+
+@pytest.mark.parametrize("heads", [(1, 1), (6, 6), (6, 2), (6, 1)])
+@pytest.mark.parametrize("widths", [(None, None), (5, None), (3, 7)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_by_formula(heads: tuple[int, int], widths: tuple[int | None, int | None], bias: bool) -> None:
+    layer = MultiHeadAttention(
+        d_model=12, heads=heads[0], key_heads=heads[1], d_k=widths[0], d_v=widths[1], bias=bias
+    ).double()
+    x = random(0, 2, 11, 12)
+    torch.testing.assert_close(layer(x), by_formula(layer, x, x, torch.ones(11, 11).bool()))
+    causal = torch.ones(11, 11).tril().bool()
+    torch.testing.assert_close(layer(x, causal=True), by_formula(layer, x, x, causal))
+    torch.testing.assert_close(layer(x, mask=causal), by_formula(layer, x, x, causal))
+    window = causal & torch.ones(11, 11).triu(-3).bool()
+    torch.testing.assert_close(layer(x, causal=True, window=(3, 0)), by_formula(layer, x, x, window))
+
+
+def test_shapes_and_weights() -> None:
+    layer, x = MultiHeadAttention(d_model=12, heads=6, key_heads=2, d_k=5, d_v=7), torch.randn(2, 11, 12)
+    with regard.record() as calls:
+        output, seen = layer(x, return_attention=True)
+    assert output.shape == (2, 11, 12)
+    assert seen.shape == (2, 6, 11, 11)
+    assert calls["", 0].weights.key.shape == (2, 2, 11, 5)
+    assert torch.equal(calls["", 0].weights.dense(), seen.dense())
+    one, alone = layer(x[0], return_attention=True)
+    torch.testing.assert_close(one, output[0])
+    assert alone.shape == (6, 11, 11)
+    layer(x).sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+
+
+def test_context_and_values_of_their_own_widths() -> None:
+    layer = MultiHeadAttention(d_model=12, heads=3, d_context=5).double()
+    x, context = random(0, 2, 7, 12), random(1, 2, 11, 5)
+    output, seen = layer(x, context, return_attention=True)
+    assert seen.shape == (2, 3, 7, 11)
+    torch.testing.assert_close(output, by_formula(layer, x, context, torch.ones(7, 11).bool()))
+
+
+def test_dropout_while_training_only() -> None:
+    layer, x = MultiHeadAttention(d_model=12, heads=3, dropout=0.5), torch.randn(2, 11, 12)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+TORCH = st.fixed_dictionaries(
+    {
+        "bias": st.booleans(),
+        "batch_first": st.booleans(),
+        "kdim": st.sampled_from((None, 5)),
+        "vdim": st.sampled_from((None, 7)),
+    }
+)
+
+
+@settings(max_examples=80)
+@given(TORCH, st.booleans(), st.sampled_from((None, "2d", "3d", "float")), st.sampled_from((None, "bool", "float")))
+def test_as_torch_does_it(options: dict[str, Any], batched: bool, attn: str | None, padding: str | None) -> None:
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(12, 3, dropout=0.1, **options).double().eval()
+    layer = MultiHeadAttention.from_torch(module)
+    assert not layer.training
+    shapes = ((2, 5, 12), (2, 11, options["kdim"] or 12), (2, 11, options["vdim"] or 12))
+    inputs = [random(n, *shape) for n, shape in enumerate(shapes)]
+    inputs = inputs if options["batch_first"] else [x.transpose(0, 1) for x in inputs]
+    if not batched:
+        inputs = [x[0] if options["batch_first"] else x[:, 0] for x in inputs]
+        attn = "2d" if attn == "3d" else attn
+    hidden = random(5, *((6, 5, 11) if attn == "3d" else (5, 11))) > 0.5
+    hidden[..., 2] = False  # torch gives NaN for what sees nothing
+    attn_mask = None if attn is None else random(6, 5, 11) if attn == "float" else hidden
+    padded = torch.tensor([[False] * 11, [False] * 7 + [True] * 4])
+    padded = padded if batched else padded[1]
+    padding_mask = None if padding is None else padded if padding == "bool" else random(7, *padded.shape)
+    if attn == "float" or padding == "float":  # torch wants both masks of one kind
+        attn_mask = None if attn_mask is None else attn_mask if attn == "float" else hidden.double() * -5
+        padding_mask = None if padding_mask is None else padded.double() * -3
+    masks = masks_from_torch(attn_mask, padding_mask, heads=3)
+    output, seen = layer(*inputs, **masks, return_attention=True)
+    for averaged in (False, True):
+        right, weights = module(
+            *inputs, attn_mask=attn_mask, key_padding_mask=padding_mask, average_attn_weights=averaged
+        )
+        torch.testing.assert_close(output, right, rtol=0, atol=1e-9)
+        got = seen.dense().mean(-3) if averaged else seen.dense()
+        torch.testing.assert_close(got, weights, rtol=0, atol=1e-9)
+
+
+def test_as_torch_in_float32() -> None:
+    module = nn.MultiheadAttention(96, 8, batch_first=True).eval()
+    x = torch.randn(2, 101, 96)
+    output, seen = MultiHeadAttention.from_torch(module)(x, return_attention=True)
+    right, weights = module(x, x, x, average_attn_weights=False)
+    torch.testing.assert_close(output, right, rtol=0, atol=1e-6)
+    torch.testing.assert_close(seen.dense(), weights, rtol=0, atol=1e-6)
+
+
+def test_torch_gives_nan_where_nothing_is_seen_and_we_give_nought() -> None:
+    module = nn.MultiheadAttention(12, 3, batch_first=True, bias=False)
+    masks = masks_from_torch(key_padding_mask=torch.tensor([[True] * 5, [False] * 5]), heads=3)
+    output = MultiHeadAttention.from_torch(module)(torch.randn(2, 5, 12), **masks)
+    assert not output[0].any()
+    assert output[1].isfinite().all()
+
+
+def test_what_torch_has_and_we_have_not() -> None:
+    with pytest.raises(ValueError, match="module: given bias_k and bias_v"):
+        MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_bias_kv=True))
+    with pytest.raises(ValueError, match="module: given add_zero_attn=True"):
+        MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_zero_attn=True))
+    with pytest.raises(ValueError, match=r"attn_mask: given shape \(5, 4, 4\), needs \(L, S\) or \(B · 3, L, S\)"):
+        masks_from_torch(torch.zeros(5, 4, 4).bool(), heads=3)
+    with pytest.raises(ValueError, match=r"key_padding_mask: given shape \(1, 1, 4\), needs \(B, S\) or \(S,\)"):
+        masks_from_torch(None, torch.zeros(1, 1, 4).bool(), heads=3)
+    with pytest.raises(
+        ValueError, match=r"attn_mask: given shape \(6, 4, 4\), needs \(3, L, S\) beside a key_padding_mask"
+    ):
+        masks_from_torch(torch.zeros(6, 4, 4).bool(), torch.zeros(4).bool(), heads=3)
+    with pytest.raises(ValueError, match=r"attn_mask: given shape \(3, 4, 4\), needs \(6, L, S\) beside"):
+        masks_from_torch(torch.zeros(3, 4, 4).bool(), torch.zeros(2, 4).bool(), heads=3)
+
+
+KINDS: dict[str, Any] = {
+    "none": lambda: None,
+    "sinusoidal": lambda: positions.Sinusoidal(12),
+    "learned": lambda: positions.Learned(32, 12),
+    "rotary": lambda: positions.Rotary(4),
+    "rotary interleaved": lambda: positions.Rotary(4, layout="interleaved"),
+    "alibi": lambda: positions.Alibi(6),
+    "alibi compact": lambda: positions.Alibi(6, compact=True),
+}
+
+
+def with_positions(kind: str) -> MultiHeadAttention:
+    torch.manual_seed(0)
+    return MultiHeadAttention(d_model=12, heads=6, key_heads=2, d_k=5, positions=KINDS[kind]()).double().eval()
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "none"])
+def test_positions_tell_order(kind: str) -> None:
+    layer, x = with_positions(kind), random(0, 2, 7, 12)
+    turned = layer(x.flip(1), causal=True).flip(1)
+    assert (turned[:, 3] - layer(x, causal=True)[:, 3]).abs().max() > 1e-3
+    plain = with_positions("none")
+    assert (plain(x, causal=True) - layer(x, causal=True)).abs().max() > 1e-3
+    torch.testing.assert_close(plain(x.flip(1)).flip(1), plain(x))
+
+
+@pytest.mark.parametrize("kind", ["rotary", "rotary interleaved", "alibi", "alibi compact"])
+def test_only_offsets_count(kind: str) -> None:
+    layer, x = with_positions(kind), random(0, 2, 7, 12)
+    moved = layer(x, causal=True, positions=torch.arange(100, 107))
+    torch.testing.assert_close(moved, layer(x, causal=True), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_on_the_left_changes_nothing_where_positions_are_told(kind: str) -> None:
+    layer, x = with_positions(kind), random(0, 2, 7, 12)
+    keys = torch.tensor([[True] * 7, [False] * 3 + [True] * 4])
+    own = (keys.cumsum(1) - 1).clamp(min=0)
+    output = layer(x, causal=True, mask=regard.masks.padding(keys), positions=own)
+    torch.testing.assert_close(output[1, 3:], layer(x[1, 3:], causal=True), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_step_by_step_is_all_at_once(kind: str, grad: bool, batched: bool) -> None:
+    layer, x = with_positions(kind), random(0, 2, 29, 12)
+    x = x if batched else x[0]
+    whole, seen = layer(x, causal=True, window=(9, 0), return_attention=True)
+    cache, outputs, start = KeyValueCache(), [], 0
+    with torch.set_grad_enabled(grad), regard.record() as calls:
+        for count in (5, 1, 1, 3, *(1,) * 19):
+            rows = x[..., start : start + count, :]
+            outputs.append(layer(rows, causal=True, window=(9, 0), cache=cache))
+            start += count
+            assert len(cache) == start
+    torch.testing.assert_close(torch.cat(outputs, -2), whole, rtol=0, atol=1e-6)
+    start = 0
+    for call in calls.values():  # what was recorded early stays what it was
+        length, size = call.weights.shape[-2:]
+        expected = seen[..., start : start + length, :size]
+        torch.testing.assert_close(call.weights.dense(), expected, rtol=0, atol=1e-6)
+        start += length
+    if grad:
+        torch.cat(outputs, -2).sum().backward()
+        got = layer.key.weight.grad.clone()
+        layer.zero_grad()
+        whole.sum().backward()
+        torch.testing.assert_close(got, layer.key.weight.grad)
+
+
+def test_the_recorded_steps_hold_one_buffer() -> None:
+    layer, cache = MultiHeadAttention(d_model=8, heads=2), KeyValueCache()
+    with torch.no_grad(), regard.record() as calls:
+        for _ in range(500):
+            layer(torch.randn(1, 1, 8), causal=True, cache=cache)
+    held = {
+        call.weights.key.untyped_storage().data_ptr(): call.weights.key.untyped_storage().nbytes()
+        for call in calls.values()
+    }
+    assert sum(held.values()) <= 4 * 500 * 8 * 4
+
+
+def test_a_cache_made_in_inference_mode_serves_out_of_it() -> None:
+    layer, cache, x = MultiHeadAttention(d_model=8, heads=2), KeyValueCache(), torch.randn(1, 5, 8)
+    with torch.inference_mode():
+        layer(x[:, :3], causal=True, cache=cache)
+    with torch.no_grad():
+        last = layer(x[:, 3:], causal=True, cache=cache)
+    torch.testing.assert_close(last, layer(x, causal=True)[:, 3:])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "needed"),
+    [
+        ({"heads": 5}, ValueError, "d_k: not given, and d_model 12 is no multiple of 5 heads"),
+        ({"heads": 0}, ValueError, "heads: given 0, needs to be 1 or more"),
+        ({"heads": 6, "key_heads": 4}, ValueError, "key_heads: given 4, needs a number that divides the 6 heads"),
+        ({"d_v": -1}, ValueError, "d_v: given -1, needs to be 1 or more"),
+        ({"dropout": 2.0}, ValueError, "dropout: given 2.0, needs to be a probability"),
+    ],
+)
+def test_a_layer_that_cannot_be(changes: dict[str, Any], error: type[Exception], needed: str) -> None:
+    with pytest.raises(error, match=needed):
+        MultiHeadAttention(**{"d_model": 12, "heads": 3} | changes)
+
+
+def test_a_call_that_does_not_fit() -> None:
+    layer, x = MultiHeadAttention(d_model=12, heads=3), torch.zeros(2, 5, 12)
+    with pytest.raises(ValueError, match="cache: given together with a context"):
+        layer(x, x, cache=KeyValueCache())
+    with pytest.raises(ValueError, match=r"x: given shape \(2, 5, 11\), needs \(batch, positions, 12\)"):
+        layer(torch.zeros(2, 5, 11))
+    with pytest.raises(ValueError, match=r"context: given shape \(3, 5, 12\), needs the batch of x"):
+        layer(x, torch.zeros(3, 5, 12))
+    with pytest.raises(ValueError, match=r"positions: given shape \(4,\), needs \(5,\) or \(2, 5\)"):
+        layer(x, positions=torch.arange(4))
+    with pytest.raises(ValueError, match="causal: given False, needs to be True for positions whose bias"):
+        MultiHeadAttention(d_model=12, heads=3, positions=positions.Alibi(3, compact=True))(x)
+    cache = KeyValueCache()
+    layer(x, cache=cache)
+    with pytest.raises(ValueError, match=r"cache: given key of shape \(1, 3, 5, 4\), needs \(2, 3, "):
+        layer(x[:1], cache=cache)

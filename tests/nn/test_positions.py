@@ -1,0 +1,194 @@
+"""Positions: published figures, and what each kind promises."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.nn import positions
+from regard.nn.positions import Alibi, Learned, Rotary, Sinusoidal
+
+
+def normal(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_the_published_example() -> None:
+    table = [[0, 1, 0], [0.84, 0.54, 0], [0.91, -0.42, 0], [0.14, -0.99, 0.01], [-0.76, -0.65, 0.01]]
+    assert (positions.sinusoidal(5, 3) - torch.tensor(table)).abs().max() <= 0.0051
+    given = [[0.12, 0.94, 0.9], [0.14, 0.65, 0.22], [0.29, 0.58, 0.31], [0.69, 0.37, 0.62], [0.25, 0.61, 0.65]]
+    right = [[0.12, 1.94, 0.9], [0.98, 1.19, 0.22], [1.2, 0.16, 0.31], [0.83, -0.62, 0.63], [-0.51, -0.04, 0.66]]
+    assert (Sinusoidal(3)(torch.tensor(given)) - torch.tensor(right)).abs().max() <= 0.0101
+
+
+def test_by_its_formula() -> None:
+    table = positions.sinusoidal(11, 6, base=100.0).double()
+    for position in range(11):
+        for i in range(3):
+            angle = torch.tensor(position / 100.0 ** (2 * i / 6))
+            torch.testing.assert_close(table[position, 2 * i].float(), angle.sin())
+            torch.testing.assert_close(table[position, 2 * i + 1].float(), angle.cos())
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 401])
+def test_of_an_odd_width_the_last_column_is_dropped(width: int) -> None:
+    table = positions.sinusoidal(13, width)
+    assert table.shape == (13, width)
+    assert table.abs().max() <= 1
+    assert torch.equal(table[:, 0], torch.arange(13.0).double().sin().float())
+    angles = torch.arange(13.0).double() * 10000.0 ** -((width - 1) / width)
+    assert torch.equal(table[:, -1], angles.sin().float())  # the column after it, its cosine, is gone
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from((2, 4, 10, 64)), st.integers(-50, 100_000), st.integers(-50, 50))
+def test_a_shift_is_linear(width: int, start: int, shift: int) -> None:
+    here = torch.arange(start, start + 7)
+    before, after = positions.sinusoidal_at(here, width), positions.sinusoidal_at(here + shift, width)
+    angle = positions.rotary_angles(torch.tensor([shift]), width)[0]
+    turn = torch.zeros(width, width, dtype=torch.float64)
+    for i in range(width // 2):
+        cos, sin = angle[i].cos(), angle[i].sin()
+        turn[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])])
+    torch.testing.assert_close(before @ turn, after, rtol=0, atol=1e-9)
+
+
+def test_far_away_is_as_exact_as_near() -> None:
+    far = positions.sinusoidal_at(torch.tensor([1_000_003]), 8)
+    angle = torch.tensor(1_000_003 / 10000 ** (2 / 8), dtype=torch.float64)
+    torch.testing.assert_close(far[0, 2], angle.sin(), rtol=0, atol=1e-9)
+
+
+def test_learned() -> None:
+    layer = Learned(7, 3)
+    x = torch.zeros(2, 5, 3)
+    assert torch.equal(layer(x), layer.table.weight[:5].expand(2, 5, 3))
+    assert torch.equal(layer.embed(x, torch.arange(2, 7)), layer.table.weight[2:].expand(2, 5, 3))
+    layer(x).sum().backward()
+    assert layer.table.weight.grad[:5].eq(2).all()
+    with pytest.raises(ValueError, match="positions: given 0 to 7, needs to be within the 7 positions"):
+        layer(torch.zeros(8, 3))
+    with pytest.raises(ValueError, match="positions: given -1 to 3"):
+        layer.embed(x, torch.arange(-1, 4))
+
+
+LAYOUTS = st.sampled_from(positions.LAYOUTS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 99), LAYOUTS, st.sampled_from((2, 4, 6)), st.integers(-1000, 100_000))
+def test_rotary_scores_depend_on_the_offset_alone(seed: int, layout: str, width: int, shift: int) -> None:
+    query, key = normal(seed, 2, 3, 5, 7), normal(seed + 1, 2, 3, 5, 7)
+
+    def scores(start: int) -> torch.Tensor:
+        angles = positions.rotary_angles(torch.arange(start, start + 5), width)
+        return positions.rotate(query, angles, layout) @ positions.rotate(key, angles, layout).mT
+
+    torch.testing.assert_close(scores(0), scores(shift), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("layout", positions.LAYOUTS)
+def test_rotary_turns_its_pairs(layout: str) -> None:
+    x = normal(0, 1, 1, 5, 6)
+    turned = positions.rotate(x, positions.rotary_angles(torch.arange(5), 4), layout)
+    pairs = [(0, 2), (1, 3)] if layout == "half" else [(0, 1), (2, 3)]
+    for i, (a, b) in enumerate(pairs):
+        angle = torch.arange(5) * 10000.0 ** (-2 * i / 4)
+        right = torch.complex(x[..., a], x[..., b]) * torch.polar(torch.ones(5).double(), angle.double())
+        torch.testing.assert_close(torch.complex(turned[..., a], turned[..., b]), right)
+    assert torch.equal(turned[..., 4:], x[..., 4:])
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    assert torch.equal(turned[..., 0, :], x[..., 0, :])
+
+
+def test_the_layouts_are_one_up_to_order() -> None:
+    x, angles = normal(0, 5, 8), positions.rotary_angles(torch.arange(5), 8)
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+    half = positions.rotate(x[:, order], angles, "half")
+    torch.testing.assert_close(half, positions.rotate(x, angles, "interleaved")[:, order])
+
+
+def test_rotary_in_low_precision_turns_in_float32() -> None:
+    x = normal(0, 3, 5, 8)
+    half = Rotary(8).rotate(x[None].bfloat16(), torch.arange(100_000, 100_005))
+    assert half.dtype == torch.bfloat16
+    exact = Rotary(8).rotate(x[None], torch.arange(100_000, 100_005))
+    assert (half.double() - exact).abs().max() < 0.03
+
+
+def test_positions_of_each_text_its_own() -> None:
+    x, own = normal(0, 2, 3, 5, 4), torch.stack([torch.arange(5), torch.arange(5) + 7])
+    turned = Rotary(4).rotate(x, own)
+    torch.testing.assert_close(turned[1], Rotary(4).rotate(x, torch.arange(7, 12))[1])
+    rows = normal(1, 2, 5, 4)
+    torch.testing.assert_close(Sinusoidal(4).embed(rows, own)[1], Sinusoidal(4).embed(rows, own[1])[1])
+    assert Alibi(3).bias(own, own).shape == (2, 3, 5, 5)
+
+
+def test_published_slopes() -> None:
+    assert positions.alibi_slopes(8).tolist() == [2.0**-n for n in range(1, 9)]
+    assert positions.alibi_slopes(1).tolist() == [2.0**-8]
+    root = [2 ** (-0.5 * n) for n in (1, 3, 5, 7)]
+    assert positions.alibi_slopes(12).tolist() == pytest.approx([2.0**-n for n in range(1, 9)] + root)
+    assert positions.alibi_slopes(6).tolist() == pytest.approx([2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3])
+
+
+@pytest.mark.parametrize("heads", range(1, 34))
+def test_slopes_of_any_number_of_heads(heads: int) -> None:
+    slopes = positions.alibi_slopes(heads)
+    assert len(slopes) == len(set(slopes.tolist())) == heads
+    assert ((slopes > 0) & (slopes < 1)).all()
+
+
+def test_alibi_falls_with_distance() -> None:
+    bias = Alibi(2).bias(torch.tensor([3]), torch.arange(5))
+    assert torch.equal(bias[:, 0], -torch.tensor([[2.0**-4], [2.0**-8]]) * torch.tensor([3.0, 2, 1, 0, 1]))
+
+
+def test_compact_alibi_gives_the_same_causal_weights() -> None:
+    here = torch.arange(40)
+    hidden = here[:, None] < here
+    scores = normal(0, 6, 40, 40)
+    dense = (scores + Alibi(6).bias(here, here)).masked_fill(hidden, -torch.inf).softmax(-1)
+    compact = Alibi(6, compact=True).bias(here, here)
+    assert compact.shape == (6, 1, 40)
+    torch.testing.assert_close((scores + compact).masked_fill(hidden, -torch.inf).softmax(-1), dense, rtol=0, atol=1e-6)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="width: given 5, needs to be even"):
+        Rotary(5)
+    with pytest.raises(ValueError, match="layout: given 'other', needs to be 'half' or 'interleaved'"):
+        Rotary(4, layout="other")
+    with pytest.raises(ValueError, match="angles: given 4 for pairs of components, x has only 6"):
+        positions.rotate(torch.zeros(5, 6), positions.rotary_angles(torch.arange(5), 8))
+    for make in (lambda: Sinusoidal(0), lambda: positions.sinusoidal(3, 0)):
+        with pytest.raises(ValueError, match="width: given 0, needs to be 1 or more"):
+            make()
+    with pytest.raises(ValueError, match="heads: given 0, needs to be 1 or more"):
+        Alibi(0)
+    with pytest.raises(ValueError, match="size: given 0"):
+        Learned(0, 4)
+
+
+def test_printed() -> None:
+    assert str(Rotary(4)) == "Rotary(4, base=10000.0, layout='half')"
+    assert str(Alibi(4)) == "Alibi(4, compact=False)"
+    assert str(Sinusoidal(4)) == "Sinusoidal(4, base=10000.0)"
+
+
+def test_rotary_angles_are_kept_only_while_they_are_right() -> None:
+    layer, x, places = positions.Rotary(4), torch.randn(2, 3, 5, 6), torch.arange(5)
+    kept = layer.rotate(x, places)
+    assert torch.equal(layer.rotate(x, places), kept)
+    assert torch.equal(layer.rotate(x.double(), places), positions.rotate(x.double(), angles(places)))
+    places += 1  # the same tensor says something else now
+    assert torch.equal(layer.rotate(x, places), positions.rotate(x, angles(places)))
+    assert torch.equal(layer.rotate(x, torch.arange(5)), kept)
+    with torch.inference_mode():
+        layer.rotate(x, places)
+    (layer.rotate(x.requires_grad_(), places) ** 2).sum().backward()  # angles of inference mode could not be trained by
+
+
+def angles(places: torch.Tensor) -> torch.Tensor:
+    return positions.rotary_angles(places, 4)[..., None, :, :]

@@ -1,0 +1,130 @@
+"""The textbook layers: published figures, both conventions of weights, and the way to the weights."""
+
+import pytest
+import torch
+from torch import nn
+
+import regard
+from regard.nn.single_head import CrossAttention, SelfAttention
+from tests.attention.cases import random
+
+# Published worked examples: "Self-Attention from First Principles" and "Understanding and Coding the Self-Attention
+# Mechanism of Large Language Models From Scratch". Figures as printed, to 3 and to 4 decimals.
+STREAM, MUD, MONEY = [1.2, 0, 0, 0.3], [0.9, 0, 0, 0.9], [0, 1.4, 0, 0.1]
+LOAN, BANK = [0, 1.1, 0, 0.6], [0.8, 0.8, 0.2, 0]
+RIVER, FINANCE = torch.tensor([STREAM, BANK, MUD]), torch.tensor([MONEY, BANK, LOAN])
+
+
+def near(given: torch.Tensor, printed: list[float] | list[list[float]], decimals: int = 3) -> None:
+    torch.testing.assert_close(given, torch.tensor(printed), rtol=0, atol=0.51 * 10**-decimals)
+
+
+def test_attention_without_parameters() -> None:
+    river, finance = (regard.attend(x, x, x, scale=1.0).output for x in (RIVER, FINANCE))
+    near(river, [[1.001, 0.188, 0.047, 0.438], [0.949, 0.356, 0.089, 0.313], [0.987, 0.15, 0.037, 0.52]])
+    near(finance, [[0.161, 1.181, 0.04, 0.243], [0.325, 1.078, 0.081, 0.19], [0.158, 1.163, 0.04, 0.278]])
+
+
+def test_attention_with_written_projections() -> None:
+    query = torch.tensor([[1, 0], [0, 1], [0.2, 0.2], [0, 0]])
+    key = torch.tensor([[1, 0], [0, 1], [0, 0], [0.1, 0.1]])
+    value = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0.5]])
+    layer = SelfAttention.from_weights(query, key, value, convention="x @ W")
+    near(layer(RIVER), [[0.992, 0.221, 0.261], [0.957, 0.314, 0.256], [0.986, 0.232, 0.263]])
+    near(layer(FINANCE), [[0.188, 1.158, 0.169], [0.297, 1.089, 0.18], [0.204, 1.146, 0.172]])
+
+
+def test_a_layer_with_drawn_projections() -> None:
+    torch.manual_seed(0)
+    layer = SelfAttention.from_weights(*(torch.rand(4, 3) for _ in range(3)), convention="x @ W")
+    near(layer(RIVER), [[0.54, 0.705, 1.03], [0.538, 0.706, 1.03], [0.541, 0.703, 1.025]])
+    near(layer(FINANCE), [[0.22, 0.418, 0.642], [0.213, 0.404, 0.624], [0.216, 0.409, 0.63]])
+
+
+def test_one_sentence_step_by_step() -> None:
+    torch.manual_seed(123)
+    embedded = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    torch.manual_seed(123)
+    weights = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+    layer = SelfAttention.from_weights(*weights, convention="W @ x")
+    context, seen = layer(embedded, return_attention=True)
+    assert context.shape == (6, 28)
+    near(seen.scores[1] * 24**0.5, [8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.48], 4)
+    near(seen[1], [0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458], 4)
+    near(context[1, :6], [-1.5993, 0.0156, 1.267, 0.0032, -0.646, -1.1407], 4)
+
+
+def test_the_two_conventions_are_one_layer() -> None:
+    query, key, value = random(0, 5, 3), random(1, 5, 3), random(2, 5, 7)
+    x = random(3, 2, 11, 5)
+    one = SelfAttention.from_weights(query, key, value, convention="x @ W")
+    other = SelfAttention.from_weights(query.mT, key.mT, value.mT, convention="W @ x")
+    assert torch.equal(one(x), other(x))
+    right = (x @ query @ (x @ key).mT / 3**0.5).softmax(-1) @ (x @ value)
+    torch.testing.assert_close(one(x), right)
+
+
+def test_weights_by_keyword_and_by_record() -> None:
+    layer, x = SelfAttention(5, 3, 7), torch.randn(2, 11, 5)
+    with regard.record() as calls:
+        context, seen = layer(x, causal=True, return_attention=True)
+    assert torch.equal(layer(x, causal=True), context)
+    assert context.shape == (2, 11, 7)
+    assert seen.shape == (2, 1, 11, 11)
+    assert torch.equal(calls["", 0].weights.dense(), seen.dense())
+    torch.testing.assert_close(seen.dense()[:, 0] @ layer.value(x), context)
+    one, alone = layer(x[1], causal=True, return_attention=True)
+    torch.testing.assert_close(one, context[1])
+    assert alone.shape == (11, 11)
+
+
+def test_cross_attention_is_from_one_sequence_to_another() -> None:
+    layer = CrossAttention(16, 12, 24, 28, bias=True).double()
+    x, context = random(0, 2, 6, 16), random(1, 2, 8, 12)
+    output, seen = layer(x, context, return_attention=True)
+    assert output.shape == (2, 6, 28)
+    assert seen.shape == (2, 1, 6, 8)
+    right = (layer.query(x) @ layer.key(context).mT / 24**0.5).softmax(-1) @ layer.value(context)
+    torch.testing.assert_close(output, right)
+    keys = torch.tensor([[True] * 8, [True] * 5 + [False] * 3])
+    masked = layer(x, context, mask=regard.masks.padding(keys))
+    torch.testing.assert_close(masked[1], layer(x[1], context[1, :5]))
+    torch.testing.assert_close(masked[0], output[0])
+
+
+def test_with_both_the_same_cross_attention_is_self_attention() -> None:
+    query, key, value = random(0, 5, 3), random(1, 5, 3), random(2, 5, 7)
+    itself = SelfAttention.from_weights(query, key, value, convention="x @ W")
+    cross = CrossAttention.from_weights(query, key, value, convention="x @ W")
+    x = random(3, 11, 5)
+    assert torch.equal(itself(x), cross(x, x))
+
+
+def test_both_train() -> None:
+    layer, x = SelfAttention(4, 3, 2), torch.randn(2, 5, 4)
+    layer(x).square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in layer.parameters())
+    assert [name for name, _ in layer.named_parameters()] == ["query.weight", "key.weight", "value.weight"]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    square, wide = torch.zeros(4, 3), torch.zeros(5, 3)
+    with pytest.raises(ValueError, match="convention: given 'xW', needs to be 'x @ W' or 'W @ x'"):
+        SelfAttention.from_weights(square, square, square, convention="xW")
+    with pytest.raises(ValueError, match="key: given weights for inputs of width 5, needs 4"):
+        SelfAttention.from_weights(square, wide, square, convention="x @ W")
+    with pytest.raises(ValueError, match="key: given weights to a width of 2, needs 3"):
+        SelfAttention.from_weights(square, square[:, :2], square, convention="x @ W")
+    with pytest.raises(ValueError, match="value: given weights for inputs of width 4, needs 5"):
+        CrossAttention.from_weights(square, wide, square, convention="x @ W")
+    with pytest.raises(
+        ValueError, match=r"value: given torch.float64 of shape \(4, 3\), needs a matrix of torch.float32"
+    ):
+        SelfAttention.from_weights(square, square, square.double(), convention="x @ W")
+    with pytest.raises(ValueError, match="d_k: given 0, needs to be 1 or more"):
+        SelfAttention(4, 0, 3)
+    layer = CrossAttention(4, 6, 3, 2)
+    with pytest.raises(ValueError, match=r"x: given shape \(2, 5, 3\), needs \(batch, positions, 4\)"):
+        layer(torch.zeros(2, 5, 3), torch.zeros(2, 7, 6))
+    with pytest.raises(ValueError, match=r"context: given shape \(2, 7, 4\), needs \(batch, positions, 6\)"):
+        layer(torch.zeros(2, 5, 4), torch.zeros(2, 7, 4))

@@ -1,0 +1,71 @@
+"""What several tests need: the two sentences, and tiny random models of any family."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("REGARD_SHARED", ROOT.parent / "shared"))  # models and data beside the checkout
+
+RIVER = "Write a poem about a man fishing on a river bank."
+MONEY = "Write a poem about a man withdrawing money from a bank."
+
+
+def make_tiny(folder: Path, minilm: Any, kind: str = "bert", **changes: Any) -> Any:
+    """A tiny random model of a family, saved with the default model's tokenizer; returns the model."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": minilm.tokenizer.vocab_size,
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 37,
+        "max_position_embeddings": 31,
+    }
+    if kind == "distilbert":
+        sizes |= {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 37}
+        del sizes["hidden_size"], sizes["num_hidden_layers"], sizes["num_attention_heads"]
+    config = transformers.AutoConfig.for_model(kind, **(sizes | changes))
+    model = transformers.AutoModel.from_config(config).eval()
+    model.save_pretrained(folder)
+    minilm.tokenizer.save_pretrained(folder)
+    return model
+
+
+MANY = """
+import contextlib, io, json, sys
+from regard.cli.main import main
+told = []
+for arguments in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as left:
+            code = left.code
+    told.append([code, out.getvalue(), err.getvalue()])
+    heavy = set(sys.argv[2].split(",")) & set(sys.modules)
+    assert not heavy, (arguments, sorted(heavy), err.getvalue())
+print(json.dumps(told))
+"""
+
+
+def in_one_process(
+    folder: Path, calls: list[list[str]], watch: str = "", **environment: str
+) -> list[tuple[int, str, str]]:
+    """(exit code, stdout, stderr) of many calls of the command, in one process: most of a call is its imports.
+
+    watch: modules, separated by commas, none of which may be imported by any of the calls.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", MANY, json.dumps(calls), watch],
+        cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]

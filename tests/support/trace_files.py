@@ -1,0 +1,150 @@
+"""Traces drawn at random, with every kind of tensor that a file may hold, and a close look at two of them."""
+
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+import regard
+from regard.attention.attention_map import AttentionMap
+from regard.attention.edges import Edges
+from regard.attention.masks import Mask
+from regard.attention.scores import Rule
+from regard.text.tokens import Token
+from regard.trace.attention_output import Block, Norm, Unverified
+from regard.trace.trace import PairTrace, Status, Trace
+
+WIDTH = 7  # M
+
+
+class Maker:
+    """Makes traces from one seed; every choice is the strategy's."""
+
+    def __init__(self, choose: Any) -> None:
+        self.choose = choose
+        self.random = torch.Generator().manual_seed(choose(st.integers(0, 2**31)))
+
+    def normal(self, *shape: int) -> Tensor:
+        return torch.randn(*shape, generator=self.random)
+
+    def strided(self, *shape: int) -> Tensor:
+        """Sometimes with axes that lie in another order in memory, as a model's heads do."""
+        if self.choose(st.booleans()):
+            return self.normal(*shape[:-3], shape[-2], shape[-3], shape[-1]).transpose(-2, -3)
+        return self.normal(*shape)
+
+    def map(self, heads: int, groups: int, length: int, size: int) -> AttentionMap:
+        pick = self.choose
+        mask = None
+        if pick(st.booleans()):
+            dense = self.normal(1, pick(st.sampled_from([1, heads])), length, size) > -1
+            gone = Edges((1, heads, length, size), heads=(heads - 1,), queries=(0,), keys=(size - 1,))
+            mask = Mask(
+                high=pick(st.sampled_from([None, size - length])),
+                keys=pick(st.sampled_from([None, torch.arange(size)[None] > 0])),
+                dense=(dense,) * pick(st.integers(0, 1)),
+                removed=(gone,) * pick(st.integers(0, 1)),
+            )
+        bias = self.normal(1, heads, 1, size) if pick(st.booleans()) else None
+        sinks = self.normal(heads) if pick(st.booleans()) else None
+        rule = Rule(0.3, pick(st.sampled_from([None, 5.0])), bias, mask, sinks)
+        offset = size - length
+        return AttentionMap(
+            self.strided(1, heads, length, 5), self.strided(1, groups, size, 5), rule, offset=offset, ndim=3
+        )
+
+    def block(self, heads: int, width: int, length: int) -> Block | Unverified:
+        if self.choose(st.integers(0, 3)) == 0:
+            return Unverified("a gate stands between")
+        norm = Norm(self.normal(WIDTH), None, 1e-12) if self.choose(st.booleans()) else None
+        kind = "pre-norm" if norm is None else "post-norm"
+        weight = self.normal(WIDTH, heads * width)
+        if self.choose(st.booleans()):
+            weight = self.normal(heads * width, WIDTH).mT  # as a Conv1D's
+        return Block(kind, weight, self.normal(WIDTH), self.normal(length, WIDTH), self.normal(length, WIDTH), norm)
+
+    def trace(self, across: int = 0) -> Trace:
+        pick = self.choose
+        length, groups = pick(st.sampled_from([1, 3, 11])), pick(st.sampled_from([1, 2]))
+        heads, layers = groups * pick(st.sampled_from([1, 3])), pick(st.integers(1, 3))
+        tokens = tuple(Token(n, "ä", n, n + 1, None if n == 0 else n, n == 0) for n in range(length))
+        states = tuple(self.normal(length, WIDTH) for _ in range(layers + 1))
+        parts = ("learned", "segment", "input")
+        embedded = {name: self.normal(length, 3) if pick(st.booleans()) else None for name in parts}
+        status = Status("made", ("naive",), "cpu", "float32", 1e-7, 4, None, ("☃",), notes=("a note",), seconds=0.1)
+
+        def stack(size: int, count: int) -> tuple[Any, Any, Any]:
+            maps = tuple(self.map(heads, groups, length, size) for _ in range(count))
+            values = tuple(self.strided(groups, size, 2) if pick(st.booleans()) else None for _ in maps)
+            return maps, values, tuple(self.block(heads, 2, length) for _ in maps)
+
+        attention, values, blocks = stack(length, layers)
+        cross, cross_values, cross_blocks = stack(across, layers) if across else ((), (), ())
+        return Trace(
+            text="ä" * length,
+            tokens=tokens,
+            positional=None,
+            **embedded,
+            states=states,
+            contextual=states[-1] if pick(st.booleans()) else self.normal(length, WIDTH),
+            logits=self.normal(length, 13) if pick(st.booleans()) else None,
+            attention=attention,
+            values=values,
+            status=status,
+            cross=cross,
+            cross_values=cross_values,
+            blocks=blocks,
+            cross_blocks=cross_blocks,
+        )
+
+    def any(self) -> Trace | PairTrace:
+        first = self.trace()
+        return PairTrace(first, self.trace(len(first.tokens))) if self.choose(st.booleans()) else first
+
+
+def same_tensor(a: Tensor | None, b: Tensor | None) -> None:
+    assert (a is None) == (b is None)
+    if a is not None and b is not None:
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+
+
+def same(a: Any, b: Any, *, blocks: bool = False) -> None:
+    """Everything that a file holds by default is the same to the last bit; with blocks, they as well."""
+    if isinstance(a, PairTrace):
+        assert isinstance(b, PairTrace)
+        same(a.encoder, b.encoder, blocks=blocks)
+        same(a.decoder, b.decoder, blocks=blocks)
+        return
+    assert isinstance(b, regard.Trace)
+    assert (a.text, a.tokens, a.status) == (b.text, b.tokens, b.status)
+    for name in ("learned", "positional", "segment", "input", "contextual", "logits"):
+        same_tensor(getattr(a, name), getattr(b, name))
+    for x, y in zip(a.states, b.states, strict=True):
+        same_tensor(x, y)
+    for maps, values in (("attention", "values"), ("cross", "cross_values")):
+        for x, y in zip(getattr(a, maps), getattr(b, maps), strict=True):
+            assert (x.offset, x.shape, x.dtype) == (y.offset, y.shape, y.dtype)
+            assert torch.equal(x.dense(), y.dense())
+        for x, y in zip(getattr(a, values), getattr(b, values), strict=True):
+            same_tensor(x, y)
+    for name in ("blocks", "cross_blocks"):
+        if not blocks:
+            assert getattr(b, name) == ()
+            continue
+        for x, y in zip(getattr(a, name), getattr(b, name), strict=True):
+            same_fields(x, y)
+
+
+def same_fields(a: Any, b: Any) -> None:
+    """Two dataclasses of tensors are the same."""
+    assert type(a) is type(b)
+    for name, x in vars(a).items():
+        y = getattr(b, name)
+        if isinstance(x, Tensor):
+            same_tensor(x, y)
+        elif hasattr(x, "__dataclass_fields__"):
+            same_fields(x, y)
+        else:
+            assert x == y

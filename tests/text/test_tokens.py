@@ -1,0 +1,209 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from regard.errors import RegardError
+from regard.models.load import load_tokenizer
+from regard.text import tokenizers
+from regard.text.tokens import Token, check_text, encode, encoded_ids, readable
+from regard.text.words import find_word, words_of
+from regard.views.terminal.layout import spelled as spelled_token
+from tests.support import SHARED
+
+SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
+
+
+def spelled(model, text: str, word: str) -> list[tuple[str, list[str]]]:
+    encoded = encode(model.tokenizer, text)
+    return [(w.text, [encoded.tokens[n].text for n in w.tokens]) for w in find_word(text, encoded.tokens, word)]
+
+
+def test_tokens_carry_ids_characters_words_and_specials(minilm) -> None:
+    encoded = encode(minilm.tokenizer, "Bank withdrawals!")
+    assert [t.text for t in encoded.tokens] == ["[CLS]", "bank", "withdrawal", "##s", "!", "[SEP]"]
+    assert [(t.start, t.end) for t in encoded.tokens[1:5]] == [(0, 4), (5, 15), (15, 16), (16, 17)]
+    assert [t.word for t in encoded.tokens] == [None, 0, 1, 1, 2, None]
+    assert [t.special for t in encoded.tokens] == [True, False, False, False, False, True]
+    assert encoded.ids[0] == 101
+    assert encoded.ids[-1] == 102
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "found"),
+    [
+        ("two withdrawals there", "withdrawals", [("withdrawals", ["withdrawal", "##s"])]),
+        ("the bank by the bank", "bank", [("bank", ["bank"]), ("bank", ["bank"])]),
+        ("The Bank is a bank, not a banker", "bank", [("Bank", ["bank"]), ("bank", ["bank"])]),
+        ("The Bank is a bank", "Bank", [("Bank", ["bank"])]),
+        ("only a bank", "Bank", [("bank", ["bank"])]),
+        ("a café there", "café", [("café", ["cafe"])]),
+        ("a cafe\u0301 there", "café", [("cafe\u0301", ["cafe"])]),
+        ("a café there", "cafe\u0301", [("café", ["cafe"])]),
+        ("I saw 🙂 there", "🙂", [("🙂", ["[UNK]"])]),
+        ("他在河边", "河", [("河", ["河"])]),
+        ("他在山上水", "山上", [("山上", ["山", "上"])]),
+        ("Bob's cake", "Bob's", [("Bob's", ["bob", "'", "s"])]),
+        ("Bob's cake", "Bob", [("Bob", ["bob"])]),
+        ("a river bank", "river bank", [("river bank", ["river", "bank"])]),
+        ("GROSSE STRASSE", "straße", [("STRASSE", ["strasse"])]),
+        ("e-mail and mail", "mail", [("mail", ["mail"]), ("mail", ["mail"])]),
+    ],
+)
+def test_word_finds_the_right_spans(minilm, text: str, word: str, found: list[tuple[str, list[str]]]) -> None:
+    got = spelled(minilm, text, word)
+    assert [w for w, _ in got] == [w for w, _ in found]
+    assert ["".join(p.removeprefix("##") for p in t) for _, t in got] == [
+        "".join(p.removeprefix("##") for p in t) for _, t in found
+    ]
+
+
+def test_a_family_emoji_is_no_man(minilm) -> None:
+    text = "the 👨‍👩‍👧 and the 👨"
+    encoded = encode(minilm.tokenizer, text)
+    assert [w.start for w in find_word(text, encoded.tokens, "👨")] == [text.rindex("👨")]
+
+
+def test_a_word_that_is_not_there_names_the_nearest(minilm) -> None:
+    text = "a fisherman on the river bank"
+    encoded = encode(minilm.tokenizer, text)
+    with pytest.raises(RegardError, match=r"'bunk' is not in the text .*nearest are 'bank'"):
+        find_word(text, encoded.tokens, "bunk")
+    with pytest.raises(RegardError, match=r"its words are 'a', 'fisherman'"):
+        find_word(text, encoded.tokens, "zzzz")
+    with pytest.raises(RegardError, match="word is empty"):
+        find_word(text, encoded.tokens, "  ")
+
+
+def test_a_word_whose_characters_are_dropped() -> None:
+    tokens = [Token(1, "a", 0, 1, 0, False)]
+    with pytest.raises(RegardError, match="reached no token"):
+        find_word("a b", tokens, "b")
+
+
+def test_unknown_and_dropped_characters_are_named(minilm) -> None:
+    encoded = encode(minilm.tokenizer, "a \u0001\u0002 bank 銀")
+    assert encoded.unknown == ("銀",)
+    assert encoded.dropped == ("\u0001\u0002",)
+    assert encode(minilm.tokenizer, "a bank").unknown == ()
+    assert encode(minilm.tokenizer, "a bank").dropped == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "text is empty"),
+        (" \n\t ", "text is blank"),
+        ("a \ud83d b", r"character 2 is the lone surrogate U\+D83D"),
+        (7, "given int, needs to be a string"),
+    ],
+)
+def test_texts_that_are_none(text: object, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        check_text(text)
+
+
+def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:
+    with pytest.raises(RegardError, match="no token of its own is left"):
+        encode(minilm.tokenizer, "\u0001\u0002")
+
+
+def test_special_tokens_in_the_text_are_said(minilm) -> None:
+    encoded = encode(minilm.tokenizer, "a [SEP] bank")
+    assert encoded.tokens[2].special
+    assert encoded.notes == ("[SEP] in the text is read as a special token",)
+    with pytest.raises(RegardError, match="made of special tokens alone"):
+        encode(minilm.tokenizer, "[MASK]")
+
+
+def test_ids_are_words_of_their_own() -> None:
+    encoded = encoded_ids([17, 5, 17])
+    assert encoded.ids == [17, 5, 17]
+    assert [w.tokens for w in find_word(encoded.text, encoded.tokens, "17")] == [(0,), (2,)]
+
+
+def test_words_of_a_text() -> None:
+    assert words_of("Bob's e-mail, Bob's bank!") == ["Bob's", "e-mail", "bank"]
+
+
+MIXED = "Hi  you\n\n\tcafé\xa0✓ 🙂 他\n end"  # blanks, line breaks, a tab, a no-break space, an emoji, Chinese
+
+
+def shown(tokenizer, text: str = MIXED) -> list[str]:
+    return [spelled_token(token.text, 100) for token in encode(tokenizer, text).tokens]
+
+
+def test_a_byte_level_tokenizer_is_read_as_text_and_bytes() -> None:
+    """Trained here: no merge of the text's rare characters, so each of them is spelled by its bytes."""
+    tokenizer = tokenizers.byte_pairs(["the end, the end"], size=300)
+    assert shown(tokenizer) == [
+        *"Hi", "␣", "␣", *"you", "↵", "↵", "\\t", *"caf", "\\xc3", "\\xa9", "\\xc2", "\\xa0", "\\xe2", "\\x9c", "\\x93",
+        "␣", "\\xf0", "\\x9f", "\\x99", "\\x82", "␣", "\\xe4", "\\xbb", "\\x96", "↵", "␣end",
+    ]  # fmt: skip
+    pieces = {readable(tokenizer, n) for n in range(len(tokenizer))}
+    assert not {"Ġ", "Ċ", "Â", "ð"} & pieces
+    assert {" ", "\n", "\t", "\\xf0", "\\xc2", "a"} <= pieces
+    long = tokenizers.byte_pairs(["a\xa0b\xa0c ", "é 他\n\n他\n\n"], size=300)
+    assert {"⍽", "é", "他", "↵↵"} <= set(shown(long, "a\xa0b é他 他\n\n"))
+
+
+def test_word_pieces_keep_their_spelling(minilm) -> None:
+    assert shown(minilm.tokenizer, "withdrawals,\n\xa0a 🙂") == [
+        "[CLS]",
+        "withdrawal",
+        "##s",
+        ",",
+        "a",
+        "[UNK]",
+        "[SEP]",
+    ]
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not (SHARED / "tokenizers").is_dir(), reason=f"no tokenizers in {SHARED} (REGARD_SHARED names it)")
+def test_gpt2s_tokens() -> None:
+    folder = SHARED / "tokenizers"
+    lines = (folder / "gpt2-merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
+    whole = Tokenizer(models.BPE(json.loads((folder / "gpt2-vocab.json").read_text(encoding="utf-8")), merges))
+    whole.pre_tokenizer, whole.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    gpt2 = transformers.PreTrainedTokenizerFast(tokenizer_object=whole)
+    assert shown(gpt2) == [
+        "Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽", "\\xe2\\x9c", "\\x93", "␣🙂", "␣", "\\xe4\\xbb", "\\x96",
+        "↵", "␣end",
+    ]  # fmt: skip
+    # Of the whole vocabulary: what spells characters is decoded, what spells parts of such is bytes.
+    for number in range(len(gpt2)):
+        text = readable(gpt2, number)
+        piece = gpt2.convert_ids_to_tokens(number)
+        if piece == "<|endoftext|>":
+            continue
+        spelling = bytes(int(b, 16) for b in text.split("\\x")[1:]) if text.startswith("\\x") else text.encode()
+        assert len(spelling) == len(piece), piece  # a character of a byte-level vocabulary is a byte
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(
+    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
+)
+def test_sentencepieces_blanks_and_bytes() -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(SHARED / "models" / "stories260K")
+    got = shown(tokenizer)
+    assert not [text for text in got if "▁" in text or text.startswith("<0x")]
+    assert got == [
+        "<s>", "H", "i", "␣", "you", "↵", "↵", "\\t", "c", "a", "f", "é", "⍽", "\\xe2", "\\x9c", "\\x93", "␣",
+        "\\xf0", "\\x9f", "\\x99", "\\x82", "␣", "\\xe4", "\\xbb", "\\x96", "↵", "e", "nd",
+    ]  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.skipif(
+    not SMOLLM2 or not list(Path(SMOLLM2).glob("*.gguf")), reason=f"no GGUF file in REGARD_SMOLLM2={SMOLLM2!r}"
+)
+def test_smollm2s_tokens() -> None:
+    got = shown(load_tokenizer(SMOLLM2))
+    assert got[:9] == ["Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽"]
+    assert not [text for text in got if set(text) & set("ĠĊÂðâ")]

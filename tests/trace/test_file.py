@@ -1,0 +1,241 @@
+"""Traces as files: what is opened is what was saved, to the last bit, or says how it differs."""
+
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import regard
+from regard.explain.contributions import contributions
+from regard.models.model import Pretrained
+from regard.models.trained import Trained
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.text import tokenizers
+from regard.trace.trace import PairTrace
+from tests.support.attention_outputs import make_model, traced
+from tests.support.trace_files import Maker, same
+
+IDS = torch.tensor([[7, 11, 13, 17, 19]])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("captures")
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
+    many, blocks = data.draw(st.booleans()), data.draw(st.booleans())
+    made: list[Any] = [Maker(data.draw).any() for _ in range(data.draw(st.integers(1, 3)) if many else 1)]
+    file = folder / "a.safetensors"
+    regard.save(made if many else made[0], file, blocks=blocks)
+    opened = regard.open(file)
+    for a, b in zip(made, opened if many else [opened], strict=True):
+        same(a, b, blocks=blocks)
+    assert isinstance(opened, list) == many
+    tensors = safetensors.torch.load_file(file)  # the library finds in it what is found in it here
+    name = "0.encoder.contextual" if isinstance(made[0], PairTrace) else "0.contextual"
+    assert torch.equal(tensors[name], (made[0].encoder if isinstance(made[0], PairTrace) else made[0]).contextual)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
+    trace = Maker(data.draw).any()
+    whole = trace.decoder if isinstance(trace, PairTrace) else trace
+    layers = data.draw(st.lists(st.integers(0, len(whole.attention) - 1), min_size=1))
+    stacks = [whole.attention, whole.cross]
+    if isinstance(trace, PairTrace):
+        stacks.append(trace.encoder.attention)
+    count = min(maps[0].shape[0] for maps in stacks if maps)
+    heads = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
+    file = folder / "b.safetensors"
+    regard.save(trace, file, layers=layers, heads=heads)
+    opened = regard.open(file)
+    pairs = [(trace, opened)]
+    if isinstance(trace, PairTrace):
+        pairs = [(trace.encoder, opened.encoder), (trace.decoder, opened.decoder)]
+    for a, b in pairs:
+        for maps, values in (("attention", "values"), ("cross", "cross_values")):
+            here, there = getattr(a, maps), getattr(b, maps)
+            assert len(here) == len(there)
+            for n in range(len(here)):
+                if n not in layers:
+                    with pytest.raises(regard.RegardError, match=f"layer {n} was not saved: the file holds"):
+                        there[n]
+                    continue
+                torch.testing.assert_close(there[n].dense(), here[n].dense()[heads], atol=1e-6, rtol=0)
+                torch.testing.assert_close(there[n].sink_share, here[n].sink_share[heads], atol=1e-6, rtol=0)
+                v, w = getattr(a, values)[n], getattr(b, values)[n]
+                assert (v is None) == (w is None)
+                if v is not None:  # each head's own values, however few of them are stored
+                    mine = v.repeat_interleave(here[n].shape[0] // len(v), 0)[heads]
+                    assert torch.equal(w.repeat_interleave(len(heads) // len(w), 0), mine)
+        assert all(torch.equal(x, y) for x, y in zip(a.states, b.states, strict=True))
+        numbers = ", ".join(map(str, heads))
+        assert any(re.match(f"saved were heads? {numbers} of each layer: head", note) for note in b.status.notes)
+
+
+def test_key_heads_that_nobody_needs_are_left_out(tmp_path: Path) -> None:
+    trace = traced(make_model("llama", num_attention_heads=6, num_key_value_heads=2), IDS)
+    for heads, groups in (([0, 1], 1), ([3], 1), ([2, 5], 2), ([0, 1, 4], 3)):
+        trace.save(tmp_path / "a", heads=heads)
+        opened = regard.open(tmp_path / "a")
+        assert opened.attention[1].key.shape[1] == opened.values[1].shape[0] == groups
+        torch.testing.assert_close(opened.attention[1].dense(), trace.attention[1].dense()[heads], atol=1e-6, rtol=0)
+
+
+def test_a_real_trace_is_the_same_without_the_model(bank: Any, tmp_path: Path) -> None:
+    bank[0].save(tmp_path / "one.safetensors")
+    same(bank[0], regard.open(tmp_path / "one.safetensors"))
+    regard.save(bank, str(tmp_path / "two.safetensors"))
+    for a, b in zip(bank, regard.open(str(tmp_path / "two.safetensors")), strict=True):
+        same(a, b)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.safetensors", "two.safetensors"]
+
+
+def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    bank[0].save(file, layers=[1, 4])
+    opened = regard.open(file)
+    assert repr(opened).endswith("14 tokens, 2 of 6 layers, all-MiniLM-L6-v2)")
+    opened.save(file)
+    again = regard.open(file)
+    assert again.status.notes == opened.status.notes == ("attention and values were saved of layers 1, 4 of 6",)
+    assert torch.equal(again.attention[-2].dense(), bank[0].attention[4].dense())
+    with pytest.raises(regard.RegardError, match="layer 3 was not saved: the file holds layers 1, 4"):
+        opened.save(file, layers=[3])
+    with pytest.raises(regard.RegardError, match="layer 0 was not saved: the file holds layers 1, 4"):
+        list(again.attention)
+    with pytest.raises(IndexError):
+        again.attention[6]
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "gemma2", "t5", "bart"])
+def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
+    model = make_model(kind, **({"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}))
+    given = {"target_ids": [23, 29, 31]} if model.config.is_encoder_decoder else {}
+    trace = Pretrained(model, None, name=kind).trace(ids=IDS[0].tolist(), **given)
+    trace.save(tmp_path / "a", blocks=True)
+    opened = regard.open(tmp_path / "a")
+    same(trace, opened, blocks=True)
+    seen = 0
+    pairs = [(trace.encoder, opened.encoder, False)] if given else [(trace, opened, False)]
+    pairs += [(trace.decoder, opened.decoder, cross) for cross in (False, True)] if given else []
+    for a, b, cross in pairs:
+        for layer in range(2):
+            for row in range(len(a.tokens)):
+                x, y = (contributions(each, row, layer, cross=cross) for each in (a, b))
+                assert x.error == y.error
+                for name in ("norms", "shares", "residual", "bias", "vector"):
+                    assert torch.equal(getattr(x, name), getattr(y, name))
+                seen += 1
+    assert seen == (2 * 5 + 4 * 3 if given else 10)
+
+
+def test_a_projection_that_traces_share_is_stored_once(bank: Any, minilm: Any, tmp_path: Path) -> None:
+    bank[0].save(tmp_path / "one", blocks=True)
+    regard.save([bank[0], bank[1], bank[0]], tmp_path / "three", blocks=True)
+    names = list(safetensors.torch.load_file(tmp_path / "three"))
+    assert [name for name in names if "3.block.weight" in name] == ["0.attention.3.block.weight"]
+    assert not [name for name in names if name.startswith("2.")]  # the same trace twice is stored once
+    assert not [name for name in names if name.endswith("states.6")]  # it is the contextual embedding
+    one = regard.open(tmp_path / "three")[1]
+    assert torch.equal(one.blocks[3].weight, minilm.model.encoder.layer[3].attention.output.dense.weight)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(torch.bfloat16, 8), ("float16", 11)])
+def test_narrower_numbers_say_how_far_off_they_are(bank: Any, tmp_path: Path, dtype: Any, bits: int) -> None:
+    bank[0].save(tmp_path / "whole")
+    bank[0].save(tmp_path / "a", dtype=dtype, heads=[2, 7])
+    opened = regard.open(tmp_path / "a")
+    name = str(dtype).removeprefix("torch.")
+    (note,) = [note for note in opened.status.notes if note.startswith("stored as")]
+    found = re.fullmatch(rf"stored as {name}: weights within (\S+) of those traced, on 48 rows compared", note)
+    assert found is not None
+    off = [(a.dense()[[2, 7]] - b.dense()).abs() for a, b in zip(bank[0].attention, opened.attention, strict=True)]
+    measured = max(float(each[:, [0, 4, 9, 13]].max()) for each in off)
+    assert float(found[1]) == pytest.approx(measured, rel=0.06)
+    assert 0 < measured < 2.0**-bits * 8
+    assert opened.contextual.dtype == getattr(torch, name)
+    torch.testing.assert_close(opened.contextual.float(), bank[0].contextual, atol=2e-6, rtol=2.0**-bits)
+    assert (tmp_path / "a").stat().st_size < 0.5 * (tmp_path / "whole").stat().st_size
+    bank[0].save(tmp_path / "b", dtype=torch.float32)  # no wider than it was, nothing to be noted
+    same(bank[0], regard.open(tmp_path / "b"))
+
+
+def test_large_tensors_are_written_in_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = traced(make_model("gpt2"), IDS)
+    trace.save(tmp_path / "a", blocks=True)
+    trace.save(tmp_path / "b", heads=[0, 2], dtype="float16")
+    monkeypatch.setattr("regard.trace.file_tensors.BITE", 40)  # bytes: five rows of a head are 160
+    trace.save(tmp_path / "c", blocks=True)
+    trace.save(tmp_path / "d", heads=[0, 2], dtype="float16")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "d").read_bytes()
+
+
+def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
+    from regard.explain.overview import see
+
+    tokenizer = tokenizers.words(["the river bank was wide and the money was in the other bank by the old mill " * 3])
+    torch.manual_seed(0)
+    config = TransformerConfig.nanogpt(len(tokenizer), length=20, layers=2, d_model=16, heads=2)
+    trace = Trained(Transformer(config).eval(), tokenizer, name="small").trace("the river bank was wide")
+    right = see([trace], "bank", top=7).predictions
+    words = [each.text for prediction in right for each in prediction.candidates]
+    assert not any(word.startswith("id ") for word in words)
+    assert set(words) - set(trace.text.split()), "words that are not in the text"
+    for dtype in (None, "bfloat16"):
+        trace.save(tmp_path / "a", dtype=dtype)
+        opened = regard.open(tmp_path / "a")
+        again = see([opened], "bank", top=7).predictions
+        assert [each.text for p in again for each in p.candidates if p.candidates] != []
+        assert not any(each.text.startswith("id ") for p in again for each in p.candidates)
+        if dtype is None:
+            assert again == right
+        opened.save(tmp_path / "b")  # what was opened and saved anew tells it still
+        assert see([regard.open(tmp_path / "b")], "bank", top=7).predictions == again
+
+
+MEMORY = """
+import resource, sys, torch, regard
+from tests.support.attention_outputs import make_model, traced
+from tests.support import ROOT
+trace = traced(make_model("bert"), torch.tensor([[7, 11, 13]]))
+trace.logits = torch.ones(3, 1 << 20)                            # 12 MiB, and now 20 of them
+trace.states = tuple(torch.full((3, 1 << 20), float(n)) for n in range(20))
+trace.contextual = trace.states[-1]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+regard.save(trace, sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory in the way of Linux")
+def test_memory_to_save_is_that_of_a_tensor_and_to_open_of_what_is_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    command = [sys.executable, "-W", "ignore", "-c", MEMORY, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert int(done.stdout) < 16 << 10  # KiB; the traces take 250 MiB
+    assert file.stat().st_size > 250 << 20
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    start = resident()
+    opened = regard.open(file)
+    assert resident() - start < 4 << 20
+    assert float(opened.states[7].sum()) == 7 * 3 * (1 << 20)
+    assert resident() - start < 20 << 20
