@@ -32,4 +32,16 @@ def test_no_function_has_the_name_of_a_submodule() -> None:
     import pkgutil
 
     modules = {module.name for module in pkgutil.iter_modules(regard.__path__)}
-    assert modules & set(regard.__all__) == {"positions"}
+    assert modules & set(regard.__all__) == {"explain", "nn", "text", "textbook", "train"}  # the modules themselves
+
+
+def test_rooms_are_reached_after_importing_the_package_alone() -> None:
+    code = """if True:
+        import sys, regard
+        assert regard.explain.rollout.rollout and regard.nn.positions.Rotary and regard.text.words.find_word
+        assert regard.textbook.softmax and regard.train.settings.Settings
+        print("regard.models.load" in sys.modules)"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+    with pytest.raises(AttributeError, match=r"module 'regard.nn' has no attribute 'position'"):
+        _ = regard.nn.position

@@ -7,6 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard import explain as explain
+    from regard import nn as nn
+    from regard import text as text
+    from regard import textbook as textbook
+    from regard import train as train
     from regard.attention import masks as masks
     from regard.attention.attend import Attention as Attention
     from regard.attention.attend import attend as attend
@@ -50,13 +55,17 @@ _WHERE = {
     "masks": "regard.attention",
     "masks_from_torch": "regard.nn.multihead",
     "open": "regard.trace.file",
-    "positions": "regard.nn",
+    "explain": "regard",
+    "nn": "regard",
+    "text": "regard",
+    "textbook": "regard",
+    "train": "regard",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "scope": "regard.attention.recording",
 }
 
-_MODULES = ("masks", "positions")
+_MODULES = ("explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
 

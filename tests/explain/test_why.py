@@ -51,9 +51,9 @@ def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
 
 def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
     texts = [RIVER, "the river bank", "a bank by the river is a bank"]
-    ablation = [regard.edge("bank", "river")]
-    for batched, text in zip(minilm.trace(texts, without=ablation), texts, strict=True):
-        single = minilm.trace(text, without=ablation)
+    cuts = [regard.edge("bank", "river")]
+    for batched, text in zip(minilm.trace(texts, without=cuts), texts, strict=True):
+        single = minilm.trace(text, without=cuts)
         torch.testing.assert_close(batched.contextual, single.contextual, atol=1e-5, rtol=0)
         for word in single.word("bank"):
             for n in range(6):
@@ -151,7 +151,7 @@ def test_why_of_an_encoder_decoders_words() -> None:
     pair = opened.trace(**given)
 
     def retrace(cuts):
-        return opened.trace(**given, without=ablation)
+        return opened.trace(**given, without=cuts)
 
     at = Word("w", 0, 1, (2, 3))
 

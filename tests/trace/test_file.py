@@ -21,6 +21,7 @@ from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.trace.trace import PairTrace
+from tests.support import ROOT
 from tests.support.attention_outputs import make_model, traced
 from tests.support.trace_files import Maker, same
 
@@ -211,7 +212,6 @@ def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
 MEMORY = """
 import resource, sys, torch, regard
 from tests.support.attention_outputs import make_model, traced
-from tests.support import ROOT
 trace = traced(make_model("bert"), torch.tensor([[7, 11, 13]]))
 trace.logits = torch.ones(3, 1 << 20)                            # 12 MiB, and now 20 of them
 trace.states = tuple(torch.full((3, 1 << 20), float(n)) for n in range(20))

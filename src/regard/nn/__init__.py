@@ -1,1 +1,40 @@
 """Layers and transformers of one's own, to build, train and trace; all attention goes through `regard.attend`."""
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from regard.nn import config as config
+    from regard.nn import decoding as decoding
+    from regard.nn import feed_forward as feed_forward
+    from regard.nn import folder as folder
+    from regard.nn import from_transformers as from_transformers
+    from regard.nn import kv_cache as kv_cache
+    from regard.nn import layer as layer
+    from regard.nn import linear as linear
+    from regard.nn import multihead as multihead
+    from regard.nn import names as names
+    from regard.nn import padding as padding
+    from regard.nn import positions as positions
+    from regard.nn import single_head as single_head
+    from regard.nn import transformer as transformer
+
+__all__ = (
+    "config",
+    "decoding",
+    "feed_forward",
+    "folder",
+    "from_transformers",
+    "kv_cache",
+    "layer",
+    "linear",
+    "multihead",
+    "names",
+    "padding",
+    "positions",
+    "single_head",
+    "transformer",
+)
+
+__getattr__ = lazy_modules("regard.nn", __all__)

@@ -1,1 +1,34 @@
 """Training a transformer of one's own: settings, data, loop, checkpoints, and what is watched on the way."""
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from regard.train import batches as batches
+    from regard.train import checkpoint as checkpoint
+    from regard.train import data as data
+    from regard.train import distributed as distributed
+    from regard.train import folder_lock as folder_lock
+    from regard.train import loop as loop
+    from regard.train import run as run
+    from regard.train import run_folder as run_folder
+    from regard.train import samples as samples
+    from regard.train import settings as settings
+    from regard.train import watched as watched
+
+__all__ = (
+    "batches",
+    "checkpoint",
+    "data",
+    "distributed",
+    "folder_lock",
+    "loop",
+    "run",
+    "run_folder",
+    "samples",
+    "settings",
+    "watched",
+)
+
+__getattr__ = lazy_modules("regard.train", __all__)
