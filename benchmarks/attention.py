@@ -24,7 +24,7 @@ import regard
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from regard.files import whole
 
 HEADS, WIDTH, TOP, PARTS = 12, 64, 8, 256
@@ -79,7 +79,7 @@ def short(quick: bool) -> None:
     for length in (1, 64, 512) if quick else (1, 2, 8, 32, 128, 256, 384, 512, 640, 704, 768, 896, 1024, 1536, 2048):
         for causal in (False, True):
             query, key, value = inputs(length)
-            rule = Rule(WIDTH**-0.5, mask=masks.causal() if causal else None)
+            rule = ScoreRule(WIDTH**-0.5, mask=masks.causal() if causal else None)
             ours = lambda: dispatch.attend(query, key, value, rule)  # noqa: E731, B023
             theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
             took = rounds(theirs, ours, 300 if length < 300 else 40)
@@ -114,7 +114,7 @@ def region(quick: bool) -> None:
     length = 16384 if quick else 131072
     query, key, _ = inputs(length)
     for causal in (False, True):
-        rule = Rule(WIDTH**-0.5, mask=masks.causal() if causal else None)
+        rule = ScoreRule(WIDTH**-0.5, mask=masks.causal() if causal else None)
         before, after = [], []
         for head in range(HEADS):
             weights = AttentionMap(query, key, rule, offset=0)

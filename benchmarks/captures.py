@@ -16,7 +16,7 @@ import torch
 import regard
 from benchmarks.attention import machine
 from regard.attention.attention_map import AttentionMap
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
 from regard.trace.trace import Status, Trace
 
@@ -101,7 +101,7 @@ def made(tokens: int, layers: int) -> tuple[Trace, int]:
     def heads() -> torch.Tensor:
         return torch.randn(1, tokens, HEADS, WIDTH, generator=random).transpose(1, 2)
 
-    maps = tuple(AttentionMap(heads(), heads(), Rule(WIDTH**-0.5), offset=0, ndim=3) for _ in range(layers))
+    maps = tuple(AttentionMap(heads(), heads(), ScoreRule(WIDTH**-0.5), offset=0, ndim=3) for _ in range(layers))
     states = tuple(torch.randn(tokens, HEADS * WIDTH, generator=random) for _ in range(layers + 1))
     trace = Trace(
         text="x" * tokens,
@@ -110,7 +110,7 @@ def made(tokens: int, layers: int) -> tuple[Trace, int]:
         positional=None,
         segment=None,
         input=None,
-        states=states,
+        hidden_states=states,
         contextual=states[-1],
         logits=None,
         attention=maps,

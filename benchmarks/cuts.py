@@ -14,7 +14,7 @@ import torch
 
 import regard
 from benchmarks.attention import machine, seconds, verdict
-from regard.attention.ablation import Cut, EdgeCut, HeadCut, cutting
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, ablating
 
 # name, texts, heads, key heads, tokens, width, causal
 SIZES = (
@@ -46,34 +46,34 @@ def overheads(texts: int, heads: int, groups: int, length: int, width: int, caus
         torch.randn(texts, n, length, width, generator=generator) for n in (heads, groups, groups)
     )  # (B, H|G, L, D)
 
-    def call(cuts: Sequence[Cut], row: int | None = None) -> Callable[[], object]:
+    def call(cuts: Sequence[Ablation], row: int | None = None) -> Callable[[], object]:
         def run() -> object:
             with regard.record() as calls, regard.scope("layer.0"):
                 if not cuts:
                     result = regard.attend(query, key, value, causal=causal)
                 else:
-                    with cutting(cuts):
+                    with ablating(cuts):
                         result = regard.attend(query, key, value, causal=causal)
                 return calls, result, None if row is None else result.weights[:, :, row]
 
         return run
 
     last, middle = length - 1, length // 2
-    one = EdgeCut(queries=[last], keys=[middle])
-    kinds: list[tuple[str, Sequence[Cut], int | None, float | None]] = [
+    one = EdgeAblation(queries=[last], keys=[middle])
+    kinds: list[tuple[str, Sequence[Ablation], int | None, float | None]] = [
         ("nothing", [], None, None),
-        ("a cut of another layer", [HeadCut(layers={1})], None, 1.02),
-        ("a head", [HeadCut(layers={0}, heads={5})], None, 1.02),
+        ("a cut of another layer", [HeadAblation(layers={1})], None, 1.02),
+        ("a head", [HeadAblation(layers={0}, heads={5})], None, 1.02),
         ("an edge", [one], None, 1.10),
-        ("an edge in one head", [EdgeCut(heads=[5], queries=[last], keys=[middle])], None, 1.10),
+        ("an edge in one head", [EdgeAblation(heads=[5], queries=[last], keys=[middle])], None, 1.10),
         ("an edge, read", [one], last, 1.10),
         (
             "a word's edges (4 queries × 4 keys)",
-            [EdgeCut(queries=range(4, 8), keys=range(middle, middle + 4))],
+            [EdgeAblation(queries=range(4, 8), keys=range(middle, middle + 4))],
             None,
             1.1,
         ),
-        ("a key of every query", [EdgeCut(keys=[middle])], None, None),
+        ("a key of every query", [EdgeAblation(keys=[middle])], None, None),
     ]
     for name, cuts, row, target in kinds:
         against, mine, ratio, best = turns(call([], row), call(cuts, row), count)

@@ -31,7 +31,7 @@ from regard.capture.eager_attention import NOTE
 from regard.capture.inputs import NUMBERED
 from regard.errors import RegardError
 from regard.files import whole
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
@@ -116,7 +116,7 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     if not repeats(model, inputs):
         return "unfit", "two passes of it differ: it draws at random", None
     try:
-        trace = traced(Pretrained(model, None, name=family), inputs)
+        trace = traced(Model(model, None, name=family), inputs)
     except RegardError as error:
         return "refused", str(error).removeprefix(f"model {family!r}: "), None
     worst = difference(trace, expected)
@@ -128,7 +128,7 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     apart = None if final is None else distance(last.contextual, final[0])
     if getattr(plain, "logits", None) is not None and last.logits is not None:
         apart = max(apart or 0.0, distance(last.logits, plain.logits[0]))
-    between = states(trace, expected)
+    between = hidden_states(trace, expected)
     parts = last.status.embedding_difference
     summed = "not found" if parts is None else f"{parts:.0e}"
     notes = "".join(f"; {said}" for said in (SHORT.get(note, note) for note in last.status.notes) if said)
@@ -151,7 +151,7 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     return "noted" if noted else "wrong", reason, worst
 
 
-def traced(opened: Pretrained, inputs: dict[str, Tensor]) -> Any:
+def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
     """The trace of what a model reads."""
     target = inputs["decoder_input_ids"][0].tolist() if "decoder_input_ids" in inputs else None
     if "input_ids" in inputs and "pixel_values" not in inputs:
@@ -207,10 +207,10 @@ def difference(trace: Trace | PairTrace, expected: Any) -> float | None:
     return worst
 
 
-def states(trace: Trace | PairTrace, expected: Any) -> float | None:
+def hidden_states(trace: Trace | PairTrace, expected: Any) -> float | None:
     """Largest difference of what enters any layer, where the model reports as many states as there are."""
     worst: float | None = None
-    for ours, theirs in pairs_of(trace, expected, "states", "hidden_states"):
+    for ours, theirs in pairs_of(trace, expected, "hidden_states", "hidden_states"):
         if theirs is None or len(theirs) != len(ours):
             continue
         for mine, own in zip(ours[:-1], theirs[:-1], strict=True):

@@ -20,7 +20,7 @@ import transformers
 
 import regard
 from benchmarks.attention import MIB, inputs, machine, resident
-from regard.capture.options import Keep
+from regard.capture.options import CaptureOptions
 from regard.memory import available, spelled
 from regard.models.memory_estimate import Sizes
 
@@ -76,7 +76,7 @@ def trace(length: int) -> list[str]:
     """Everything kept: both layers, all states, the logits of all tokens."""
     opened = regard.load(model())
     line, found = measured("trace", lambda: opened.trace(ids=tokens(length)))
-    return [line, foreseen(opened.model, length, Keep()), checked(found)]
+    return [line, foreseen(opened.model, length, CaptureOptions()), checked(found)]
 
 
 def layer(length: int) -> list[str]:
@@ -85,7 +85,7 @@ def layer(length: int) -> list[str]:
     line, found = measured("trace", lambda: opened.trace(ids=tokens(length), layers=[1], logits=False))
     weights = found.attention[1]
     figures = measured("figures of 9 heads", lambda: weights.statistics(8, (256, 256)))[0]
-    return [line, foreseen(opened.model, length, Keep(frozenset([1]), False)), figures, checked(found)]
+    return [line, foreseen(opened.model, length, CaptureOptions(frozenset([1]), False)), figures, checked(found)]
 
 
 def attend(length: int) -> list[str]:
@@ -106,7 +106,7 @@ def measured(name: str, run: Callable[[], Any]) -> tuple[str, Any]:
     return f"{name}: {seconds:.1f} s, peak {peak / MIB:.0f} MiB, {kept / MIB:.0f} MiB after it", result
 
 
-def foreseen(network: Any, length: int, keep: Keep) -> str:
+def foreseen(network: Any, length: int, keep: CaptureOptions) -> str:
     """What regard said beforehand that it would take."""
     sizes = Sizes.of(network)
     need = sizes.held(length, keep) + sizes.passing([length], keep, True, False)

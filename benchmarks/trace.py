@@ -123,7 +123,7 @@ def memory(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         peaks = {kind: run_child(kind, length, Path(folder) / kind) for kind in ("sdpa", "trace")}
     above = peaks["trace"]["peak"] - peaks["sdpa"]["peak"]
-    kept = {name: peaks["trace"][name] for name in ("query, key, value", "states", "blocks")}
+    kept = {name: peaks["trace"][name] for name in ("query, key, value", "hidden_states", "attention_outputs")}
     told = ", ".join(f"{name} {size:.0f}" for name, size in kept.items())
     print(f"  {length} tokens: {above:.0f} MiB above the forward pass; it keeps {sum(kept.values()):.0f} ({told})")
 
@@ -165,7 +165,7 @@ def child(kind: str, length: int, file: Path) -> dict[str, float]:
     rows = [row for row in KEPT if row < length]
     if kind.startswith("trace"):
         whole = kind == "trace"
-        run: Callable[[Any], Any] = lambda x: opened.trace(ids=x.tolist(), blocks=whole)[0]  # noqa: E731
+        run: Callable[[Any], Any] = lambda x: opened.trace(ids=x.tolist(), attention_outputs=whole)[0]  # noqa: E731
         opened = regard.load(bare)
     else:
         bare.set_attn_implementation(kind)
@@ -179,8 +179,8 @@ def child(kind: str, length: int, file: Path) -> dict[str, float]:
     if kind.startswith("trace"):
         attended = [(m.query, m.key, value) for m, value in zip(result.attention, result.values, strict=True)]
         found["query, key, value"] = sum(t.nbytes for three in attended for t in three) / MIB
-        found["states"] = sum(state.nbytes for state in result.states) / MIB
-        found["blocks"] = sum(block.projected.nbytes for block in result.blocks) / MIB
+        found["hidden_states"] = sum(state.nbytes for state in result.hidden_states) / MIB
+        found["attention_outputs"] = sum(block.projected.nbytes for block in result.attention_outputs) / MIB
         kept = {str(n): weights[:, rows].contiguous() for n, weights in enumerate(result.attention)}
     elif kind == "eager":
         kept = {str(n): weights[0, :, rows].contiguous() for n, weights in enumerate(result.attentions)}

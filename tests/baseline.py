@@ -36,7 +36,12 @@ SHARED = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[2] / "share
 STORIES = str(SHARED / "models" / "stories260K")
 OPUS = os.environ.get("REGARD_OPUS_MT", "")
 
-RENAMED: dict[str, str] = {}  # keys of the JSON: what they were called when the record was made, what they are now
+RENAMED = {  # keys of the JSON: what they were called when the record was made, and what they may be called now
+    "states": ("hidden_states",),
+    "sight": ("summary",),
+    "lenses": ("logit_lenses",),
+    "steps": ("layer_updates", "updates"),
+}
 IGNORED = {"seconds", "version"}
 
 
@@ -114,7 +119,7 @@ def tensors(trace: Any) -> dict[str, Any]:
         name: digest(getattr(trace, name))
         for name in ("learned", "positional", "segment", "input", "contextual", "logits")
     }
-    found["hidden_states"] = [digest(each) for each in trace.states]
+    found["hidden_states"] = [digest(each) for each in trace.hidden_states]
     for name in ("attention", "cross"):
         maps = getattr(trace, name)
         found[name] = [digest(each.dense()) for each in maps]
@@ -122,7 +127,7 @@ def tensors(trace: Any) -> dict[str, Any]:
         figures = [each.statistics(top=3, pooled=(3, 5)) for each in maps]
         found[f"{name}_figures"] = [[digest(f.entropy), digest(f.received), digest(f.pooled)] for f in figures]
     found["values"] = [digest(each) for each in trace.values]
-    if trace.blocks:
+    if trace.attention_outputs:
         made = contributions(trace, 0, 2)
         found["contributions"] = [digest(made.norms), digest(made.shares), digest(made.heads())]
     if not trace.cross:
@@ -155,7 +160,11 @@ def record() -> dict[str, Any]:
 def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
     """Where two records differ, a line each."""
     if isinstance(before, dict) and isinstance(now, dict):
-        old = {RENAMED.get(key, key): value for key, value in before.items() if key not in IGNORED}
+        old = {
+            next((name for name in RENAMED.get(key, ()) if name in now), key): value
+            for key, value in before.items()
+            if key not in IGNORED
+        }
         for key in sorted({*old, *now} - IGNORED):
             if key not in old or key not in now:
                 yield f"{place}/{key}: only {'before' if key in old else 'now'}"

@@ -9,7 +9,7 @@ import transformers
 
 import regard
 from regard import memory
-from regard.capture.options import Keep
+from regard.capture.options import CaptureOptions
 from regard.models.memory_estimate import Sizes
 
 CPU = torch.device("cpu")
@@ -108,12 +108,12 @@ def test_a_limit_that_is_set() -> None:
 
 def test_what_does_not_fit_is_refused(machine) -> None:
     machine({"meminfo": f"MemAvailable: {2 * GIB // 1024} kB\n"})
-    memory.foresee(2 * GIB, CPU, "it", "take less")
+    memory.require_memory(2 * GIB, CPU, "it", "take less")
     says = r"^it needs 3\.0 GiB of memory, 2\.0 GiB are free: take less$"
     with pytest.raises(regard.RegardError, match=says):
-        memory.foresee(3 * GIB, CPU, "it", "take less")
+        memory.require_memory(3 * GIB, CPU, "it", "take less")
     machine({"meminfo": "MemAvailable: 0 kB\n"})
-    memory.foresee(memory.SMALL - 1, CPU, "it", "take less")  # nobody asks about so little
+    memory.require_memory(memory.SMALL - 1, CPU, "it", "take less")  # nobody asks about so little
 
 
 def test_a_dense_matrix_that_cannot_exist() -> None:
@@ -151,7 +151,7 @@ def test_what_is_foreseen_is_what_is_held() -> None:
     opened = regard.load(transformers.LlamaForCausalLM(config))
     for layers, logits in ((None, True), (None, False), ([1, 4], True), ([3], False)):
         trace = opened.trace(ids=[7] * 311, layers=layers, logits=logits)
-        keep = Keep(None if layers is None else frozenset(layers), logits)
+        keep = CaptureOptions(None if layers is None else frozenset(layers), logits)
         held = _held(trace)
         assert held <= Sizes.of(opened.model).held(311, keep) <= 1.45 * held
 
@@ -160,8 +160,8 @@ def _held(trace) -> int:
     """Bytes of the storages that a trace holds on to, weights of the model aside."""
     parts = (trace.learned, trace.positional, trace.segment, trace.input, trace.contextual, trace.logits)
     tensors = [part for part in parts if part is not None]
-    tensors += [trace.states[n] for n in getattr(trace.states, "kept", range(len(trace.states)))]
+    tensors += [trace.hidden_states[n] for n in getattr(trace.hidden_states, "kept", range(len(trace.hidden_states)))]
     for n in getattr(trace.attention, "kept", range(len(trace.attention))):
-        weights, block = trace.attention[n], trace.blocks[n]
+        weights, block = trace.attention[n], trace.attention_outputs[n]
         tensors += [weights.query, weights.key, trace.values[n], block.residual, block.projected]
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import regard
 from regard import RegardError
-from regard.models.model import Pretrained
-from regard.textbook import dictionary, look_up, plain_softmax, self_attention, softmax, steps, steps_of, word_tokens
+from regard.models.model import Model
+from regard.textbook import dictionary, head_steps, look_up, plain_softmax, self_attention, softmax, steps, word_tokens
 from tests.support import RIVER
 
 TEXT = "Life is short, eat dessert first"
@@ -99,7 +99,7 @@ def test_a_record_that_is_not_the_map_s_is_refused(monkeypatch) -> None:
 
 def test_steps_of_the_default_model(minilm) -> None:
     trace = minilm.trace(RIVER)
-    found = steps_of(trace, 11, 0, 3)
+    found = head_steps(trace, 11, 0, 3)
     assert found.error < 1e-6
     assert found.scale == 32**-0.5
     torch.testing.assert_close(found.weights.float(), trace.attention[0][3, 11], atol=1e-6, rtol=0)
@@ -111,18 +111,18 @@ def test_cross_attention_has_steps_too() -> None:
     torch.manual_seed(0)
     config = transformers.T5Config(vocab_size=97, d_model=24, d_kv=8, d_ff=37, num_layers=2, num_heads=3,
                                    decoder_start_token_id=0)  # fmt: skip
-    pair = Pretrained(transformers.T5ForConditionalGeneration(config).eval(), None, name="t5").trace(
+    pair = Model(transformers.T5ForConditionalGeneration(config).eval(), None, name="t5").trace(
         ids=[5, 7, 11, 13, 17], target_ids=[3, 19, 23]
     )
-    found = steps_of(pair.decoder, 1, 1, 2, cross=True)
+    found = head_steps(pair.decoder, 1, 1, 2, cross=True)
     torch.testing.assert_close(found.weights.float(), pair.decoder.cross[1][2, 1], atol=1e-6, rtol=0)
-    own = steps_of(pair.encoder, 4, 0, 1)
+    own = head_steps(pair.encoder, 4, 0, 1)
     assert own.bias.abs().max() > 0  # T5's relative positions
 
 
 def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
     trace = minilm.trace(RIVER)
-    assert torch.equal(steps_of(trace, 3, -1, -2).weights, steps_of(trace, 3, 5, 10).weights)
+    assert torch.equal(head_steps(trace, 3, -1, -2).weights, head_steps(trace, 3, 5, 10).weights)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
 )
 def test_places_that_do_not_exist(minilm, token: int, layer: int, head: int, says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        steps_of(minilm.trace(RIVER), token, layer, head)
+        head_steps(minilm.trace(RIVER), token, layer, head)
 
 
 def test_a_query_that_sees_nothing() -> None:

@@ -14,13 +14,13 @@ import torch
 
 import regard
 from regard.explain.movement import movement
-from regard.explain.overview import see
 from regard.explain.similarity import across_texts, cosine, dot, euclidean
+from regard.explain.summary import summarise
 from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention, softmax
 from regard.trace.trace import gives, special_share
-from regard.views.figures.overview import draw
 from regard.views.figures.positions import draw_positions, encoding
+from regard.views.figures.summary import draw
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))
 OUT.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ for target in ("I", "Bob's", "cake"):
 # Lines from the word to what each head of a layer attends to, as wide as the weight:
 
 # %%
-draw(see([eaten], "ate"), [eaten], OUT / "ate_heads.png", layer=0)
+draw(summarise([eaten], "ate"), [eaten], OUT / "ate_heads.png", layer=0)
 figure = plt.figure(figsize=(13, 9), layout="constrained")
 drawn = figure.add_subplot(frameon=False, xticks=[], yticks=[]).imshow(plt.imread(OUT / "ate_heads.png"))
 

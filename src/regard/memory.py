@@ -19,7 +19,7 @@ USED = Path("/proc/self/statm")  # pages of this process
 LIMITS = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}  # limits of a process, and which number of USED counts against each
 
 
-def foresee(need: int, device: torch.device, what: str, helps: str) -> None:
+def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
     """Refuse what will not fit, before it is begun.
 
     need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.

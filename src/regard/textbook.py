@@ -68,7 +68,7 @@ def self_attention(x: Float[Tensor, "L M"], *, scale: float = 1.0) -> Float[Tens
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class HeadSteps:
     """One query's way through one head, in float64; each tensor follows from the ones before.
 
     products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled where there
@@ -98,7 +98,7 @@ class Steps:
 
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
-) -> Steps:
+) -> HeadSteps:
     """The record of one query of an attention map; value are the vectors that it weighs.
 
     Raises:
@@ -133,13 +133,13 @@ def steps(
     error = float((weights - map[row].double()).abs().max())
     if not error <= TOLERANCE:
         raise RegardError(f"the steps of query {query}, head {head} are {error:.1e} from the map's weights")
-    return Steps(
+    return HeadSteps(
         q, k, v, float(rule.scale), rule.softcap, sink, products, scaled, capped, bias, scores, exponentials,
         float(total), weights, weighted, weighted.sum(0), error,
     )  # fmt: skip
 
 
-def steps_of(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> Steps:
+def head_steps(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> HeadSteps:
     """The record of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
 
     Layers and heads count from 0, or from the end: -1 is the last.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import regard
 from regard.attention import map_file, reference
-from regard.attention.ablation import EdgeCut, cutting
+from regard.attention.ablation import EdgeAblation, ablating
 from regard.attention.reference import Reference
 from tests.attention.cases import Case, cases, check, naive, working
 
@@ -48,7 +48,7 @@ def masked(case: Case, left: Tensor) -> Case:
 
 
 def attend_cut(case: Case, told: Told) -> regard.Attention:
-    with cutting([EdgeCut(**cut) for cut in told]):
+    with ablating([EdgeAblation(**cut) for cut in told]):
         return regard.attend(case.query, case.key, case.value, **case.options)
 
 

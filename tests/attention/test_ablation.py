@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.ablation import Cutting, EdgeCut, HeadCut, OutOfRangeError, cutting, opened
+from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating, opened
 from tests.attention.cases import Case, cases, random
 
 
 def test_equal_scores_share_what_the_cut_edge_had() -> None:
     query, value = torch.zeros(1, 2, 3, 5), random(0, 1, 2, 3, 7)
-    with cutting([EdgeCut(heads={1}, queries=(0,), keys=(2,))]):
+    with ablating([EdgeAblation(heads={1}, queries=(0,), keys=(2,))]):
         result = regard.attend(query.double(), query.double(), value)
     third, half = [1 / 3] * 3, [0.5, 0.5, 0.0]
     expected = torch.tensor([[[third, third, third], [half, third, third]]]).double()
@@ -31,7 +31,7 @@ def test_equal_scores_share_what_the_cut_edge_had() -> None:
 
 def test_a_sink_takes_its_share_of_what_was_cut() -> None:
     query, value = torch.zeros(1, 3, 2), random(0, 1, 3, 2).float()
-    with cutting([EdgeCut(queries=(1,), keys=(0, 2)), EdgeCut(queries=(2,))]):
+    with ablating([EdgeAblation(queries=(1,), keys=(0, 2)), EdgeAblation(queries=(2,))]):
         result = regard.attend(query, query, value, sinks=torch.zeros(1))
     expected = torch.tensor([[[1 / 4] * 3, [0.0, 1 / 2, 0.0], [0.0, 0.0, 0.0]]])
     assert torch.allclose(result.weights[...], expected)
@@ -48,7 +48,7 @@ def test_a_head_cut_zeroes_its_output_and_nothing_else(case: Case, one_text: boo
     text = data.draw(st.integers(0, batch - 1)) if one_text else None
     plain = regard.attend(case.query, case.key, case.value, **case.options)
     with (
-        cutting([HeadCut(heads=some, batch=None if text is None else [text])]),
+        ablating([HeadAblation(heads=some, batch=None if text is None else [text])]),
         regard.record(keep=["output"]) as calls,
     ):
         result = regard.attend(case.query, case.key, case.value, **case.options)
@@ -66,7 +66,7 @@ def test_which_calls_a_cut_holds_for() -> None:
     paths = ["encoder.layer.0", "encoder.layer.1", "decoder.layer.1.self", "decoder.layer.1.self", "decoderless.2", ""]
 
     def cut_calls(*layers: Any) -> list[int]:
-        with cutting([HeadCut(layers=layers or None)]), regard.record(keep=["output"]) as calls:
+        with ablating([HeadAblation(layers=layers or None)]), regard.record(keep=["output"]) as calls:
             for path in paths:
                 with regard.scope(path):
                     regard.attend(x, x, x)
@@ -91,8 +91,13 @@ def test_calls_by_other_names_than_their_paths() -> None:
         asked.append((path, nth))
         return f"self.{len(asked) - 1}" if path == "layer.7" else ""
 
-    cuts = [HeadCut(layers={"self.1"}), HeadCut(layers={7}), HeadCut(layers={"layer.7"}), EdgeCut(layers={"self"})]
-    with cutting(cuts, name) as block, regard.record() as calls:
+    cuts = [
+        HeadAblation(layers={"self.1"}),
+        HeadAblation(layers={7}),
+        HeadAblation(layers={"layer.7"}),
+        EdgeAblation(layers={"self"}),
+    ]
+    with ablating(cuts, name) as block, regard.record() as calls:
         for path in ("layer.7", "layer.7", "other"):
             with regard.scope(path):
                 regard.attend(x, x, x)
@@ -102,8 +107,11 @@ def test_calls_by_other_names_than_their_paths() -> None:
 
 
 def test_cuts_that_met_no_call_are_named() -> None:
-    x, cuts = random(0, 1, 3, 2), [HeadCut(layers={0}), HeadCut(layers={7}), EdgeCut(layers={"layer.9"}, keys=[0])]
-    with cutting(cuts) as block:
+    x, cuts = (
+        random(0, 1, 3, 2),
+        [HeadAblation(layers={0}), HeadAblation(layers={7}), EdgeAblation(layers={"layer.9"}, keys=[0])],
+    )
+    with ablating(cuts) as block:
         assert block.unmet == tuple(cuts)
         with regard.scope("layer.0"):
             regard.attend(x, x, x)
@@ -112,7 +120,7 @@ def test_cuts_that_met_no_call_are_named() -> None:
 
 def test_nested_cuts_add_up_and_end_with_their_blocks() -> None:
     query = torch.zeros(1, 2, 4, 3)
-    outer, inner = EdgeCut(queries=[0], keys=[0]), EdgeCut(queries=[0], keys=[1])
+    outer, inner = EdgeAblation(queries=[0], keys=[0]), EdgeAblation(queries=[0], keys=[1])
 
     def row() -> list[float]:
         with regard.record() as calls:
@@ -120,20 +128,20 @@ def test_nested_cuts_add_up_and_end_with_their_blocks() -> None:
         assert torch.equal(calls["", 0].weights[...], result.weights[...])
         return result.weights[0, 0, 0].tolist()
 
-    with cutting([outer]):
+    with ablating([outer]):
         assert row() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
-        with cutting([inner, HeadCut(heads=[1])]):
+        with ablating([inner, HeadAblation(heads=[1])]):
             assert row() == pytest.approx([0, 0, 0.5, 0.5])
         assert row() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
     assert row() == [0.25] * 4
-    with pytest.raises(ZeroDivisionError), cutting([outer]):
+    with pytest.raises(ZeroDivisionError), ablating([outer]):
         raise ZeroDivisionError
     assert opened() == ()
 
 
 def test_other_threads_see_no_cuts() -> None:
     x, found = random(0, 1, 3, 2), []
-    with cutting([HeadCut()]):
+    with ablating([HeadAblation()]):
         thread = threading.Thread(target=lambda: found.append(bool(regard.attend(x, x, x).output.any())))
         thread.start()
         thread.join()
@@ -155,18 +163,18 @@ def as_users_call() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("make", "options", "error", "needed"),
     [
-        (HeadCut, {"heads": [-1]}, ValueError, "heads: given -1, needs numbers from 0 on"),
-        (HeadCut, {"heads": []}, ValueError, "heads: given none, needs at least one, or None for all"),
-        (HeadCut, {"heads": 3}, TypeError, "heads: given 3, needs a collection such as {3, 5}"),
-        (HeadCut, {"heads": [1.5]}, TypeError, "heads: given 1.5, needs integers"),
-        (HeadCut, {"heads": [True]}, TypeError, "heads: given True, needs integers"),
-        (HeadCut, {"layers": [-2]}, ValueError, "layers: given -2, needs numbers from 0 on"),
-        (HeadCut, {"layers": "encoder"}, TypeError, "layers: given 'encoder', needs a collection"),
-        (HeadCut, {"layers": [None]}, TypeError, "layers: given None, needs integers or paths"),
-        (HeadCut, {"layers": [("a", -1)]}, ValueError, "layers: given -1"),
-        (EdgeCut, {"queries": [-3]}, ValueError, "queries: given -3, needs numbers from 0 on"),
-        (EdgeCut, {"keys": ["bank"]}, TypeError, "keys: given 'bank', needs integers"),
-        (EdgeCut, {"batch": [-1]}, ValueError, "batch: given -1"),
+        (HeadAblation, {"heads": [-1]}, ValueError, "heads: given -1, needs numbers from 0 on"),
+        (HeadAblation, {"heads": []}, ValueError, "heads: given none, needs at least one, or None for all"),
+        (HeadAblation, {"heads": 3}, TypeError, "heads: given 3, needs a collection such as {3, 5}"),
+        (HeadAblation, {"heads": [1.5]}, TypeError, "heads: given 1.5, needs integers"),
+        (HeadAblation, {"heads": [True]}, TypeError, "heads: given True, needs integers"),
+        (HeadAblation, {"layers": [-2]}, ValueError, "layers: given -2, needs numbers from 0 on"),
+        (HeadAblation, {"layers": "encoder"}, TypeError, "layers: given 'encoder', needs a collection"),
+        (HeadAblation, {"layers": [None]}, TypeError, "layers: given None, needs integers or paths"),
+        (HeadAblation, {"layers": [("a", -1)]}, ValueError, "layers: given -1"),
+        (EdgeAblation, {"queries": [-3]}, ValueError, "queries: given -3, needs numbers from 0 on"),
+        (EdgeAblation, {"keys": ["bank"]}, TypeError, "keys: given 'bank', needs integers"),
+        (EdgeAblation, {"batch": [-1]}, ValueError, "batch: given -1"),
     ],
 )
 def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Exception], needed: str) -> None:
@@ -176,33 +184,36 @@ def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Excep
 
 @pytest.mark.usefixtures("as_users_call")
 def test_what_is_no_cut() -> None:
-    with pytest.raises(TypeError, match="cutting: given dict, needs HeadCut and EdgeCut objects"), cutting([{}]):
+    with (
+        pytest.raises(TypeError, match="cutting: given dict, needs HeadAblation and EdgeAblation objects"),
+        ablating([{}]),
+    ):
         pass
 
 
 @pytest.mark.parametrize(
     ("cut", "needed"),
     [
-        (HeadCut(heads=[1, 4]), "heads: given 4, needs numbers that the call 'layer.3' has: 0 to 3"),
-        (HeadCut(batch=[2]), "batch: given 2, needs numbers that the call 'layer.3' has: 0 to 1"),
-        (EdgeCut(heads=[9]), "heads: given 9"),
-        (EdgeCut(queries=[5]), "queries: given 5, needs numbers that the call 'layer.3' has: 0 to 4"),
-        (EdgeCut(keys=[7]), "keys: given 7, needs numbers that the call 'layer.3' has: 0 to 6"),
+        (HeadAblation(heads=[1, 4]), "heads: given 4, needs numbers that the call 'layer.3' has: 0 to 3"),
+        (HeadAblation(batch=[2]), "batch: given 2, needs numbers that the call 'layer.3' has: 0 to 1"),
+        (EdgeAblation(heads=[9]), "heads: given 9"),
+        (EdgeAblation(queries=[5]), "queries: given 5, needs numbers that the call 'layer.3' has: 0 to 4"),
+        (EdgeAblation(keys=[7]), "keys: given 7, needs numbers that the call 'layer.3' has: 0 to 6"),
     ],
 )
-def test_a_call_refuses_what_it_does_not_have(cut: HeadCut | EdgeCut, needed: str) -> None:
+def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, needed: str) -> None:
     query, key = random(0, 2, 4, 5, 3), random(1, 2, 2, 7, 3)
-    with cutting([cut]) as block:
-        assert isinstance(block, Cutting)
+    with ablating([cut]) as block:
+        assert isinstance(block, OpenAblations)
         with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, regard.scope("layer.3"):
             regard.attend(query, key, key)
     axis, given = refused.value.axis, refused.value.given
     assert getattr(cut, axis)[-1] == given
     assert refused.value.size == {"batch": 2, "heads": 4, "queries": 5, "keys": 7}[axis]
-    with cutting([HeadCut(layers={2}, heads=[99])]), regard.scope("layer.3"):
+    with ablating([HeadAblation(layers={2}, heads=[99])]), regard.scope("layer.3"):
         regard.attend(query, key, key)
     with (
-        cutting([EdgeCut(keys=[0])]),
+        ablating([EdgeAblation(keys=[0])]),
         pytest.raises(ValueError, match="keys: given 0, needs numbers that this call has: none, it is empty"),
     ):
         regard.attend(query, key[:, :, :0], key[:, :, :0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.attention import map_file
-from regard.attention.ablation import EdgeCut, cutting
+from regard.attention.ablation import EdgeAblation, ablating
 from regard.attention.edges import Edges
 from tests.attention.ablation_cases import AXES, Told, attend_cut, cut_cases, dense
 from tests.attention.cases import Case, random
@@ -51,7 +51,7 @@ def test_a_crop_keeps_the_edges_of_its_text(drawn: tuple[Case, Told], data: st.D
 
 def test_a_crop_leaves_other_texts_edges_behind() -> None:
     query = random(0, 2, 3, 7, 4)
-    with cutting([EdgeCut(batch=[1], queries=[2, 4], keys=[3]), EdgeCut(heads=[2], queries=[6])]):
+    with ablating([EdgeAblation(batch=[1], queries=[2, 4], keys=[3]), EdgeAblation(heads=[2], queries=[6])]):
         seen = regard.attend(query, query, query).weights
     run = slice(1, 6)
     assert seen.crop(0, run, run).rule.mask is None
@@ -60,7 +60,7 @@ def test_a_crop_leaves_other_texts_edges_behind() -> None:
 
 def test_nothing_of_size_n_by_n_is_kept_or_written(tmp_path: Any) -> None:
     query = random(0, 1, 2, 2048, 2, dtype=torch.float32)
-    with cutting([EdgeCut(heads=[1], queries=[2000], keys=[5, 6])]):
+    with ablating([EdgeAblation(heads=[1], queries=[2000], keys=[5, 6])]):
         seen = regard.attend(query, query, query, causal=True).weights
     assert seen.rule.mask.removed == (Edges((1, 2, 2048, 2048), None, (1,), (2000,), (5, 6)),)
     assert not seen.rule.mask.dense
@@ -72,7 +72,7 @@ def test_nothing_of_size_n_by_n_is_kept_or_written(tmp_path: Any) -> None:
 
 def test_edges_of_another_shape_are_refused() -> None:
     query = random(0, 5, 2)
-    with cutting([EdgeCut(queries=[1], keys=[1])]):
+    with ablating([EdgeAblation(queries=[1], keys=[1])]):
         cut = regard.attend(query, query, query).weights
     tensors, description = map_file.pack(cut)
     short = {name: tensor[:, :, 1:].contiguous() for name, tensor in tensors.items()}
@@ -84,7 +84,7 @@ def test_edges_of_another_shape_are_refused() -> None:
 
 def test_a_map_of_another_shape_refuses_edges() -> None:
     x = random(0, 3, 2)
-    with cutting([EdgeCut(keys=[0])]):
+    with ablating([EdgeAblation(keys=[0])]):
         mask = regard.attend(x, x, x).weights.rule.mask
     y = random(0, 4, 2)
     with pytest.raises(

@@ -15,7 +15,7 @@ import regard
 from regard.attention import reference, region_scores
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import matmul
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, cpu_tiles_at_any_size, random, worst
 
 ROUTES = ("float64", "fixed")
@@ -133,7 +133,7 @@ def test_large_maps_go_by_the_fixed_product_small_ones_without_it() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_region_of_a_map_that_nobody_could_hold(dtype: torch.dtype) -> None:
     query, key = 30 * random(0, 1, 1, 40_000, 16), random(1, 1, 1, 40_000, 16)
-    seen = AttentionMap(query.to(dtype), key.to(dtype), Rule(1.0), offset=0)
+    seen = AttentionMap(query.to(dtype), key.to(dtype), ScoreRule(1.0), offset=0)
     rows, cols = slice(30_000, 30_050), slice(20_000, 20_040)
     best = seen[0, 0, rows].argmax(-1)
     at_best = torch.stack([seen[0, 0, 30_000 + n, int(j)] for n, j in enumerate(best)])

@@ -14,7 +14,7 @@ from regard.capture import eager_attention
 from regard.capture.interventions import head
 from regard.explain.contributions import contributions
 from regard.model_files.sizes import sizes as sizes_of
-from regard.models.model import Pretrained
+from regard.models.model import Model
 
 IDS, OTHER = [5, 17, 3, 60, 41, 9, 2], [8, 30, 12]
 SMALL = {"vocab_size": 97, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -56,7 +56,7 @@ def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-6) -> None:
 @pytest.mark.parametrize("kind", OWN)  # Falcon's plain pass is PyTorch's kernel; the others know nothing but eager
 def test_is_what_the_family_itself_reports(kind: str) -> None:
     model = tiny(kind)
-    one, other = Pretrained(model, None, name=kind).trace(ids=[IDS, OTHER])
+    one, other = Model(model, None, name=kind).trace(ids=[IDS, OTHER])
     for trace, ids in ((one, IDS), (other, OTHER)):  # of two texts each is as it is alone
         expected, plain = told(model, ids)
         assert len(trace.attention) == len(expected.attentions) == 2
@@ -64,7 +64,7 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
             assert ours.shape == (3, len(ids), len(ids))
             close(ours.dense(), theirs[0])
         for n in range(2):
-            close(trace.states[n], expected.hidden_states[n][0])
+            close(trace.hidden_states[n], expected.hidden_states[n][0])
         close(trace.contextual, plain.last_hidden_state[0], 1e-5)
     assert one.status.kernels == ("the family's own eager attention",)
     assert one.status.difference < 1e-6
@@ -76,13 +76,13 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
 def test_logits_and_the_setting_of_the_model() -> None:
     model = tiny("falcon", language=True)
     before = model.config._attn_implementation
-    trace = Pretrained(model, None, name="falcon").trace(ids=IDS)
+    trace = Model(model, None, name="falcon").trace(ids=IDS)
     assert model.config._attn_implementation == before == "sdpa"
     close(trace.logits, told(model, IDS)[1].logits[0], 1e-5)
 
 
 def test_the_map_does_what_a_map_does(tmp_path: Any) -> None:
-    trace = Pretrained(tiny("gpt_neo"), None, name="neo").trace(ids=IDS)
+    trace = Model(tiny("gpt_neo"), None, name="neo").trace(ids=IDS)
     weights, dense = trace.attention[1], trace.attention[1].dense()  # a window of 3: zeros far back and ahead
     assert dense[0, 6].count_nonzero() == 3
     close(weights[1, 2:5, :3], dense[1, 2:5, :3])
@@ -108,7 +108,7 @@ def test_a_pair() -> None:
              "decoder_attention_heads": 3, "encoder_ffn_dim": 37, "decoder_ffn_dim": 37,
              "max_position_embeddings": 31, "decoder_start_token_id": 0}  # fmt: skip
     model = tiny("mvp", **sizes)
-    pair = Pretrained(model, None, name="mvp").trace(ids=IDS, target_ids=OTHER)
+    pair = Model(model, None, name="mvp").trace(ids=IDS, target_ids=OTHER)
     expected, plain = told(model, IDS, decoder_input_ids=torch.tensor([OTHER]))
     for ours, theirs in (
         (pair.encoder.attention, expected.encoder_attentions),
@@ -124,7 +124,7 @@ def test_a_pair() -> None:
 
 
 def test_refused_by_name() -> None:
-    bloom = Pretrained(tiny("bloom"), None, name="tiny-bloom")
+    bloom = Model(tiny("bloom"), None, name="tiny-bloom")
     with pytest.raises(regard.RegardError, match="without: its attention does not go .* nothing of tiny-bloom"):
         bloom.trace(ids=IDS, without=[head(0, 1)])
     with pytest.raises(regard.RegardError, match="does not go through the attention interface"):
@@ -137,7 +137,7 @@ def test_refused_by_name() -> None:
     ):
         if kind == "squeezebert":
             sizes = {**sizes, "num_attention_heads": 4, "intermediate_size": 48}
-        model = Pretrained(tiny(kind, **sizes), None, name=kind)
+        model = Model(tiny(kind, **sizes), None, name=kind)
         with pytest.raises(regard.RegardError, match=f"model '{kind}': .*{says}"):
             model.trace(ids=IDS)
 
@@ -174,7 +174,7 @@ def test_weights_that_are_in_no_product_are_refused() -> None:
     layer = model.encoder.layer[1].attention
     layer.attn = Lying(layer.attn)
     with pytest.raises(regard.RegardError, match=r"attentions\[1\] are in no product of its forward pass"):
-        Pretrained(model, None, name="lying").trace(ids=IDS)
+        Model(model, None, name="lying").trace(ids=IDS)
 
 
 class Swayed(torch.nn.Module):
@@ -193,7 +193,7 @@ def test_a_result_that_changes_when_weights_are_asked_for_is_refused() -> None:
     model = tiny("bloom")
     model.h[1] = Swayed(model.h[1])
     with pytest.raises(regard.RegardError, match="its result changes by"):
-        Pretrained(model, None, name="swayed").trace(ids=IDS)
+        Model(model, None, name="swayed").trace(ids=IDS)
 
 
 def test_a_token_that_the_model_adds_by_itself_is_refused() -> None:
@@ -203,4 +203,4 @@ def test_a_token_that_the_model_adds_by_itself_is_refused() -> None:
     config = transformers.VideoPrismTextConfig(**{**BERT, **sizes})
     model = transformers.VideoPrismTextModel(config).eval()
     with pytest.raises(regard.RegardError, match="have 8 tokens where 7 were given"):
-        Pretrained(model, None, name="prism").trace(ids=IDS)
+        Model(model, None, name="prism").trace(ids=IDS)

@@ -11,7 +11,7 @@ import transformers
 import regard
 from benchmarks import families
 from regard.model_files.sizes import reads_pairs, sizes
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from tests.support import ROOT
 
 IDS, TARGET = [5, 17, 3, 60, 41, 9, 2], [0, 8, 30, 12, 7]
@@ -72,7 +72,7 @@ def same(ours, theirs, tolerance: float = 5e-6) -> None:
 @pytest.mark.parametrize("kind", PAIRS)
 def test_encoder_decoders(kind: str) -> None:
     model = tiny(kind, PAIRS[kind])
-    pair = Pretrained(model, None, name=kind).trace(ids=IDS, target_ids=TARGET)
+    pair = Model(model, None, name=kind).trace(ids=IDS, target_ids=TARGET)
     model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = model(
@@ -93,7 +93,9 @@ def test_encoder_decoders(kind: str) -> None:
         assert ours.status.embedding_difference <= 1e-6
         assert (ours.positional is None) == (kind == "t5")
     for n in range(2):
-        torch.testing.assert_close(pair.decoder.states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0)
+        torch.testing.assert_close(
+            pair.decoder.hidden_states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0
+        )
     assert pair.status.difference < 5e-6
     assert sizes(model.config.to_diff_dict()) == (None, 4)  # 2 layers on one side, 3 on the other: which is meant?
 
@@ -101,12 +103,12 @@ def test_encoder_decoders(kind: str) -> None:
 @pytest.mark.parametrize("kind", DECODERS)
 def test_decoders(kind: str) -> None:
     model = tiny(kind, DECODERS[kind], language=True)
-    one, other = Pretrained(model, None, name=kind).trace(ids=[IDS, IDS[:4]])
+    one, other = Model(model, None, name=kind).trace(ids=[IDS, IDS[:4]])
     model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = model(input_ids=torch.tensor([IDS]), output_attentions=True, output_hidden_states=True)
     same(one.attention, expected.attentions)
-    for n, state in enumerate(one.states[:-1]):
+    for n, state in enumerate(one.hidden_states[:-1]):
         torch.testing.assert_close(state, expected.hidden_states[n][0], atol=2e-5, rtol=0)
     torch.testing.assert_close(one.contextual, expected.hidden_states[-1][0], atol=2e-5, rtol=0)
     torch.testing.assert_close(one.logits, expected.logits[0], atol=2e-5, rtol=0)
@@ -119,7 +121,7 @@ def test_decoders(kind: str) -> None:
 
 
 def test_what_an_encoder_decoder_needs() -> None:
-    opened = Pretrained(tiny("bart", PAIRS["bart"]), None, name="tiny-bart")
+    opened = Model(tiny("bart", PAIRS["bart"]), None, name="tiny-bart")
     for options, says in (
         ({"ids": IDS}, "tiny-bart is an encoder-decoder, it needs a target"),
         ({"ids": [IDS, IDS], "target_ids": [TARGET]}, "given 1, needs one for each of the 2 texts"),
@@ -128,13 +130,13 @@ def test_what_an_encoder_decoder_needs() -> None:
     ):
         with pytest.raises(regard.RegardError, match=says):
             opened.trace(**options)
-    alone = Pretrained(tiny("llama", DECODERS["llama"]), None, name="tiny-llama")
+    alone = Model(tiny("llama", DECODERS["llama"]), None, name="tiny-llama")
     with pytest.raises(regard.RegardError, match="tiny-llama is no encoder-decoder"):
         alone.trace(ids=IDS, target_ids=TARGET)
 
 
 def test_pairs_in_a_batch_are_as_alone() -> None:
-    opened = Pretrained(tiny("marian", PAIRS["marian"]), None, name="marian")
+    opened = Model(tiny("marian", PAIRS["marian"]), None, name="marian")
     batched = opened.trace(ids=[IDS, IDS[:3]], target_ids=[TARGET[:2], TARGET])
     for pair, ids, target in zip(batched, (IDS, IDS[:3]), (TARGET[:2], TARGET), strict=True):
         single = opened.trace(ids=ids, target_ids=target)

@@ -7,8 +7,8 @@ from torch.nn import functional as F
 from regard.attention.kernels import matmul as chosen
 from regard.capture import fast_linear
 from regard.capture.fast_linear import FastProducts
-from regard.models.model import Pretrained
-from regard.trace.attention_output import Block
+from regard.models.model import Model
+from regard.trace.attention_output import AttentionOutput
 from tests.capture.test_eager_attention import tiny
 
 onednn = pytest.mark.skipif(not chosen.onednn_works(), reason="this torch has no oneDNN product")
@@ -87,7 +87,7 @@ def test_a_trace_is_that_of_the_model_alone(minilm, counted) -> None:
     with torch.no_grad():
         alone = minilm.model(**minilm.tokenizer(text, return_tensors="pt")).last_hidden_state[0]
     torch.testing.assert_close(trace.contextual, alone, atol=2e-5, rtol=0)
-    assert isinstance(trace.blocks[0], Block)  # the projection is followed all the same
+    assert isinstance(trace.attention_outputs[0], AttentionOutput)  # the projection is followed all the same
     assert fast_linear.REORDERED in trace.status.notes
 
 
@@ -101,13 +101,13 @@ def test_a_trace_says_nothing_of_maps_that_pytorch_made(minilm, monkeypatch) -> 
 def test_a_family_with_attention_of_its_own_is_left_to_pytorch(counted, kind: str) -> None:
     """Its weights are those that it reports itself, so they have to be those of the model as it is, to the last bit."""
     model, ids = tiny(kind), [5, 17, 3, 60, 41, 9, 2] * 4
-    trace = Pretrained(model, None, name=kind).trace(ids=ids)
+    trace = Model(model, None, name=kind).trace(ids=ids)
     assert counted == []
     with torch.no_grad():
         plain = model(torch.tensor([ids]), output_attentions=True, output_hidden_states=True)
     for ours, theirs in zip(trace.attention, plain.attentions, strict=True):
         torch.testing.assert_close(ours.dense(), theirs[0], atol=trace.status.difference, rtol=0)
-    for ours, theirs in zip(trace.states[:-1], plain.hidden_states[:-1], strict=True):
+    for ours, theirs in zip(trace.hidden_states[:-1], plain.hidden_states[:-1], strict=True):
         assert torch.equal(ours, theirs[0])
     assert torch.equal(trace.contextual, plain.last_hidden_state[0])
     assert trace.status.difference < 5e-7

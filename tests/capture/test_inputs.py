@@ -10,7 +10,7 @@ import regard
 from regard.capture.build_trace import CONTRARY
 from regard.capture.inputs import NUMBERED
 from regard.capture.interventions import head
-from regard.models.model import Pretrained
+from regard.models.model import Model
 
 SMALL = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}
 PIXELS = torch.randn(1, 3, 28, 35, generator=torch.Generator().manual_seed(0))
@@ -49,7 +49,7 @@ def whisper() -> Any:
 )
 def test_is_what_the_family_itself_says(made: Any, inputs: dict, count: int) -> None:
     model = made()
-    trace = Pretrained(model, None, name="tiny").trace(inputs=inputs)
+    trace = Model(model, None, name="tiny").trace(inputs=inputs)
     model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = model(**inputs, output_attentions=True, output_hidden_states=True)
@@ -57,7 +57,7 @@ def test_is_what_the_family_itself_says(made: Any, inputs: dict, count: int) -> 
     for ours, theirs in zip(trace.attention, expected.attentions, strict=True):
         torch.testing.assert_close(ours.dense(), theirs[0], atol=1e-6, rtol=0)
     for n in range(2):
-        torch.testing.assert_close(trace.states[n], expected.hidden_states[n][0], atol=2e-6, rtol=0)
+        torch.testing.assert_close(trace.hidden_states[n], expected.hidden_states[n][0], atol=2e-6, rtol=0)
     torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=5e-6, rtol=0)
     count = expected.last_hidden_state.shape[1]
     assert [token.text for token in trace.tokens] == [str(n) for n in range(count)]
@@ -68,7 +68,7 @@ def test_is_what_the_family_itself_says(made: Any, inputs: dict, count: int) -> 
 
 
 def test_saved_and_opened(tmp_path: Any) -> None:
-    trace = Pretrained(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS})
+    trace = Model(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS})
     trace.save(tmp_path / "vit.safetensors")
     opened = regard.open(tmp_path / "vit.safetensors")
     assert opened.tokens == trace.tokens
@@ -77,7 +77,7 @@ def test_saved_and_opened(tmp_path: Any) -> None:
 
 def test_sound_and_what_its_decoder_reads() -> None:
     model = whisper()
-    pair = Pretrained(model, None, name="whisper").trace(inputs={"input_features": BANDS}, target_ids=[1, 5, 60])
+    pair = Model(model, None, name="whisper").trace(inputs={"input_features": BANDS}, target_ids=[1, 5, 60])
     model.set_attn_implementation("eager")
     with torch.no_grad():
         target = torch.tensor([[1, 5, 60]])
@@ -99,13 +99,13 @@ def test_what_the_last_state_is() -> None:
     model = hf.DINOv3ViTModel(hf.DINOv3ViTConfig(**SMALL, image_size=28, patch_size=7)).eval()
     torch.nn.init.normal_(model.norm.weight)
     pixels = PIXELS[..., :28]
-    trace = Pretrained(model, None, name="dinov3").trace(inputs={"pixel_values": pixels})
+    trace = Model(model, None, name="dinov3").trace(inputs={"pixel_values": pixels})
     with torch.no_grad():
         torch.testing.assert_close(trace.contextual, model(pixels).last_hidden_state[0], atol=5e-6, rtol=0)
 
 
 def test_refused_by_name() -> None:
-    opened = Pretrained(vit(), None, name="tiny-vit")
+    opened = Model(vit(), None, name="tiny-vit")
     for options, says in (
         ({"inputs": {"pixel_values": PIXELS.expand(2, -1, -1, -1)}}, "'pixel_values' has shape .*one item at a time"),
         ({"inputs": {"input_values": SOUND}}, "tiny-vit takes no 'input_values', it takes 'pixel_values'"),
@@ -120,7 +120,7 @@ def test_refused_by_name() -> None:
     sizes = {"image_size": 28, "patch_size": 7, "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": 2}
     swin = hf.SwinModel(hf.SwinConfig(**sizes))
     with pytest.raises(regard.RegardError, match="attends within parts of them|do not keep one row of tokens"):
-        Pretrained(swin, None, name="swin").trace(inputs={"pixel_values": PIXELS[..., :28]})
+        Model(swin, None, name="swin").trace(inputs={"pixel_values": PIXELS[..., :28]})
 
 
 def test_a_model_that_also_sees_pictures() -> None:
@@ -131,7 +131,7 @@ def test_a_model_that_also_sees_pictures() -> None:
     text = hf.LlamaConfig(**SMALL, **ids, num_key_value_heads=3)
     model = hf.LlavaModel(hf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=96)).eval()
     model.vision_tower.set_attn_implementation("eager")
-    opened = Pretrained(model, None, name="llava")
+    opened = Model(model, None, name="llava")
     assert opened.limit is None
     trace = opened.trace(ids=[5, 17, 3] * 7)
     assert model.language_model.config._attn_implementation == "sdpa"
@@ -146,13 +146,13 @@ def test_a_family_that_contradicts_itself_is_noted() -> None:
     torch.manual_seed(0)
     model = hf.Phi4MultimodalVisionModel(hf.Phi4MultimodalVisionConfig(**SMALL, image_size=28, patch_size=7)).eval()
     pixels = PIXELS[..., :28]
-    trace = Pretrained(model, None, name="phi4").trace(inputs={"pixel_values": pixels})
+    trace = Model(model, None, name="phi4").trace(inputs={"pixel_values": pixels})
     assert CONTRARY in trace.status.notes
     model.set_attn_implementation("eager")
     with torch.no_grad():
         expected = model(pixels, output_attentions=True)
     torch.testing.assert_close(trace.attention[1].dense(), expected.attentions[1][0], atol=5e-6, rtol=0)
-    assert CONTRARY not in Pretrained(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS}).status.notes
+    assert CONTRARY not in Model(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS}).status.notes
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_family_that_contradicts_itself_is_noted() -> None:
 )
 def test_what_does_not_fit_is_refused_in_one_line(inputs: dict, says: str) -> None:
     """Whisper takes just so many frames of sound, 3,000 where it is the real one."""
-    model = Pretrained(whisper(), None, name="tiny")
+    model = Model(whisper(), None, name="tiny")
     with pytest.raises(regard.RegardError, match=says) as told:
         model.trace(inputs=inputs, target_ids=[1, 2])
     assert str(told.value).startswith("inputs: tiny (float32) cannot read ")

@@ -5,21 +5,21 @@ import pytest
 import torch
 
 import regard
-from regard.attention.ablation import EdgeCut, HeadCut, cutting
+from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.recording import record
 from regard.capture import call_ids
 from regard.capture.ablation import applied
-from regard.capture.hf_attention import Watch, through_the_door
+from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.hidden_states import watched_layers
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))
 TARGET = IDS[1, :7].flip(0)
 
 
-def opened(kind: str, **changes) -> Pretrained:
-    return Pretrained(make_model(kind, **changes), None, name=kind)
+def opened(kind: str, **changes) -> Model:
+    return Model(make_model(kind, **changes), None, name=kind)
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -31,9 +31,14 @@ def test_a_module_that_is_called_as_every_layer_is_cut_in_one() -> None:
     model = opened("albert", num_hidden_layers=3)
     plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], without=[regard.head(1, 2)])
     (path,) = [p for p, m in model.model.named_modules() if type(m).__name__ == "AlbertAttention"]
-    with cutting([HeadCut(layers={(path, 1)}, heads={2})]):
+    with ablating([HeadAblation(layers={(path, 1)}, heads={2})]):
         expected = model.trace(ids=IDS[0])
-    assert [same(a, b) for a, b in zip(plain.states, cut.states, strict=True)] == [True, True, False, False]
+    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert torch.equal(cut.contextual, expected.contextual)
     edge = model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=[0, 2])])
     assert [bool(weights[:, 4, 2].any()) for weights in edge.attention] == [False, True, False]
@@ -46,7 +51,7 @@ def test_two_calls_a_layer_are_cut_each() -> None:
     assert len(plain.attention) == 4
     cut = model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=3)])
     assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, True, True, False]
-    assert [same(a, b) for a, b in zip(plain.states, cut.states, strict=True)] == [True, True, False]
+    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [True, True, False]
     with pytest.raises(regard.RegardError, match="layer 4 is out of range, diffllama has layers 0 to 3"):
         model.trace(ids=IDS[0], without=[regard.head(4, 0)])
 
@@ -56,17 +61,23 @@ def test_hybrids_count_their_attention() -> None:
     model = opened("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
     plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=1)])
     assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, False]
-    assert [same(a, b) for a, b in zip(plain.states, cut.states, strict=True)] == [True, True, True, True, False]
+    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, lfm2 has layers 0 to 1"):
         model.trace(ids=IDS[0], without=[regard.head(2, 0)])
 
 
 @pytest.fixture(scope="module", params=["marian", "bart", "t5"])
-def pair(request) -> Pretrained:
+def pair(request) -> Model:
     return opened(request.param)
 
 
-def trace(model: Pretrained, *without):
+def trace(model: Model, *without):
     return model.trace(ids=IDS[0], target_ids=TARGET, without=without)
 
 
@@ -78,7 +89,7 @@ PROJECTIONS = {
 
 
 @pytest.mark.parametrize("part", call_ids.PARTS)
-def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Pretrained, part) -> None:
+def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part) -> None:
     cut = trace(pair, regard.head(1, 2, part=part))
     projection = pair.model.get_submodule(PROJECTIONS[part][pair.name == "t5"])
     width = projection.weight.shape[1] // 3
@@ -94,7 +105,7 @@ def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Pretrained,
 
 
 @pytest.mark.parametrize("part", call_ids.PARTS)
-def test_an_edge_is_cut_in_its_part_alone(pair: Pretrained, part) -> None:
+def test_an_edge_is_cut_in_its_part_alone(pair: Model, part) -> None:
     cut = trace(pair, regard.edge(5, 2, part=part, heads=1), regard.edge(6, 0, layers=0, part=part))
     parts = {"encoder": cut.encoder.attention, "decoder": cut.decoder.attention, "cross": cut.decoder.cross}
     for name, maps in parts.items():
@@ -104,7 +115,7 @@ def test_an_edge_is_cut_in_its_part_alone(pair: Pretrained, part) -> None:
             assert (float(weights[:, 6, 0].sum()) == 0) == (name == part and layer == 0)
 
 
-def test_cuts_in_a_batch_of_pairs_are_each_pairs_own(pair: Pretrained) -> None:
+def test_cuts_in_a_batch_of_pairs_are_each_pairs_own(pair: Model) -> None:
     cuts = [regard.edge(3, 4, part="cross"), regard.head(0, 1, part="encoder"), regard.edge(2, 1, part="decoder")]
     texts, targets = [IDS[0].tolist(), IDS[1, :6].tolist()], [TARGET.tolist(), TARGET[:5].tolist()]
     batched = pair.trace(ids=texts, target_ids=targets, without=cuts)
@@ -114,7 +125,7 @@ def test_cuts_in_a_batch_of_pairs_are_each_pairs_own(pair: Pretrained) -> None:
         torch.testing.assert_close(both.encoder.contextual, single.encoder.contextual, atol=1e-5, rtol=0)
 
 
-def test_words_are_of_the_side_that_they_are_read_on(pair: Pretrained) -> None:
+def test_words_are_of_the_side_that_they_are_read_on(pair: Model) -> None:
     with pytest.raises(regard.RegardError, match="token 8 is out of range, the text has tokens 0 to 6"):
         trace(pair, regard.edge(8, 2, part="cross"))
     assert trace(pair, regard.edge(2, 8, part="cross")).decoder.cross[0][:, 2, 8].sum() == 0
@@ -124,7 +135,7 @@ def test_words_are_of_the_side_that_they_are_read_on(pair: Pretrained) -> None:
         trace(pair, regard.edge(2, 11, part="encoder"))
 
 
-def test_what_an_encoder_decoder_refuses(pair: Pretrained) -> None:
+def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
     for cut, says in (
         (regard.head(0, 1), "say which attention is meant, one of part='encoder', part='decoder', part='cross'"),
         (regard.edge(2, 1), "is an encoder-decoder: say which attention"),
@@ -177,8 +188,11 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
 
 def test_keys_that_are_no_tokens_have_no_edges() -> None:
     model = make_model("bert")
-    watch = Watch({id(module): path for path, module in model.named_modules()})
-    for cut, edges in ((HeadCut(layers=["attention.1"], heads=[2]), False), (EdgeCut(layers=["attention"]), True)):
+    watch = Capture({id(module): path for path, module in model.named_modules()})
+    for cut, edges in (
+        (HeadAblation(layers=["attention.1"], heads=[2]), False),
+        (EdgeAblation(layers=["attention"]), True),
+    ):
         with (
             torch.no_grad(),
             record() as calls,

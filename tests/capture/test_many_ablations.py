@@ -8,15 +8,15 @@ import torch
 from torch import nn
 
 import regard
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (11,), generator=torch.Generator().manual_seed(5))
 TARGET = IDS[:7].flip(0)
 
 
-def opened(kind: str, **changes: Any) -> Pretrained:
-    return Pretrained(make_model(kind, **changes), None, name=kind)
+def opened(kind: str, **changes: Any) -> Model:
+    return Model(make_model(kind, **changes), None, name=kind)
 
 
 def ran(model: nn.Module, ending: str) -> tuple[Counter[str], list[Any]]:

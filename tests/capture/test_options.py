@@ -5,8 +5,8 @@ import torch
 import transformers
 
 import regard
-from regard.capture.hidden_states import Stack
-from regard.capture.options import Keep
+from regard.capture.hidden_states import LayerStack
+from regard.capture.options import CaptureOptions
 from regard.explain.contributions import contributions
 from tests.support import RIVER
 
@@ -23,21 +23,23 @@ def model(kind: str, **changes):
 
 def test_some_layers_are_those_of_all(minilm) -> None:
     some, whole = minilm.trace(RIVER, layers=[4, 1]), minilm.trace(RIVER)
-    assert some.attention.kept == some.values.kept == some.blocks.kept == (1, 4)
-    assert some.states.kept == (1, 2, 4, 5)
-    assert (len(some.attention), len(some.states)) == (6, 7)
+    assert some.attention.kept == some.values.kept == some.attention_outputs.kept == (1, 4)
+    assert some.hidden_states.kept == (1, 2, 4, 5)
+    assert (len(some.attention), len(some.hidden_states)) == (6, 7)
     for n in (1, 4):
         torch.testing.assert_close(some.attention[n].dense(), whole.attention[n].dense(), atol=1e-6, rtol=0)
         torch.testing.assert_close(some.values[n], whole.values[n], atol=1e-6, rtol=0)
-        torch.testing.assert_close(some.blocks[n].projected, whole.blocks[n].projected, atol=1e-6, rtol=0)
-        torch.testing.assert_close(some.states[n], whole.states[n], atol=1e-6, rtol=0)
-        torch.testing.assert_close(some.states[n + 1], whole.states[n + 1], atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            some.attention_outputs[n].projected, whole.attention_outputs[n].projected, atol=1e-6, rtol=0
+        )
+        torch.testing.assert_close(some.hidden_states[n], whole.hidden_states[n], atol=1e-6, rtol=0)
+        torch.testing.assert_close(some.hidden_states[n + 1], whole.hidden_states[n + 1], atol=1e-6, rtol=0)
     torch.testing.assert_close(some.contextual, whole.contextual, atol=1e-6, rtol=0)
     assert "kept of its 6 layers: 1, 4" in some.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[3\] was not kept: of 6 this trace holds 1, 4"):
         some.attention[3]
     with pytest.raises(regard.RegardError, match=r"states\[0\] was not kept"):
-        list(some.states)
+        list(some.hidden_states)
     with pytest.raises(IndexError):
         some.attention[6]
     assert some.attention[-2] is some.attention[4]
@@ -53,7 +55,7 @@ def test_without_logits_nothing_else_changes(kind: str) -> None:
     assert without.logits is None
     assert "logits were left out" in without.status.notes
     assert torch.equal(without.contextual, whole.contextual)
-    assert all(torch.equal(a, b) for a, b in zip(without.states, whole.states, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(without.hidden_states, whole.hidden_states, strict=True))
 
 
 def test_logits_are_not_computed_where_the_model_can_leave_them_out() -> None:
@@ -66,21 +68,21 @@ def test_logits_are_not_computed_where_the_model_can_leave_them_out() -> None:
 @pytest.mark.parametrize("layers", [None, [1]])
 def test_blocks_are_left_out(layers) -> None:
     opened = model("llama")
-    trace, whole = opened.trace(ids=IDS, layers=layers, blocks=False), opened.trace(ids=IDS)
-    assert trace.blocks == ()
+    trace, whole = opened.trace(ids=IDS, layers=layers, attention_outputs=False), opened.trace(ids=IDS)
+    assert trace.attention_outputs == ()
     assert "what stands around attention was left out: there are no contributions" in trace.status.notes
     assert torch.equal(trace.attention[1].dense(), whole.attention[1].dense())
     with pytest.raises(regard.RegardError, match="does not hold its output projection"):
         contributions(trace, 2, 1)
-    with pytest.raises(regard.RegardError, match="blocks"):
-        trace.save("never.safetensors", blocks=True)
+    with pytest.raises(regard.RegardError, match="attention_outputs"):
+        trace.save("never.safetensors", attention_outputs=True)
 
 
 def test_a_stack_holds_the_states_of_chosen_layers_and_the_last() -> None:
-    stack = Stack("encoder")
+    stack = LayerStack("encoder")
     for n in range(7):
-        stack.add(torch.full((1, 2, 3), float(n)), Keep(frozenset([2])))
-        assert len(stack.states) <= 3
+        stack.add(torch.full((1, 2, 3), float(n)), CaptureOptions(frozenset([2])))
+        assert len(stack.hidden_states) <= 3
     assert stack.count == 7
     assert {n: float(state[0, 0, 0]) for n, state in stack.numbered.items()} == {2: 2, 3: 3, 6: 6}
 
@@ -90,9 +92,15 @@ def test_layers_that_are_not_kept_are_let_go_of() -> None:
     held = []
     for layers in (2, 8):
         trace = model("llama", num_hidden_layers=layers).trace(ids=IDS, layers=[1], logits=False)
-        vectors = [trace.states[1], trace.states[2], trace.values[1], trace.attention[1].query, trace.contextual]
+        vectors = [
+            trace.hidden_states[1],
+            trace.hidden_states[2],
+            trace.values[1],
+            trace.attention[1].query,
+            trace.contextual,
+        ]
         held.append(sum(tensor.untyped_storage().nbytes() for tensor in vectors))
-        assert len(trace.states) == layers + 1
+        assert len(trace.hidden_states) == layers + 1
     assert held[0] == held[1]
 
 

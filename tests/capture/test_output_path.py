@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard.capture.output_path import announce, projections
-from regard.trace.attention_output import Block, Unverified
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from tests.support.attention_outputs import make_model, watch
 
 IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(0))
@@ -40,11 +40,11 @@ def outputs(model, names: list[str]) -> tuple[dict[str, list[torch.Tensor]], lis
 @pytest.mark.parametrize("kind", POST)
 def test_post_norm_blocks_are_found(kind: str) -> None:
     model = make_model(kind)
-    calls, blocks, output = watch(model, input_ids=IDS)
-    assert len(blocks) == len(calls) == 2
+    calls, attention_outputs, output = watch(model, input_ids=IDS)
+    assert len(attention_outputs) == len(calls) == 2
     parameters = {p.data_ptr() for p in model.parameters()}
-    for n, block in enumerate(blocks):
-        assert isinstance(block, Block)
+    for n, block in enumerate(attention_outputs):
+        assert isinstance(block, AttentionOutput)
         assert block.kind == "post-norm"
         assert {block.weight.data_ptr(), block.bias.data_ptr(), block.norm.weight.data_ptr()} <= parameters
         assert block.norm.eps == 1e-12
@@ -55,9 +55,9 @@ def test_post_norm_blocks_are_found(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "changes"), PRE)
 def test_pre_norm_blocks_are_found(kind: str, changes: dict) -> None:
     model = make_model(kind, **changes)
-    calls, blocks, output = watch(model, input_ids=IDS)
-    assert [type(block) for block in blocks] == [Block] * len(calls)
-    for n, (call, block) in enumerate(zip(calls, blocks, strict=True)):
+    calls, attention_outputs, output = watch(model, input_ids=IDS)
+    assert [type(block) for block in attention_outputs] == [AttentionOutput] * len(calls)
+    for n, (call, block) in enumerate(zip(calls, attention_outputs, strict=True)):
         assert block.kind == "pre-norm"
         assert block.norm is None
         assert torch.equal(block.residual, output.hidden_states[n])
@@ -68,22 +68,22 @@ def test_pre_norm_blocks_are_found(kind: str, changes: dict) -> None:
 def test_the_weight_has_one_orientation() -> None:
     """GPT-2's Conv1D keeps the transpose of what nn.Linear keeps."""
     model = make_model("gpt2")
-    _, blocks, _ = watch(model, input_ids=IDS)
-    assert torch.equal(blocks[0].weight, model.h[0].attn.c_proj.weight.T)
-    assert blocks[0].weight.data_ptr() == model.h[0].attn.c_proj.weight.data_ptr()
+    _, attention_outputs, _ = watch(model, input_ids=IDS)
+    assert torch.equal(attention_outputs[0].weight, model.h[0].attn.c_proj.weight.T)
+    assert attention_outputs[0].weight.data_ptr() == model.h[0].attn.c_proj.weight.data_ptr()
     bert = make_model("bert")
-    _, blocks, _ = watch(bert, input_ids=IDS)
-    assert torch.equal(blocks[0].weight, bert.encoder.layer[0].attention.output.dense.weight)
-    assert blocks[0].bias.data_ptr() == bert.encoder.layer[0].attention.output.dense.bias.data_ptr()
+    _, attention_outputs, _ = watch(bert, input_ids=IDS)
+    assert torch.equal(attention_outputs[0].weight, bert.encoder.layer[0].attention.output.dense.weight)
+    assert attention_outputs[0].bias.data_ptr() == bert.encoder.layer[0].attention.output.dense.bias.data_ptr()
 
 
 def test_the_projection_and_the_block_are_the_modules_own() -> None:
     model = make_model("bert")
     kept, handles = outputs(model, ["attention.output.dense", "attention.output.LayerNorm"])
-    _, blocks, _ = watch(model, input_ids=IDS)
+    _, attention_outputs, _ = watch(model, input_ids=IDS)
     for handle in handles:
         handle.remove()
-    for block, projected, left in zip(blocks, *kept.values(), strict=True):
+    for block, projected, left in zip(attention_outputs, *kept.values(), strict=True):
         assert torch.equal(block.projected, projected)
         norm = block.norm
         ours = F.layer_norm(block.residual + block.projected, (24,), norm.weight, norm.bias, norm.eps)
@@ -93,10 +93,10 @@ def test_the_projection_and_the_block_are_the_modules_own() -> None:
 @pytest.mark.parametrize(("kind", "expected"), [("marian", "post-norm"), ("bart", "post-norm"), ("t5", "pre-norm")])
 def test_encoder_decoders_have_a_block_for_every_call(kind: str, expected: str) -> None:
     """Also self-attention of a decoder, whose block ends where cross-attention's begins."""
-    calls, blocks, _ = watch(make_model(kind), input_ids=IDS, decoder_input_ids=IDS[:, :7])
-    assert [block.kind for block in blocks] == [expected] * 6
+    calls, attention_outputs, _ = watch(make_model(kind), input_ids=IDS, decoder_input_ids=IDS[:, :7])
+    assert [block.kind for block in attention_outputs] == [expected] * 6
     lengths = [13, 13, 7, 7, 7, 7]
-    assert [block.residual.shape[1] for block in blocks] == lengths
+    assert [block.residual.shape[1] for block in attention_outputs] == lengths
     assert [call.weights.shape[3] for call in calls] == [13, 13, 7, 13, 7, 13]
 
 
@@ -112,11 +112,11 @@ def test_encoder_decoders_have_a_block_for_every_call(kind: str, expected: str) 
 def test_norms_and_numbers_before_the_residual_are_found(kind: str, changes: dict, norm: str | None) -> None:
     model = make_model(kind, **changes)
     kept, handles = outputs(model, ["o_proj", *([norm] if norm else [])])
-    _, blocks, output = watch(model, input_ids=IDS)
+    _, attention_outputs, output = watch(model, input_ids=IDS)
     for handle in handles:
         handle.remove()
-    assert len(blocks) == 2
-    for n, block in enumerate(blocks):
+    assert len(attention_outputs) == 2
+    for n, block in enumerate(attention_outputs):
         assert block.kind == "pre-norm"
         assert torch.equal(block.residual, output.hidden_states[n])
         assert torch.equal(block.projected, kept["o_proj"][n])
@@ -143,10 +143,10 @@ def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
     model = make_model(kind, **changes)
     names = {"gpt_neox": "attention.dense", "phi": "self_attn.dense", "cohere": "o_proj"}
     kept, handles = outputs(model, [names[kind]])
-    _, blocks, output = watch(model, input_ids=IDS)
+    _, attention_outputs, output = watch(model, input_ids=IDS)
     for handle in handles:
         handle.remove()
-    for n, block in enumerate(blocks):
+    for n, block in enumerate(attention_outputs):
         assert block.kind == "parallel"
         assert torch.equal(block.residual, output.hidden_states[n])
         assert torch.equal(block.projected, kept[names[kind]][n])
@@ -162,10 +162,10 @@ def test_parallel_blocks_are_found(kind: str, changes: dict) -> None:
 )
 def test_other_shapes_are_noted_by_name_and_run_all_the_same(kind: str, changes: dict, says: str) -> None:
     model = make_model(kind, **changes)
-    _, blocks, output = watch(model, input_ids=IDS)
-    assert blocks
-    for block in blocks:
-        assert isinstance(block, Unverified)
+    _, attention_outputs, output = watch(model, input_ids=IDS)
+    assert attention_outputs
+    for block in attention_outputs:
+        assert isinstance(block, UnverifiedOutput)
         assert says in block.reason
     with torch.no_grad():
         torch.testing.assert_close(output[0], model(IDS)[0], atol=2e-5, rtol=0)
@@ -298,15 +298,15 @@ def nothing(self, x, context):
     return x
 
 
-def run(way) -> Block | Unverified:
+def run(way) -> AttentionOutput | UnverifiedOutput:
     torch.manual_seed(0)
     layer, x = Layer(way), torch.randn(2, 5, 6)
     with torch.no_grad():
         expected = layer(x)
-        with projections() as blocks:
+        with projections() as attention_outputs:
             assert torch.equal(layer(x), expected)
-    (block,) = blocks
-    if isinstance(block, Block):
+    (block,) = attention_outputs
+    if isinstance(block, AttentionOutput):
         assert torch.equal(block.residual, x)
         projected = layer.out(x.mean(1, keepdim=True).expand_as(x))
         torch.testing.assert_close(block.projected, projected, atol=1e-6, rtol=0)
@@ -340,10 +340,10 @@ def test_a_multiple_of_the_residual_was_there_before() -> None:
         Layer(lambda self, x, context: self.mlp(self.norm(y := 3 * x + self.out(context))) + y),
         torch.ones(2, 5, 6),
     )
-    with torch.no_grad(), projections() as blocks:
+    with torch.no_grad(), projections() as attention_outputs:
         layer(x)
-    assert blocks[0].kind == "pre-norm"
-    assert torch.equal(blocks[0].residual, 3 * x)
+    assert attention_outputs[0].kind == "pre-norm"
+    assert torch.equal(attention_outputs[0].residual, 3 * x)
 
 
 @pytest.mark.parametrize("way", [post_norm, post_norm_lets_go])
@@ -368,22 +368,22 @@ def test_post_norm_of_ones_own(way) -> None:
 )
 def test_what_is_not_exact_is_not_taken(way, says: str) -> None:
     block = run(way)
-    assert isinstance(block, Unverified)
+    assert isinstance(block, UnverifiedOutput)
     assert block.reason.startswith("Layer: ")
     assert says in block.reason
 
 
 def test_a_block_of_one_text() -> None:
-    _, blocks, output = watch(make_model("bert"), input_ids=IDS)
-    own = blocks[1].crop(1, slice(0, 11))
+    _, attention_outputs, output = watch(make_model("bert"), input_ids=IDS)
+    own = attention_outputs[1].crop(1, slice(0, 11))
     assert torch.equal(own.residual, output.hidden_states[1][1, :11])
-    assert torch.equal(own.projected, blocks[1].projected[1, :11])
-    assert own.residual.data_ptr() == blocks[1].residual[1].data_ptr()  # by reference: it costs nothing
-    assert own.weight is blocks[1].weight
+    assert torch.equal(own.projected, attention_outputs[1].projected[1, :11])
+    assert own.residual.data_ptr() == attention_outputs[1].residual[1].data_ptr()  # by reference: it costs nothing
+    assert own.weight is attention_outputs[1].weight
 
 
 def test_nothing_is_followed_outside() -> None:
     announce(torch.zeros(1, 2, 3, 4), nn.Identity())
-    with projections() as blocks:
+    with projections() as attention_outputs:
         pass
-    assert blocks == []
+    assert attention_outputs == []

@@ -13,10 +13,10 @@ from rich.console import Console
 import regard
 from regard.capture import eager_attention, hf_attention, regard_attention
 from regard.capture.interventions import head
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from regard.generation import step_capture
-from regard.models.model import Pretrained
-from regard.views.terminal.overview import show
+from regard.models.model import Model
+from regard.views.terminal.summary import show
 from tests.capture.test_eager_attention import tiny
 from tests.support import RIVER
 from tests.support.pairs import make_pair
@@ -31,21 +31,21 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return regard.load(folder, device="cpu")
 
 
-def half(minilm: Any, dtype: torch.dtype) -> Pretrained:
-    return Pretrained(copy.deepcopy(minilm.model).to(dtype), minilm.tokenizer, name="half")
+def half(minilm: Any, dtype: torch.dtype) -> Model:
+    return Model(copy.deepcopy(minilm.model).to(dtype), minilm.tokenizer, name="half")
 
 
 def test_it_names_what_the_weights_were_compared_with(bank, minilm) -> None:
     assert bank[0].status.compared_with == hf_attention.SAME_INPUTS
     assert minilm.trace(RIVER, window=10).status.compared_with == hf_attention.SAME_INPUTS
-    reported = Pretrained(tiny("mpnet"), None, name="mpnet").trace(ids=IDS).status
+    reported = Model(tiny("mpnet"), None, name="mpnet").trace(ids=IDS).status
     assert reported.compared_with == eager_attention.REPORTED
     config = regard.TransformerConfig(vocabulary=97, d_model=24, heads=3, layers=2, length=31, kind="decoder")
     ours = regard.load(regard.Transformer(config)).trace(ids=IDS).status
     assert ours.compared_with == regard_attention.DEFINITION
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}
     llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, vocab_size=97)).eval()
-    written = Pretrained(llama, None, name="llama").generate(ids=IDS, new_tokens=3).trace.status
+    written = Model(llama, None, name="llama").generate(ids=IDS, new_tokens=3).trace.status
     assert written.compared_with == step_capture.JOINED
 
 
@@ -72,7 +72,7 @@ def test_half_precision_is_compared_in_float32(minilm, monkeypatch, dtype: torch
 def test_weights_that_a_family_rounds_are_noted(kind: str) -> None:
     """They are those that its output is made of, so nothing else is to be said of them."""
     model = tiny(kind).to(torch.bfloat16)
-    trace = Pretrained(model, None, name=kind).trace(ids=IDS)
+    trace = Model(model, None, name=kind).trace(ids=IDS)
     assert trace.status.notes == (eager_attention.NOTE, eager_attention.ROUNDED)
     with torch.no_grad():
         given = model(torch.tensor([IDS]), output_attentions=True).attentions[1][0].float()
@@ -111,5 +111,5 @@ def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
 
 def test_unknown_characters_of_a_source_are_shown(pair) -> None:
     told = io.StringIO()
-    show(see([pair.trace("the man ☃", target="sur la rive")]), Console(file=told, width=100))
+    show(summarise([pair.trace("the man ☃", target="sur la rive")]), Console(file=told, width=100))
     assert "unknown     “☃” in text 1 (to the tokenizer)" in told.getvalue()

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from regard.cli.progress_lines import Telling
+from regard.cli.progress_lines import ProgressLines
 
 
 class Counted(io.StringIO):
@@ -27,7 +27,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 def test_a_line_is_due_after_every_seconds_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     out = counted(monkeypatch)
     now = [100.0]
-    telling = Telling(every=20.0, clock=lambda: now[0])
+    telling = ProgressLines(every=20.0, clock=lambda: now[0])
     for second in range(1, 65):  # as the thread asks: each second
         now[0] = 100.0 + second
         if second == 5:
@@ -41,7 +41,7 @@ def test_a_line_is_due_after_every_seconds_without_one(monkeypatch: pytest.Monke
 def test_a_thread_asks_until_the_end_and_where_no_bar_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     out = counted(monkeypatch)
     for alone in (False, True):
-        with Telling(every=0.0, alone=alone) as telling:
+        with ProgressLines(every=0.0, alone=alone) as telling:
             telling.doing("working")
             until = time.monotonic() + (60 if alone else 1.5)
             while not out.flushed and time.monotonic() < until:
@@ -51,6 +51,6 @@ def test_a_thread_asks_until_the_end_and_where_no_bar_is_shown(monkeypatch: pyte
 
 def test_what_nobody_reads_any_more_ends_the_thread_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     out = counted(monkeypatch)
-    with Telling(every=0.0):
+    with ProgressLines(every=0.0):
         out.close()
         time.sleep(1.5)  # an error in a thread would fail this test

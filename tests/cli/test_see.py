@@ -39,7 +39,7 @@ def test_the_main_job(regard_command, tmp_path: Path) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors"]
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert round(data["pairs"][0]["states"][6], 3) == 0.847
+    assert round(data["pairs"][0]["hidden_states"][6], 3) == 0.847
     river, money = regard.open(tmp_path / "a.safetensors")
     assert (river.text, money.text) == (RIVER, MONEY)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -103,7 +103,7 @@ def test_help_and_version_do_not_wait_for_torch(regard_command) -> None:
         (["see", "a bank", "--target", " "], "target is blank"),
         (["see", "a bank", "--stride", "3"], "--stride needs --window"),
         (["see", "a bank", "--save-layers", "0"], "--save-layers needs --save"),
-        (["see", "a bank", "--save-blocks"], "--save-blocks needs --save"),
+        (["see", "a bank", "--save-attention-outputs"], "--save-attention-outputs needs --save"),
         (["see", "a bank", "--save-layers", "2-1"], "given '2-1', needs whole numbers such as 0,2-4"),
         (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have texts of their own"),
         (["see", "--open", "a.safetensors", "--word", "bank", "--with", "a"], "--with needs the model"),

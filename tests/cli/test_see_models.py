@@ -35,7 +35,10 @@ def valid(file: Path) -> dict:
 
 
 def test_pairs(folder: Path) -> None:
-    see, saved = ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2"], ["--save", "a.safetensors", "--save-blocks"]
+    see, saved = (
+        ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2"],
+        ["--save", "a.safetensors", "--save-attention-outputs"],
+    )
     (code, out, err), (code_2, _, err_2), (code_3, out_3, err_3) = in_one_process(
         folder,
         [
@@ -56,8 +59,8 @@ def test_pairs(folder: Path) -> None:
     first, second = valid(folder / "a.json"), valid(folder / "b.json")
     assert first["target"]["generated"] == [False, False]
     assert [len(rows) for rows in first["target"]["alignments"][1]["weights"]] == [10, 10, 10]
-    assert [o["word"] for o in second["target"]["sight"]["occurrences"]] == ["homme", "homme"]
-    assert [lens["at"] for lens in second["target"]["sight"]["lenses"]] == ["un", "un"]
+    assert [o["word"] for o in second["target"]["summary"]["occurrences"]] == ["homme", "homme"]
+    assert [lens["at"] for lens in second["target"]["summary"]["logit_lenses"]] == ["un", "un"]
     assert second["target"]["alignments"][0]["written_layer"] == 1
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
     same, with_files = ([line for line in each.splitlines() if "  time  " not in line] for each in (out_3, out))
@@ -71,7 +74,7 @@ def test_a_target_that_the_model_writes(folder: Path) -> None:
     assert "because no more were asked for" in " ".join(out.split())  # a random model does not come to an end
     data = valid(folder / "own.json")
     assert data["target"]["generated"] == [True]
-    assert len(data["target"]["sight"]["tokens"][0]) == 29  # all that the model has room for
+    assert len(data["target"]["summary"]["tokens"][0]) == 29  # all that the model has room for
 
 
 def test_what_models_say(folder: Path) -> None:
@@ -93,7 +96,7 @@ def test_what_models_say(folder: Path) -> None:
     river, last = data["predictions"]
     assert (river["at"], river["occurrence"], last["at"], last["occurrence"]) == ("river", "1", "[SEP]", None)
     assert sum(c["probability"] for c in river["candidates"]) <= 1
-    assert [len(each["layers"]) for each in data["lenses"]] == [3, 3]
+    assert [len(each["layers"]) for each in data["logit_lenses"]] == [3, 3]
     assert valid(folder / "m.json")["predictions"][0]["after"] is False
 
 

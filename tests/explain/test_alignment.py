@@ -3,7 +3,7 @@ import torch
 
 import regard
 from regard.explain.alignment import agreements, align, choose, from_source, from_target, rows_of
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from tests.support.pairs import make_pair
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
@@ -76,24 +76,24 @@ def test_a_words_other_side(pair) -> None:
 
 
 def test_a_sight_of_a_pair_has_both_sides(pair) -> None:
-    sight = see([pair], "bank")
-    assert sight.target is not None
-    assert [o.word for o in sight.occurrences] == ["bank"]
-    assert sight.target.sight.occurrences == []
-    assert (len(sight.target.to_words), len(sight.target.of_words)) == (1, 0)
-    sight = see([pair], "rive", generated=[True])
-    assert sight.target.generated == [True]
-    assert (len(sight.target.to_words), len(sight.target.of_words)) == (0, 1)
-    assert [len(o.attends) for o in sight.target.sight.occurrences] == [3]
-    (said,) = sight.target.sight.predictions  # in the place of the word: what comes after "la"
+    summary = summarise([pair], "bank")
+    assert summary.target is not None
+    assert [o.word for o in summary.occurrences] == ["bank"]
+    assert summary.target.summary.occurrences == []
+    assert (len(summary.target.to_words), len(summary.target.of_words)) == (1, 0)
+    summary = summarise([pair], "rive", generated=[True])
+    assert summary.target.generated == [True]
+    assert (len(summary.target.to_words), len(summary.target.of_words)) == (0, 1)
+    assert [len(o.attends) for o in summary.target.summary.occurrences] == [3]
+    (said,) = summary.target.summary.predictions  # in the place of the word: what comes after "la"
     assert (said.at, said.after, said.occurrence) == ("la", True, "1")
-    everything = see([pair])
-    assert [len(each) for each in (everything.overview[0], everything.target.sight.overview[0])] == [8, 7]
-    assert [each.at for each in everything.target.sight.predictions] == ["rive"]
+    everything = summarise([pair])
+    assert [len(each) for each in (everything.overview[0], everything.target.summary.overview[0])] == [8, 7]
+    assert [each.at for each in everything.target.summary.predictions] == ["rive"]
 
 
 def test_a_word_on_neither_side_is_refused(pair) -> None:
     with pytest.raises(regard.RegardError, match="text: word 'rivers' is not in .*; target: word 'rivers' is not in"):
-        see([pair], "rivers")
+        summarise([pair], "rivers")
     with pytest.raises(regard.RegardError, match="layer 2 is out of range: .* has layers 0 to 1"):
-        see([pair], layer=2)
+        summarise([pair], layer=2)

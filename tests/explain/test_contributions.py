@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.explain.contributions import contributions, split
-from regard.trace.attention_output import Block, Norm
+from regard.trace.attention_output import AttentionOutput, Norm
 from tests.support.attention_outputs import make_model, traced, watch
 
 IDS = torch.randint(1, 101, (2, 13), generator=torch.Generator().manual_seed(1))
@@ -32,7 +32,7 @@ FAMILIES = [
 ]
 
 
-def long_way(weights, values, block: Block, row: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def long_way(weights, values, block: AttentionOutput, row: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(parts (H, S, M), residual, bias) of one row, written out vector by vector in float64."""
     weights, values, out = weights.double(), values.double(), block.weight.double()
     heads, width = weights.shape[0], values.shape[2]
@@ -59,7 +59,7 @@ def long_way(weights, values, block: Block, row: int) -> tuple[torch.Tensor, tor
 def test_parts_are_those_of_the_long_way_and_add_up(kind: str, changes: dict) -> None:
     trace = traced(make_model(kind, **changes), IDS, 1)
     for layer in (0, 1):
-        weights, block = trace.attention[layer].dense(), trace.blocks[layer]
+        weights, block = trace.attention[layer].dense(), trace.attention_outputs[layer]
         for row in (0, 5, 12):
             made = contributions(trace, row, layer)
             parts, residual, bias = long_way(weights, trace.values[layer], block, row)
@@ -126,8 +126,8 @@ def test_a_word_is_the_mean_of_its_tokens() -> None:
 
 @pytest.mark.parametrize("kind", ["marian", "bart", "t5"])
 def test_cross_attention_adds_up(kind: str) -> None:
-    calls, blocks, _ = watch(make_model(kind), input_ids=IDS, decoder_input_ids=IDS[:, :7])
-    for call, block in zip(calls, blocks, strict=True):
+    calls, attention_outputs, _ = watch(make_model(kind), input_ids=IDS, decoder_input_ids=IDS[:, :7])
+    for call, block in zip(calls, attention_outputs, strict=True):
         made = split(call.weights[1, :, 3:5], call.value[1], block.crop(1, slice(0, call.weights.shape[2])), [3, 4])
         assert made.norms.shape == (3, call.weights.shape[3])
         assert made.error <= 1e-5
@@ -138,7 +138,9 @@ def test_a_split_by_hand() -> None:
     weights = torch.tensor([[[0.25, 0.75]], [[1.0, 0.0]]])  # (H, 1, S)
     values = torch.tensor([[[4.0], [8.0]]])  # (G, S, E)
     out = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-    block = Block("pre-norm", out, torch.tensor([1.0, -1.0]), torch.tensor([[2.0, 3.0]]), torch.tensor([[8.0, 7.0]]))
+    block = AttentionOutput(
+        "pre-norm", out, torch.tensor([1.0, -1.0]), torch.tensor([[2.0, 3.0]]), torch.tensor([[8.0, 7.0]])
+    )
     made = split(weights, values, block, [0])
     assert made.norms.tolist() == [[1.0, 6.0], [8.0, 0.0]]
     assert made.heads().tolist() == [[7.0, 0.0], [0.0, 8.0]]
@@ -158,13 +160,19 @@ def test_a_split_by_hand() -> None:
 
 def test_parts_that_do_not_add_up_are_refused_with_the_figure() -> None:
     trace = traced(make_model("llama", num_key_value_heads=2), IDS)
-    block = trace.blocks[1]
-    trace.blocks = (trace.blocks[0], replace(block, weight=block.weight.roll(4, 1)))  # heads confused
+    block = trace.attention_outputs[1]
+    trace.attention_outputs = (
+        trace.attention_outputs[0],
+        replace(block, weight=block.weight.roll(4, 1)),
+    )  # heads confused
     contributions(trace, 5, 0)
     with pytest.raises(regard.RegardError, match=r"layer 1 of llama: the parts' sum differs .* by \d\.\de[+-]\d\d of"):
         contributions(trace, 5, 1)
     # A residual a million times as long does not hide it.
-    trace.blocks = (trace.blocks[0], replace(trace.blocks[1], residual=block.residual * 1e6))
+    trace.attention_outputs = (
+        trace.attention_outputs[0],
+        replace(trace.attention_outputs[1], residual=block.residual * 1e6),
+    )
     with pytest.raises(regard.RegardError, match="the parts' sum differs"):
         contributions(trace, 5, 1)
 
@@ -172,8 +180,8 @@ def test_parts_that_do_not_add_up_are_refused_with_the_figure() -> None:
 def test_a_norm_of_another_size_than_the_models_is_refused() -> None:
     trace = traced(make_model("olmo2"), IDS)
     contributions(trace, 5, 0)
-    (block, _) = trace.blocks
-    trace.blocks = (replace(block, scaling=replace(block.scaling, gain=block.scaling.gain * 1.001)), block)
+    (block, _) = trace.attention_outputs
+    trace.attention_outputs = (replace(block, scaling=replace(block.scaling, gain=block.scaling.gain * 1.001)), block)
     with pytest.raises(regard.RegardError, match="the parts' sum differs"):
         contributions(trace, 5, 0)
 
@@ -206,6 +214,6 @@ def test_what_is_not_there_is_named() -> None:
     trace.text = trace.text.replace("w07", "w03")
     with pytest.raises(regard.RegardError, match=r"'w03' occurs 2 times \(at characters 12, 28\): give one of"):
         contributions(trace, "w03", 0)
-    trace.blocks = ()
+    trace.attention_outputs = ()
     with pytest.raises(regard.RegardError, match="does not hold its output projection"):
         contributions(trace, 0, 0)

@@ -7,8 +7,8 @@ import torch
 
 import regard
 from regard.explain.contributions import contributions
-from regard.explain.layer_updates import Step, steps
-from regard.models.model import Pretrained
+from regard.explain.layer_updates import LayerUpdate, layer_updates
+from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
 from tests.support.attention_outputs import make_model, traced
 
@@ -28,7 +28,7 @@ def along(vector: torch.Tensor, step: torch.Tensor) -> float:
     return float(vector @ step / (step @ step))
 
 
-def adds_up(step: Step) -> None:
+def adds_up(step: LayerUpdate) -> None:
     parts = [each for each in (step.attention, step.cross) if each is not None]
     assert math.isclose(sum(part.share for part in parts) + step.feed_forward_share, 1, abs_tol=1e-9)
     for part in parts:
@@ -50,10 +50,12 @@ def test_each_layers_parts_are_those_of_its_modules(kind: str, changes: dict, mo
         handle.remove()
     post = module.endswith("LayerNorm")
     for place, rows in ((5, [5]), (regard.text.words.Word("w03 w04 w05", 12, 23, (3, 4, 5)), [3, 4, 5])):
-        found = steps(trace, place, top=13)
+        found = layer_updates(trace, place, top=13)
         assert [step.layer for step in found] == [0, 1]
         for n, step in enumerate(found):
-            enters, leaves, given = (x[rows].double().mean(0) for x in (trace.states[n], trace.states[n + 1], kept[n]))
+            enters, leaves, given = (
+                x[rows].double().mean(0) for x in (trace.hidden_states[n], trace.hidden_states[n + 1], kept[n])
+            )
             attention = given - enters if post else given
             whole, rest = leaves - enters, leaves - enters - attention
             adds_up(step)
@@ -83,14 +85,14 @@ def test_a_part_that_gives_nothing_has_no_share(gone: str, share: float) -> None
         for path, weight in model.named_parameters():
             if gone in path:
                 weight.zero_()
-    for step in steps(traced(model, IDS), 7):
+    for step in layer_updates(traced(model, IDS), 7):
         assert math.isclose(step.attention_share, share, abs_tol=1e-6)
         assert math.isclose(step.feed_forward_share, 1 - share, abs_tol=1e-6)
 
 
 def test_the_last_of_a_sentence(bank) -> None:
     """MiniLM: what moves "bank" in layer 0 beside itself and [CLS] is named, and every layer adds up."""
-    found = steps(bank[0], "bank", top=3)
+    found = layer_updates(bank[0], "bank", top=3)
     assert len(found) == 6
     for step in found:
         adds_up(step)
@@ -100,15 +102,15 @@ def test_the_last_of_a_sentence(bank) -> None:
 
 @pytest.fixture(scope="module", params=["marian", "t5"])
 def pair(request) -> PairTrace:
-    model = Pretrained(make_model(request.param), None, name=request.param)
+    model = Model(make_model(request.param), None, name=request.param)
     return model.trace(ids=IDS[0], target_ids=IDS[1, :7])
 
 
 def test_a_target_word_has_three_parts(pair: PairTrace) -> None:
     decoder = pair.decoder
-    for layer, step in enumerate(steps(pair, 4, top=20)):
+    for layer, step in enumerate(layer_updates(pair, 4, top=20)):
         adds_up(step)
-        enters, leaves = (decoder.states[n][4].double() for n in (layer, layer + 1))
+        enters, leaves = (decoder.hidden_states[n][4].double() for n in (layer, layer + 1))
         first, second = (contributions(decoder, 4, layer, cross=cross).vector for cross in (False, True))
         assert math.isclose(step.attention.share, along(first - enters, leaves - enters), abs_tol=1e-6)
         assert math.isclose(step.cross.share, along(second - first, leaves - enters), abs_tol=1e-6)
@@ -119,20 +121,20 @@ def test_a_target_word_has_three_parts(pair: PairTrace) -> None:
 
 
 def test_sides_of_an_encoder_decoder(pair: PairTrace) -> None:
-    for step in steps(pair.encoder, 4):
+    for step in layer_updates(pair.encoder, 4):
         adds_up(step)
         assert step.cross is None
     with pytest.raises(
         regard.RegardError, match=r"is an encoder-decoder: give the whole trace for a word of the target"
     ):
-        steps(pair.decoder, 4)
+        layer_updates(pair.decoder, 4)
 
 
 def test_layers_without_attention_have_none_of_it() -> None:
     """LFM2: some layers are convolutions."""
     types = ["conv", "full_attention", "conv"]
     model = make_model("lfm2", num_hidden_layers=3, layer_types=types, num_key_value_heads=2)
-    found = steps(traced(model, IDS), 5)
+    found = layer_updates(traced(model, IDS), 5)
     assert [step.attention is not None for step in found] == [False, True, False]
     assert [step.feed_forward_share for step in found if step.attention is None] == [pytest.approx(1)] * 2
     assert found[0].attention_share == 0
@@ -142,15 +144,20 @@ def test_layers_without_attention_have_none_of_it() -> None:
 
 def test_what_has_no_exact_split_is_refused_by_name() -> None:
     with pytest.raises(regard.RegardError, match="layer 0 of diffllama: no exact split .* DiffLlamaAttention"):
-        steps(traced(make_model("diffllama"), IDS), 5)
+        layer_updates(traced(make_model("diffllama"), IDS), 5)
     trace = traced(make_model("llama"), IDS)
-    trace.states = (trace.states[0], trace.states[1] * 1.001, trace.states[2])
+    trace.hidden_states = (trace.hidden_states[0], trace.hidden_states[1] * 1.001, trace.hidden_states[2])
     with pytest.raises(regard.RegardError, match="layer 1 of llama does something of its own before its attention"):
-        steps(trace, 5)
+        layer_updates(trace, 5)
     hybrid: Trace = traced(make_model("llama"), IDS)
-    hybrid.states = (*hybrid.states, hybrid.states[0], hybrid.states[1])
-    hybrid.states = (hybrid.states[0], hybrid.states[2], hybrid.states[2], hybrid.states[3])
+    hybrid.hidden_states = (*hybrid.hidden_states, hybrid.hidden_states[0], hybrid.hidden_states[1])
+    hybrid.hidden_states = (
+        hybrid.hidden_states[0],
+        hybrid.hidden_states[2],
+        hybrid.hidden_states[2],
+        hybrid.hidden_states[3],
+    )
     with pytest.raises(regard.RegardError, match="attention 1 of llama begins at no layer's states"):
-        steps(hybrid, 5)
+        layer_updates(hybrid, 5)
     with pytest.raises(regard.RegardError, match="token 13 is out of range"):
-        steps(trace, 13)
+        layer_updates(trace, 13)

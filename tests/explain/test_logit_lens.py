@@ -3,8 +3,8 @@ import torch
 import transformers
 
 import regard
-from regard.explain.logit_lens import lens
-from regard.explain.overview import see
+from regard.explain.logit_lens import logit_lens
+from regard.explain.summary import summarise
 from regard.models.readout import Readout
 from tests.support import SHARED, make_tiny
 from tests.support.pairs import make_pair
@@ -49,11 +49,11 @@ def test_each_state_goes_the_models_own_way(minilm, kind: str, changes: dict[str
     model = opened(minilm, kind, **changes)
     trace = model.trace(TEXT)
     readout = Readout(model, trace)
-    seen = lens(readout, trace, "river", top=3)
+    seen = logit_lens(readout, trace, "river", top=3)
     place = trace.word("river")[0].tokens[-1]
     assert (seen.token, seen.at, seen.after) == (place, "river", kind != "bert")
-    assert len(seen.layers) == len(trace.states)
-    for layer, state in zip(seen.layers, trace.states, strict=True):
+    assert len(seen.layers) == len(trace.hidden_states)
+    for layer, state in zip(seen.layers, trace.hidden_states, strict=True):
         chances = own_way(model, state[place]).double().softmax(-1)
         assert [c.id for c in layer.candidates] == chances.topk(3).indices.tolist()
         assert [c.probability for c in layer.candidates] == pytest.approx(chances.topk(3).values.tolist(), abs=1e-6)
@@ -68,15 +68,15 @@ def test_a_decoder_is_read_with_its_encoder(tmp_path) -> None:
     inner = make_pair(tmp_path)
     model = regard.load(tmp_path, device="cpu")
     pair = model.trace("the man on the river bank", target="un homme sur la rive")
-    seen = lens(Readout(model, pair.decoder, pair.encoder), pair.decoder, "sur", top=2)
+    seen = logit_lens(Readout(model, pair.decoder, pair.encoder), pair.decoder, "sur", top=2)
     with torch.no_grad():
-        expected = inner.lm_head(pair.decoder.states[1][4]) + inner.final_logits_bias[0]
+        expected = inner.lm_head(pair.decoder.hidden_states[1][4]) + inner.final_logits_bias[0]
     assert [c.id for c in seen.layers[1].candidates] == expected.topk(2).indices.tolist()
     assert seen.difference < 1e-5
-    sight = see([pair], "rive", lens_of=model)
-    assert [each.at for each in sight.target.sight.lenses] == ["la"]
+    summary = summarise([pair], "rive", lens_of=model)
+    assert [each.at for each in summary.target.summary.logit_lenses] == ["la"]
     with pytest.raises(regard.RegardError, match="there is no place in the text .*: follow a word of the target"):
-        see([pair], "bank", lens_of=model)
+        summarise([pair], "bank", lens_of=model)
 
 
 def test_another_models_trace_is_refused(minilm) -> None:
@@ -96,13 +96,13 @@ def test_what_is_more_than_norm_and_head_is_refused(minilm) -> None:
     head.forward = lambda states: own(states.cumsum(1))
     trace = model.trace(TEXT)
     with pytest.raises(regard.RegardError, match="something other than a norm and a head"):
-        lens(Readout(model, trace), trace, "river")
+        logit_lens(Readout(model, trace), trace, "river")
 
 
 def test_the_model_is_left_as_it_was(minilm) -> None:
     model = opened(minilm, "llama", num_key_value_heads=3)
     before = model.trace(TEXT)
-    lens(Readout(model, before), before, 2)
+    logit_lens(Readout(model, before), before, 2)
     hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.model.modules())
     assert hooks == 0
     assert torch.equal(model.trace(TEXT).logits, before.logits)
@@ -112,10 +112,10 @@ def test_a_masked_model_without_a_place_is_refused(minilm, tmp_path) -> None:
     config = make_tiny(tmp_path, minilm).config
     model = regard.load(transformers.BertForMaskedLM(config).eval(), tokenizer=minilm.tokenizer)
     with pytest.raises(regard.RegardError, match="follow a word, or put a mask into the text"):
-        see([model.trace(TEXT)], lens_of=model)
-    sight = see([model.trace("a man on a [MASK] bank")], lens_of=model)
-    assert [(each.at, each.after) for each in sight.lenses] == [("[MASK]", False)]
-    assert [each.token for each in sight.predictions] == [5]
+        summarise([model.trace(TEXT)], lens_of=model)
+    summary = summarise([model.trace("a man on a [MASK] bank")], lens_of=model)
+    assert [(each.at, each.after) for each in summary.logit_lenses] == [("[MASK]", False)]
+    assert [each.token for each in summary.predictions] == [5]
 
 
 @pytest.mark.shared
@@ -123,7 +123,7 @@ def test_a_masked_model_without_a_place_is_refused(minilm, tmp_path) -> None:
 def test_a_story_is_read_in_the_last_layers() -> None:
     model = regard.load(STORIES, device="cpu")
     trace = model.trace("Once upon a time, there was a little")
-    seen = lens(Readout(model, trace), trace, "little", names=lambda n: model.tokenizer.decode([n]).strip())
+    seen = logit_lens(Readout(model, trace), trace, "little", names=lambda n: model.tokenizer.decode([n]).strip())
     assert seen.final.text in ("girl", "boy", "g", "b")
     assert seen.layers[0].candidates[0].text == "little"  # input and output embeddings are one table
     assert seen.layers[0].rank > 10

@@ -9,7 +9,7 @@ from regard.explain.ablation_effect import effect
 from regard.explain.contributions import contributions
 from regard.explain.rollout import rollout
 from regard.explain.similarity import across_texts, states_of
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(8))
@@ -17,7 +17,7 @@ IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(8))
 
 @pytest.fixture(scope="module")
 def pair():
-    return Pretrained(make_model("marian"), None, name="marian").trace(ids=IDS[0], target_ids=IDS[0, :5])
+    return Model(make_model("marian"), None, name="marian").trace(ids=IDS[0], target_ids=IDS[0, :5])
 
 
 @pytest.fixture

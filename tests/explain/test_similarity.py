@@ -45,8 +45,8 @@ def test_every_state_with_every_state(bank) -> None:
     river, money = bank
     made = across_layers((river, "bank"), (money, "bank"), "dot")
     assert made.shape == (7, 7)
-    assert math.isclose(float(made[2, 5]), dot(river.states[2][11], money.states[5][11]), rel_tol=1e-12)
+    assert math.isclose(float(made[2, 5]), dot(river.hidden_states[2][11], money.hidden_states[5][11]), rel_tol=1e-12)
     words = across_texts([(river, "bank"), (money, "bank")], "dot")
     torch.testing.assert_close(made.diagonal(), words[:, 0, 1])
-    assert torch.equal(states_of(river, "bank"), torch.stack([state[11] for state in river.states]))
+    assert torch.equal(states_of(river, "bank"), torch.stack([state[11] for state in river.hidden_states]))
     assert torch.equal(states_of(river, 11), states_of(river, "bank"))

@@ -17,15 +17,15 @@ import regard
 from regard.attention import masks
 from regard.explain.alignment import align, from_target
 from regard.explain.matrix import matrix
-from regard.explain.overview import see
 from regard.explain.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
+from regard.explain.summary import summarise
 from regard.explain.windowed_matrix import windowed
 from regard.text.tokens import encoded_ids
-from regard.trace.layer_subset import Partial
-from regard.views.figures.overview import draw
+from regard.trace.layer_subset import LayerSubset
+from regard.views.figures.summary import draw
 from regard.views.json import as_data
 from regard.views.terminal.matrix import show_matrix
-from regard.views.terminal.overview import show
+from regard.views.terminal.summary import show
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.pairs import make_pair
 
@@ -184,42 +184,42 @@ def sunk(bank):
     return [replace(trace, attention=tuple(planted(14, 14, 3, heads=12) for _ in range(6))) for trace in bank[:1]]
 
 
-def printed(sight) -> str:
+def printed(summary) -> str:
     console = Console(file=io.StringIO(), width=80, highlight=False)
-    show(sight, console)
+    show(summary, console)
     return console.file.getvalue()
 
 
-def valid(sight) -> dict:
+def valid(summary) -> dict:
     schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
-    data = json.loads(json.dumps(as_data(sight)))
+    data = json.loads(json.dumps(as_data(summary)))
     jsonschema.validate(data, schema)
     return data
 
 
 def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -> None:
-    sight = see(sunk, "bank", layer=2)
-    row = sight.occurrences[0].attends[0]
+    summary = summarise(sunk, "bank", layer=2)
+    row = summary.occurrences[0].attends[0]
     assert [(s.token, s.text) for s in row.sinks] == [(3, "poem")]
     assert "poem" not in [share.text for share in row.top]
     assert row.apart == pytest.approx(row.special + row.weights[3])
-    out = printed(sight)
+    out = printed(summary)
     assert "poem (3, sink) 0." in out
     assert "1: token 3, “poem”, is an attention sink" in " ".join(out.split())
-    data = valid(sight)
+    data = valid(summary)
     assert [each["token"] for each in data["sinks"][0]] == [3]
     assert data["occurrences"][0]["attends"][0]["sinks"][0]["text"] == "poem"
-    overview = see(sunk)
+    overview = summarise(sunk)
     assert all("poem" not in cell.top[0].text for row in overview.overview[0] for cell in row)
     assert "neither special nor a sink; * where these take more than half" in " ".join(printed(overview).split())
     assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
-    draw(sight, sunk, tmp_path / "a.png", layer=2)
+    draw(summary, sunk, tmp_path / "a.png", layer=2)
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_a_word_that_is_the_sink_is_said_to_be_one(sunk) -> None:
     assert "“poem” is an attention sink: what others give it is for its place" in " ".join(
-        printed(see(sunk, "poem")).split()
+        printed(summarise(sunk, "poem")).split()
     )
 
 
@@ -239,7 +239,9 @@ def test_a_matrix_names_sinks_and_leaves_them_out_of_far_pairs(sunk) -> None:
 
 def test_windows_have_sinks_of_their_own(minilm) -> None:
     read = minilm.trace(f"{RIVER} {MONEY} {RIVER}", window=12, stride=5, layers=[1])
-    traces = [replace(t, attention=Partial("attention", 6, {1: planted(12, 12, 4, heads=12)})) for t in read.windows]
+    traces = [
+        replace(t, attention=LayerSubset("attention", 6, {1: planted(12, 12, 4, heads=12)})) for t in read.windows
+    ]
     found = windowed(read.plan, traces, 1, top=40, far=1)
     expected = {4 + read.plan.shift(n) for n in range(len(traces))}
     assert {each.place.token for each in found.receivers if each.sink} == expected
@@ -251,7 +253,7 @@ def test_some_layers_saved_and_opened(sunk, tmp_path: Path) -> None:
     opened = regard.open(tmp_path / "a.safetensors")
     assert [sink.token for sink in sinks(opened)] == [3]
     assert opened.attention.kept == (1, 4)
-    assert [share.token for share in see([opened], "bank").occurrences[0].attends[1].sinks] == [3]
+    assert [share.token for share in summarise([opened], "bank").occurrences[0].attends[1].sinks] == [3]
 
 
 def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
@@ -267,11 +269,11 @@ def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
     assert [share.text for share in found.tokens[2].read.sinks] == ["man"]
     rive = pair.decoder.word("rive")[0]
     assert [share.text for share in from_target(pair, rive, "1").read[0].sinks] == ["man"]
-    sight = see([pair])
-    assert "* special tokens and sinks take more than half" in printed(sight)
-    assert "what they get on average: man (2, sink) 0." in printed(sight)
-    assert valid(sight)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
-    draw(sight, [pair], tmp_path / "a.png")
+    summary = summarise([pair])
+    assert "* special tokens and sinks take more than half" in printed(summary)
+    assert "what they get on average: man (2, sink) 0." in printed(summary)
+    assert valid(summary)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
+    draw(summary, [pair], tmp_path / "a.png")
 
 
 @pytest.mark.shared
@@ -301,13 +303,13 @@ def test_the_first_token_of_smollm2_is_one() -> None:
         assert by_hand(trace.attention, trace.tokens, True) == {0}
     assert sinks(model.trace("bank")) == []
     trace = model.trace(ANNA)
-    sight = see([trace], "key")
-    for occurrence in sight.occurrences:
+    summary = summarise([trace], "key")
+    for occurrence in summary.occurrences:
         assert all(0 not in [share.token for share in row.top] for row in occurrence.attends)
-    largest = max(row.sinks[0].weight for row in sight.occurrences[1].attends)
+    largest = max(row.sinks[0].weight for row in summary.occurrences[1].attends)
     assert largest > 0.8
-    out = printed(sight)
+    out = printed(summary)
     assert f"first token (sink) {largest:.3f}" in out
     assert "Anna 0." not in out
-    assert "it sees nothing but itself" in " ".join(printed(see([trace], "Anna")).split())
-    valid(sight)
+    assert "it sees nothing but itself" in " ".join(printed(summarise([trace], "Anna")).split())
+    valid(summary)

@@ -5,7 +5,7 @@ import pytest
 import regard
 from regard.capture import interventions
 from regard.explain.ablation_effect import effect
-from regard.explain.layer_updates import steps
+from regard.explain.layer_updates import layer_updates
 from regard.explain.why import why
 from tests.support import SHARED
 
@@ -25,7 +25,7 @@ def stories():
 def test_every_step_adds_up(stories) -> None:
     trace = stories.trace(TEXT)
     for place in range(1, len(trace.tokens)):
-        for step in steps(trace, place):
+        for step in layer_updates(trace, place):
             assert step.error <= 1e-5
             assert step.attention_share + step.feed_forward_share == pytest.approx(1)
             assert step.attention.sources_share == pytest.approx(step.attention.share, abs=1e-4)  # no bias, no norm

@@ -8,7 +8,7 @@ import regard
 from regard.capture import interventions
 from regard.explain.ablation_effect import effect
 from regard.explain.why import occurrences, spearman, why
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.text.words import Word
 from tests.support import RIVER, make_tiny
 from tests.support.attention_outputs import make_model
@@ -146,7 +146,7 @@ IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(7))
 
 
 def test_why_of_an_encoder_decoders_words() -> None:
-    opened = Pretrained(make_model("marian"), None, name="marian")
+    opened = Model(make_model("marian"), None, name="marian")
     given = {"ids": IDS[0], "target_ids": IDS[0, :5].flip(0)}
     pair = opened.trace(**given)
 
@@ -183,7 +183,7 @@ def test_why_of_an_encoder_decoders_words() -> None:
 
 
 def test_occurrences_of_both_sides() -> None:
-    opened = Pretrained(make_model("marian"), None, name="marian")
+    opened = Model(make_model("marian"), None, name="marian")
     pair = opened.trace(ids=IDS[0], target_ids=IDS[0, :5])
     for each, text in ((pair.encoder, "bank of a bank"), (pair.decoder, "a bank")):
         each.text = text

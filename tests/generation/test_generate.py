@@ -8,8 +8,8 @@ import transformers
 
 import regard
 from regard.explain.contributions import contributions
-from regard.models.model import Pretrained
-from regard.trace.attention_output import Unverified
+from regard.models.model import Model
+from regard.trace.attention_output import UnverifiedOutput
 from tests.support import SHARED
 from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SAMPLED, SMALL, close, opened, plain, tiny, whole
 
@@ -23,7 +23,7 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
     model = tiny(kind)
     torch.manual_seed(11)
     expected = plain(model, **{"do_sample": False} | options, min_new_tokens=NEW)
-    made = Pretrained(model, None, name=kind).generate(
+    made = Model(model, None, name=kind).generate(
         ids=IDS, new_tokens=NEW, seed=11, cache=cache, min_new_tokens=NEW, **options
     )
     assert list(made.ids) == expected
@@ -33,7 +33,7 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
     for weights, theirs in zip(trace.attention, full.attentions, strict=True):
         assert weights.shape == (6, 20, 20)
         close(weights.dense(), theirs[0], 1e-5)
-    for state, theirs in zip(trace.states[:-1], full.hidden_states[:-1], strict=True):
+    for state, theirs in zip(trace.hidden_states[:-1], full.hidden_states[:-1], strict=True):
         close(state, theirs[0], 1e-4)
     close(trace.contextual, full.hidden_states[-1][0], 1e-4)
     close(trace.logits, full.logits[0], 1e-4)
@@ -60,7 +60,7 @@ def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
         for weights, own in zip(ours, theirs, strict=True):
             close(weights.dense(), own[0], 1e-5)
     for trace, states in ((pair.encoder, full.encoder_hidden_states), (pair.decoder, full.decoder_hidden_states)):
-        for state, own in zip(trace.states[:-1], states[:-1], strict=True):
+        for state, own in zip(trace.hidden_states[:-1], states[:-1], strict=True):
             close(state, own[0], 1e-4)
         assert trace.status.embedding_difference <= 1e-6
     close(pair.decoder.logits, full.logits[0], 1e-4)
@@ -74,8 +74,8 @@ def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
 def test_blocks_are_joined_and_what_they_hold_adds_up() -> None:
     made = opened("llama").generate(ids=IDS, new_tokens=NEW)
     one = opened("llama").trace(ids=list(made.ids))
-    for n, (ours, theirs) in enumerate(zip(made.trace.blocks, one.blocks, strict=True)):
-        assert not isinstance(ours, Unverified)
+    for n, (ours, theirs) in enumerate(zip(made.trace.attention_outputs, one.attention_outputs, strict=True)):
+        assert not isinstance(ours, UnverifiedOutput)
         assert ours.kind == theirs.kind
         close(ours.residual, theirs.residual, 1e-5)
         close(ours.projected, theirs.projected, 1e-5)
@@ -232,11 +232,11 @@ def test_models_that_do_not_write(minilm) -> None:
     with pytest.raises(regard.RegardError, match=r"\(BertModel\) has no language head that writes"):
         minilm.generate("a river")
     config = transformers.AutoConfig.for_model("bloom", **SMALL, hidden_size=24, n_layer=2, n_head=3)
-    own = Pretrained(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
+    own = Model(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
     with pytest.raises(regard.RegardError, match="computes attention in code of its own"):
         own.generate(ids=IDS)
     sees_all = transformers.BertConfig(**SMALL, hidden_size=24, num_hidden_layers=2, num_attention_heads=3)
-    both_ways = Pretrained(transformers.BertLMHeadModel(sees_all).eval(), None, name="tiny-bert")
+    both_ways = Model(transformers.BertLMHeadModel(sees_all).eval(), None, name="tiny-bert")
     with pytest.raises(regard.RegardError, match="generate: "):
         both_ways.generate(ids=IDS)
     with pytest.raises(regard.RegardError, match="start token and 31 new ones are more than the 31"):

@@ -35,7 +35,7 @@ def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None
     for weights, theirs in zip(trace.attention, expected.attentions, strict=True):
         assert weights.shape == theirs.shape[1:]
         torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
-    for state, theirs in zip(trace.states, expected.hidden_states, strict=True):
+    for state, theirs in zip(trace.hidden_states, expected.hidden_states, strict=True):
         torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
     torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
     assert trace.logits is None
@@ -60,7 +60,7 @@ def test_parts_add_up_to_what_enters_the_norm(bank, eager) -> None:
         assert trace.status.embedding_difference <= 1e-6
         table = eager.embeddings.word_embeddings.weight
         assert torch.equal(trace.learned, table[[t.id for t in trace.tokens]])
-        torch.testing.assert_close(eager.embeddings.LayerNorm(trace.input), trace.states[0], atol=1e-6, rtol=0)
+        torch.testing.assert_close(eager.embeddings.LayerNorm(trace.input), trace.hidden_states[0], atol=1e-6, rtol=0)
 
 
 def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
@@ -69,7 +69,7 @@ def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
         single = minilm.trace(text)
         assert batched.text == text
         assert batched.tokens == single.tokens
-        for a, b in zip(batched.states, single.states, strict=True):
+        for a, b in zip(batched.hidden_states, single.hidden_states, strict=True):
             torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
         for a, b in zip(batched.attention, single.attention, strict=True):
             assert a.shape == b.shape
@@ -156,8 +156,8 @@ def test_other_families(minilm, tmp_path, kind: str) -> None:
         expected = model(**inputs, output_attentions=True, output_hidden_states=True)
     for weights, theirs in zip(trace.attention, expected.attentions, strict=True):
         torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
-    last = len(trace.states) - 1  # transformers shows a decoder's last state after the final norm
-    for n, (state, theirs) in enumerate(zip(trace.states, expected.hidden_states, strict=True)):
+    last = len(trace.hidden_states) - 1  # transformers shows a decoder's last state after the final norm
+    for n, (state, theirs) in enumerate(zip(trace.hidden_states, expected.hidden_states, strict=True)):
         if n < last or kind != "llama":
             torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
     torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
@@ -173,4 +173,4 @@ def test_a_language_head_gives_logits(minilm, tmp_path) -> None:
     with torch.no_grad():
         expected = head(**minilm.tokenizer("a river bank", return_tensors="pt")).logits[0]
     torch.testing.assert_close(trace.logits, expected, atol=2e-5, rtol=0)
-    assert math.isclose(float((trace.contextual - trace.states[-1]).abs().max()), 0)
+    assert math.isclose(float((trace.contextual - trace.hidden_states[-1]).abs().max()), 0)

@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.capture.fast_linear import REORDERED
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from tests.support import RIVER
 from tests.support.pictures import paint, pixels
 
@@ -73,7 +73,7 @@ def test_weights_of_its_grouped_heads_are_those_of_eager(trace, eager) -> None:
 def test_states_and_logits_are_those_of_eager(trace, eager) -> None:
     largest = float(eager.logits.abs().max())
     torch.testing.assert_close(trace.logits, eager.logits[0], atol=1e-5 * largest, rtol=0)
-    for state, theirs in zip(trace.states[:-1], eager.hidden_states[:-1], strict=True):
+    for state, theirs in zip(trace.hidden_states[:-1], eager.hidden_states[:-1], strict=True):
         torch.testing.assert_close(state, theirs[0], atol=1e-5 * float(theirs.abs().max()), rtol=0)
 
 
@@ -121,22 +121,22 @@ def test_it_writes_and_is_traced_while_it_does(smol) -> None:
 def test_the_path_picture_leaves_out_the_first_tokens_massive_activation(smol) -> None:
     """166 times the median length: with it, one token is at one edge and all else in a corner at the other."""
     texts = smol.trace(["Anna sat down on the river bank.", "Anna took the money to the bank."])
-    sight = see(texts, "bank")
-    moved = sight.movement
+    summary = summarise(texts, "bank")
+    moved = summary.movement
     assert [(each.kind, each.name, each.of) for each in moved.left_out] == [
         ("token", "Anna", "1"),
         ("token", "Anna", "2"),
     ]
     assert all(each.times > 100 for each in moved.left_out)
     assert max(moved.share) < 0.5
-    axes = paint(sight)
+    axes = paint(summary)
     assert "Not drawn, for massive activations" in axes.get_title()
     assert "“Anna” in text 1 (166 ×)" in axes.get_title()
     box, paths = axes.get_window_extent(), pixels(axes)
     spans = torch.cat([paths["path 1"], paths["path 2"]])
     assert float((spans.amax(0) - spans.amin(0)).div(torch.tensor([box.width, box.height])).max()) > 0.6  # no corner
-    alone = see(texts, "bank", references=[smol.trace("money")]).movement
+    alone = summarise(texts, "bank", references=[smol.trace("money")]).movement
     assert alone.fitted == []
     assert ("reference", "money") in [(each.kind, each.name) for each in alone.left_out]
-    assert see(texts, "Anna").movement.words == [None, None]
-    paint(see(texts, "Anna"))
+    assert summarise(texts, "Anna").movement.words == [None, None]
+    paint(summarise(texts, "Anna"))

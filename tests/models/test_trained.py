@@ -75,7 +75,7 @@ def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
             torch.testing.assert_close(weights.dense().double(), exact.weights[0], rtol=0, atol=1e-5)
             torch.testing.assert_close(call.output.double(), exact.output, rtol=0, atol=1e-5)
             torch.testing.assert_close(value, call.value[0], rtol=0, atol=1e-5)
-        assert len(trace.states) == 3
+        assert len(trace.hidden_states) == 3
         assert 0 <= trace.status.difference < 1e-5
         assert trace.status.rows_compared > 0
         assert trace.status.notes == ()
@@ -98,7 +98,7 @@ def test_the_parts_add_up(kind: str) -> None:
         sines = regard.nn.positions.sinusoidal(len(ids), 12)
         torch.testing.assert_close(trace.positional, sines, rtol=0, atol=1e-5)
     if not config.norm_embeddings:
-        assert torch.equal(trace.input, trace.states[0])
+        assert torch.equal(trace.input, trace.hidden_states[0])
     for layer in range(2):
         found = contributions(trace, "bank", layer)
         assert found.error < 1e-5

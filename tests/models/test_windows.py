@@ -72,7 +72,7 @@ def test_every_token_comes_from_the_window_in_which_it_stands_furthest_from_an_e
         window, place = read.place(n)
         assert window.tokens[place].id == read.tokens[n].id
         assert torch.equal(read.contextual[n], window.contextual[place])
-        assert torch.equal(read.states[3][n], window.states[3][place])
+        assert torch.equal(read.hidden_states[3][n], window.hidden_states[3][place])
         assert torch.equal(read.learned[n], window.learned[place])
     assert read.logits is None
 
@@ -117,9 +117,9 @@ def test_a_causal_model_takes_every_token_from_its_earliest_window(llama) -> Non
     with torch.no_grad():  # to a causal model the first window is the beginning of the text, read alone
         expected = llama.model.model(torch.tensor([ids[:40]])).last_hidden_state[0]
     torch.testing.assert_close(read.contextual[:40], expected, atol=1e-5, rtol=0)
-    assert read.states.kept == (1, 2)
+    assert read.hidden_states.kept == (1, 2)
     with pytest.raises(regard.RegardError, match=r"states\[0\] was not kept"):
-        read.states[0]
+        read.hidden_states[0]
 
 
 def test_a_stream_holds_one_window_after_another(minilm, read) -> None:

@@ -99,11 +99,11 @@ def test_minilm_with_our_parts(minilm: Any) -> None:
     assert ours.tokens == theirs.tokens
     for name in ("learned", "positional", "segment", "input", "contextual"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), rtol=0, atol=1e-4)
-    for a, b in zip(ours.states, theirs.states, strict=True):
+    for a, b in zip(ours.hidden_states, theirs.hidden_states, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-4)
     for a, b in zip(ours.attention, theirs.attention, strict=True):
         torch.testing.assert_close(a.dense(), b.dense(), rtol=0, atol=1e-5)
-    assert [block.kind for block in ours.blocks] == ["post-norm"] * 6
+    assert [block.kind for block in ours.attention_outputs] == ["post-norm"] * 6
 
 
 @pytest.mark.shared

@@ -7,10 +7,10 @@ import torch
 import transformers
 
 from regard.attention.recording import Call, record
-from regard.capture.hf_attention import Watch, through_the_door
+from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.output_path import projections
-from regard.models.model import Pretrained
-from regard.trace.attention_output import Block, Unverified
+from regard.models.model import Model
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace
 
 SIZES = {
@@ -61,16 +61,16 @@ def make_model(kind: str, dtype: torch.dtype = torch.float32, **changes: Any) ->
     return model.to(dtype)
 
 
-def watch(model: Any, **inputs: Any) -> tuple[list[Call], list[Block | Unverified], Any]:
+def watch(model: Any, **inputs: Any) -> tuple[list[Call], list[AttentionOutput | UnverifiedOutput], Any]:
     """Run a model through the door: its attention calls, the block around each, and its output."""
-    with torch.no_grad(), through_the_door(model, Watch({})), record() as calls, projections() as blocks:
+    with torch.no_grad(), through_the_door(model, Capture({})), record() as calls, projections() as attention_outputs:
         output = model(**inputs, output_hidden_states=True)
-    return list(calls.values()), blocks, output
+    return list(calls.values()), attention_outputs, output
 
 
 def traced(model: Any, ids: torch.Tensor, n: int = 0) -> Trace:
     """The trace of text n (a row of ids) of a model that reads one sequence; its words are called w00, w01, …"""
-    trace = Pretrained(model, None, name=model.config.model_type).trace(ids=ids)[n]
+    trace = Model(model, None, name=model.config.model_type).trace(ids=ids)[n]
     trace.text = " ".join(f"w{i:02}" for i in range(ids.shape[1]))
     trace.tokens = tuple(
         replace(token, text=f"w{i:02}", start=4 * i, end=4 * i + 3) for i, token in enumerate(trace.tokens)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 import transformers
 
-from regard.models.model import Pretrained
+from regard.models.model import Model
 
 IDS, NEW = [5, 17, 3, 60, 41, 9, 7], 13
 SMALL = {"vocab_size": 97, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 96}
@@ -51,8 +51,8 @@ def tiny(kind: str, **changes: Any) -> Any:
     return model
 
 
-def opened(kind: str, tokenizer: Any = None, **changes: Any) -> Pretrained:
-    return Pretrained(tiny(kind, **changes), tokenizer, name=f"tiny-{kind}")
+def opened(kind: str, tokenizer: Any = None, **changes: Any) -> Model:
+    return Model(tiny(kind, **changes), tokenizer, name=f"tiny-{kind}")
 
 
 def plain(model: Any, **options: Any) -> list[int]:

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from regard.views.figures import movement
 
 
-def paint(sight: Any) -> Any:
+def paint(summary: Any) -> Any:
     """The picture as `draw` lays it out, alone: its axes, after a drawing."""
-    height, put = movement.row(sight)
+    height, put = movement.row(summary)
     figure = Figure(figsize=(13, height), layout="constrained")
     FigureCanvasAgg(figure)
     put(figure, figure.add_gridspec(1, 1)[0, 0])

@@ -10,9 +10,9 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
 from regard.attention.masks import Mask
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
-from regard.trace.attention_output import Block, Norm, Unverified
+from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 from regard.trace.trace import PairTrace, Status, Trace
 
 WIDTH = 7  # M
@@ -48,21 +48,23 @@ class Maker:
             )
         bias = self.normal(1, heads, 1, size) if pick(st.booleans()) else None
         sinks = self.normal(heads) if pick(st.booleans()) else None
-        rule = Rule(0.3, pick(st.sampled_from([None, 5.0])), bias, mask, sinks)
+        rule = ScoreRule(0.3, pick(st.sampled_from([None, 5.0])), bias, mask, sinks)
         offset = size - length
         return AttentionMap(
             self.strided(1, heads, length, 5), self.strided(1, groups, size, 5), rule, offset=offset, ndim=3
         )
 
-    def block(self, heads: int, width: int, length: int) -> Block | Unverified:
+    def block(self, heads: int, width: int, length: int) -> AttentionOutput | UnverifiedOutput:
         if self.choose(st.integers(0, 3)) == 0:
-            return Unverified("a gate stands between")
+            return UnverifiedOutput("a gate stands between")
         norm = Norm(self.normal(WIDTH), None, 1e-12) if self.choose(st.booleans()) else None
         kind = "pre-norm" if norm is None else "post-norm"
         weight = self.normal(WIDTH, heads * width)
         if self.choose(st.booleans()):
             weight = self.normal(heads * width, WIDTH).mT  # as a Conv1D's
-        return Block(kind, weight, self.normal(WIDTH), self.normal(length, WIDTH), self.normal(length, WIDTH), norm)
+        return AttentionOutput(
+            kind, weight, self.normal(WIDTH), self.normal(length, WIDTH), self.normal(length, WIDTH), norm
+        )
 
     def trace(self, across: int = 0) -> Trace:
         pick = self.choose
@@ -79,14 +81,14 @@ class Maker:
             values = tuple(self.strided(groups, size, 2) if pick(st.booleans()) else None for _ in maps)
             return maps, values, tuple(self.block(heads, 2, length) for _ in maps)
 
-        attention, values, blocks = stack(length, layers)
-        cross, cross_values, cross_blocks = stack(across, layers) if across else ((), (), ())
+        attention, values, attention_outputs = stack(length, layers)
+        cross, cross_values, cross_attention_outputs = stack(across, layers) if across else ((), (), ())
         return Trace(
             text="ä" * length,
             tokens=tokens,
             positional=None,
             **embedded,
-            states=states,
+            hidden_states=states,
             contextual=states[-1] if pick(st.booleans()) else self.normal(length, WIDTH),
             logits=self.normal(length, 13) if pick(st.booleans()) else None,
             attention=attention,
@@ -94,8 +96,8 @@ class Maker:
             status=status,
             cross=cross,
             cross_values=cross_values,
-            blocks=blocks,
-            cross_blocks=cross_blocks,
+            attention_outputs=attention_outputs,
+            cross_attention_outputs=cross_attention_outputs,
         )
 
     def any(self) -> Trace | PairTrace:
@@ -110,18 +112,18 @@ def same_tensor(a: Tensor | None, b: Tensor | None) -> None:
         assert torch.equal(a, b)
 
 
-def same(a: Any, b: Any, *, blocks: bool = False) -> None:
+def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
     """Everything that a file holds by default is the same to the last bit; with blocks, they as well."""
     if isinstance(a, PairTrace):
         assert isinstance(b, PairTrace)
-        same(a.encoder, b.encoder, blocks=blocks)
-        same(a.decoder, b.decoder, blocks=blocks)
+        same(a.encoder, b.encoder, attention_outputs=attention_outputs)
+        same(a.decoder, b.decoder, attention_outputs=attention_outputs)
         return
     assert isinstance(b, regard.Trace)
     assert (a.text, a.tokens, a.status) == (b.text, b.tokens, b.status)
     for name in ("learned", "positional", "segment", "input", "contextual", "logits"):
         same_tensor(getattr(a, name), getattr(b, name))
-    for x, y in zip(a.states, b.states, strict=True):
+    for x, y in zip(a.hidden_states, b.hidden_states, strict=True):
         same_tensor(x, y)
     for maps, values in (("attention", "values"), ("cross", "cross_values")):
         for x, y in zip(getattr(a, maps), getattr(b, maps), strict=True):
@@ -129,8 +131,8 @@ def same(a: Any, b: Any, *, blocks: bool = False) -> None:
             assert torch.equal(x.dense(), y.dense())
         for x, y in zip(getattr(a, values), getattr(b, values), strict=True):
             same_tensor(x, y)
-    for name in ("blocks", "cross_blocks"):
-        if not blocks:
+    for name in ("attention_outputs", "cross_attention_outputs"):
+        if not attention_outputs:
             assert getattr(b, name) == ()
             continue
         for x, y in zip(getattr(a, name), getattr(b, name), strict=True):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.explain.contributions import contributions
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.models.trained import Trained
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -36,13 +36,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
-    many, blocks = data.draw(st.booleans()), data.draw(st.booleans())
+    many, attention_outputs = data.draw(st.booleans()), data.draw(st.booleans())
     made: list[Any] = [Maker(data.draw).any() for _ in range(data.draw(st.integers(1, 3)) if many else 1)]
     file = folder / "a.safetensors"
-    regard.save(made if many else made[0], file, blocks=blocks)
+    regard.save(made if many else made[0], file, attention_outputs=attention_outputs)
     opened = regard.open(file)
     for a, b in zip(made, opened if many else [opened], strict=True):
-        same(a, b, blocks=blocks)
+        same(a, b, attention_outputs=attention_outputs)
     assert isinstance(opened, list) == many
     tensors = safetensors.torch.load_file(file)  # the library finds in it what is found in it here
     name = "0.encoder.contextual" if isinstance(made[0], PairTrace) else "0.contextual"
@@ -82,7 +82,7 @@ def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
                 if v is not None:  # each head's own values, however few of them are stored
                     mine = v.repeat_interleave(here[n].shape[0] // len(v), 0)[heads]
                     assert torch.equal(w.repeat_interleave(len(heads) // len(w), 0), mine)
-        assert all(torch.equal(x, y) for x, y in zip(a.states, b.states, strict=True))
+        assert all(torch.equal(x, y) for x, y in zip(a.hidden_states, b.hidden_states, strict=True))
         numbers = ", ".join(map(str, heads))
         assert any(re.match(f"saved were heads? {numbers} of each layer: head", note) for note in b.status.notes)
 
@@ -126,10 +126,10 @@ def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Pa
 def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
     model = make_model(kind, **({"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}))
     given = {"target_ids": [23, 29, 31]} if model.config.is_encoder_decoder else {}
-    trace = Pretrained(model, None, name=kind).trace(ids=IDS[0].tolist(), **given)
-    trace.save(tmp_path / "a", blocks=True)
+    trace = Model(model, None, name=kind).trace(ids=IDS[0].tolist(), **given)
+    trace.save(tmp_path / "a", attention_outputs=True)
     opened = regard.open(tmp_path / "a")
-    same(trace, opened, blocks=True)
+    same(trace, opened, attention_outputs=True)
     seen = 0
     pairs = [(trace.encoder, opened.encoder, False)] if given else [(trace, opened, False)]
     pairs += [(trace.decoder, opened.decoder, cross) for cross in (False, True)] if given else []
@@ -145,14 +145,14 @@ def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_projection_that_traces_share_is_stored_once(bank: Any, minilm: Any, tmp_path: Path) -> None:
-    bank[0].save(tmp_path / "one", blocks=True)
-    regard.save([bank[0], bank[1], bank[0]], tmp_path / "three", blocks=True)
+    bank[0].save(tmp_path / "one", attention_outputs=True)
+    regard.save([bank[0], bank[1], bank[0]], tmp_path / "three", attention_outputs=True)
     names = list(safetensors.torch.load_file(tmp_path / "three"))
     assert [name for name in names if "3.block.weight" in name] == ["0.attention.3.block.weight"]
     assert not [name for name in names if name.startswith("2.")]  # the same trace twice is stored once
     assert not [name for name in names if name.endswith("states.6")]  # it is the contextual embedding
     one = regard.open(tmp_path / "three")[1]
-    assert torch.equal(one.blocks[3].weight, minilm.model.encoder.layer[3].attention.output.dense.weight)
+    assert torch.equal(one.attention_outputs[3].weight, minilm.model.encoder.layer[3].attention.output.dense.weight)
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [(torch.bfloat16, 8), ("float16", 11)])
@@ -177,36 +177,36 @@ def test_narrower_numbers_say_how_far_off_they_are(bank: Any, tmp_path: Path, dt
 
 def test_large_tensors_are_written_in_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = traced(make_model("gpt2"), IDS)
-    trace.save(tmp_path / "a", blocks=True)
+    trace.save(tmp_path / "a", attention_outputs=True)
     trace.save(tmp_path / "b", heads=[0, 2], dtype="float16")
     monkeypatch.setattr("regard.trace.file_tensors.BITE", 40)  # bytes: five rows of a head are 160
-    trace.save(tmp_path / "c", blocks=True)
+    trace.save(tmp_path / "c", attention_outputs=True)
     trace.save(tmp_path / "d", heads=[0, 2], dtype="float16")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
     assert (tmp_path / "b").read_bytes() == (tmp_path / "d").read_bytes()
 
 
 def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
-    from regard.explain.overview import see
+    from regard.explain.summary import summarise
 
     tokenizer = tokenizers.words(["the river bank was wide and the money was in the other bank by the old mill " * 3])
     torch.manual_seed(0)
     config = TransformerConfig.nanogpt(len(tokenizer), length=20, layers=2, d_model=16, heads=2)
     trace = Trained(Transformer(config).eval(), tokenizer, name="small").trace("the river bank was wide")
-    right = see([trace], "bank", top=7).predictions
+    right = summarise([trace], "bank", top=7).predictions
     words = [each.text for prediction in right for each in prediction.candidates]
     assert not any(word.startswith("id ") for word in words)
     assert set(words) - set(trace.text.split()), "words that are not in the text"
     for dtype in (None, "bfloat16"):
         trace.save(tmp_path / "a", dtype=dtype)
         opened = regard.open(tmp_path / "a")
-        again = see([opened], "bank", top=7).predictions
+        again = summarise([opened], "bank", top=7).predictions
         assert [each.text for p in again for each in p.candidates if p.candidates] != []
         assert not any(each.text.startswith("id ") for p in again for each in p.candidates)
         if dtype is None:
             assert again == right
         opened.save(tmp_path / "b")  # what was opened and saved anew tells it still
-        assert see([regard.open(tmp_path / "b")], "bank", top=7).predictions == again
+        assert summarise([regard.open(tmp_path / "b")], "bank", top=7).predictions == again
 
 
 MEMORY = """
@@ -214,8 +214,8 @@ import resource, sys, torch, regard
 from tests.support.attention_outputs import make_model, traced
 trace = traced(make_model("bert"), torch.tensor([[7, 11, 13]]))
 trace.logits = torch.ones(3, 1 << 20)                            # 12 MiB, and now 20 of them
-trace.states = tuple(torch.full((3, 1 << 20), float(n)) for n in range(20))
-trace.contextual = trace.states[-1]
+trace.hidden_states = tuple(torch.full((3, 1 << 20), float(n)) for n in range(20))
+trace.contextual = trace.hidden_states[-1]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 regard.save(trace, sys.argv[1])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -237,5 +237,5 @@ def test_memory_to_save_is_that_of_a_tensor_and_to_open_of_what_is_looked_at(tmp
     start = resident()
     opened = regard.open(file)
     assert resident() - start < 4 << 20
-    assert float(opened.states[7].sum()) == 7 * 3 * (1 << 20)
+    assert float(opened.hidden_states[7].sum()) == 7 * 3 * (1 << 20)
     assert resident() - start < 20 << 20

@@ -20,7 +20,7 @@ import torch
 
 import regard
 from regard.explain.contributions import contributions
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.tensor_files import digest_of, fill_in
 from tests.support.attention_outputs import make_model, traced
 from tests.support.trace_files import same
@@ -35,7 +35,7 @@ def trace() -> Any:
 
 @pytest.fixture(scope="module")
 def pair() -> Any:
-    return Pretrained(make_model("bart"), None, name="bart").trace(ids=[7, 11, 13], target_ids=[5, 3])
+    return Model(make_model("bart"), None, name="bart").trace(ids=[7, 11, 13], target_ids=[5, 3])
 
 
 def refused(says: str, call: Any, *given: Any, **more: Any) -> None:
@@ -98,7 +98,7 @@ def test_files_cut_anywhere(trace: Any, tmp_path: Path) -> None:
 
 def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"
-    trace.save(file, blocks=True)
+    trace.save(file, attention_outputs=True)
     told, tensors = parts(file)
 
     def rewrite(says: str, **changed: Any) -> None:
@@ -137,7 +137,10 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
         ("held", [], "tensor '.*' is unknown"),
     ):
         rewrite(says, traces=[one | {"attention": one["attention"] | {name: value}}])
-    rewrite("the number of states is 1000000000000", traces=[one | {"states": one["states"] | {"count": 10**12}}])
+    rewrite(
+        "the number of states is 1000000000000",
+        traces=[one | {"hidden_states": one["hidden_states"] | {"count": 10**12}}],
+    )
     rewrite("vectors: 'colour' is unknown", traces=[one | {"vectors": one["vectors"] | {"colour": "0.contextual"}}])
     rewrite("status: 'kernels' is missing", traces=[one | {"status": {"model": "bert"}}])
     rewrite("a trace: 'colour' is unknown", traces=[one | {"colour": 1}])
@@ -150,7 +153,7 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
 
 def test_tensors_that_do_not_fit(pair: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"
-    pair.save(file, blocks=True)
+    pair.save(file, attention_outputs=True)
     told, tensors = parts(file)
     assert len(tensors) > 60
     for name, tensor in tensors.items():
@@ -186,15 +189,15 @@ def test_choices_that_cannot_be(trace: Any, pair: Any, tmp_path: Path) -> None:
     no("layer 2 does not exist: bart has layers 0 to 1", pair, layers=[2])
     no("dtype: given 'int8', needs bfloat16, float16, float32", dtype=torch.int8)
     no("dtype: given 'bf16', needs", dtype="bf16")
-    no("blocks with chosen heads", blocks=True, heads=[1])
-    no("blocks with dtype bfloat16", blocks=True, dtype="bfloat16")
+    no("blocks with chosen heads", attention_outputs=True, heads=[1])
+    no("blocks with dtype bfloat16", attention_outputs=True, dtype="bfloat16")
     no("given no trace, needs at least one", [])
     trace.save(file)
     opened = regard.open(file)
     file.unlink()
-    no("does not hold them; it may have been opened from a file without", opened, blocks=True)
+    no("does not hold them; it may have been opened from a file without", opened, attention_outputs=True)
     large = traced(make_model("bert"), IDS)
-    large.states = (large.states[0] * 1e6, *large.states[1:])
+    large.hidden_states = (large.hidden_states[0] * 1e6, *large.hidden_states[1:])
     no(r"dtype float16 cannot hold \d.*e\+0.: choose another", large, dtype="float16")
 
 
@@ -226,7 +229,7 @@ def test_a_disk_that_is_full(trace: Any, tmp_path: Path, monkeypatch: pytest.Mon
 def test_values_of_the_wrong_kind(trace: Any, tmp_path: Path) -> None:
     """Any value of a description replaced by what JSON can hold else: it opens and can be used, or is refused."""
     file, changed = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
-    trace.save(file, blocks=True)
+    trace.save(file, attention_outputs=True)
     told, tensors = parts(file)
 
     def places(node: Any, path: tuple[Any, ...] = ()) -> Any:
@@ -266,7 +269,7 @@ def test_values_of_the_wrong_kind(trace: Any, tmp_path: Path) -> None:
 def test_every_flipped_bit_is_found_or_changes_nothing(tmp_path: Path) -> None:
     trace = traced(make_model("gpt2"), IDS)
     file = tmp_path / "a"
-    trace.save(file, blocks=True)
+    trace.save(file, attention_outputs=True)
     right = file.read_bytes()
     header = 8 + int.from_bytes(right[:8], "little")
     drawn = random.Random(5)
@@ -284,7 +287,7 @@ def test_every_flipped_bit_is_found_or_changes_nothing(tmp_path: Path) -> None:
             continue
         assert place >= 8 * header, "the header is checked whole when the file is opened"
         try:
-            same(trace, opened, blocks=True)
+            same(trace, opened, attention_outputs=True)
         except regard.RegardError:
             found["reading"] += 1
         with pytest.raises(regard.RegardError, match="is damaged: tensor '.*' is not what was saved"):
@@ -299,15 +302,15 @@ def test_a_damaged_tensor_is_refused_when_it_is_first_read_and_the_others_are_no
     trace.save(file)
     _, tensors = parts(file)
     right = file.read_bytes()
-    first, second = (tensors[name].numpy().tobytes() for name in ("0.states.0", "0.states.1"))
+    first, second = (tensors[name].numpy().tobytes() for name in ("0.hidden_states.0", "0.hidden_states.1"))
     swapped = bytearray(right)
     for old, new in ((first, second), (second, first)):
         swapped[right.index(old) : right.index(old) + len(old)] = new
     assert swapped != right
     file.write_bytes(swapped)
     opened = regard.open(file)
-    assert opened.states[1].shape == trace.states[1].shape
-    assert torch.equal(opened.states[2], trace.states[2])
+    assert opened.hidden_states[1].shape == trace.hidden_states[1].shape
+    assert torch.equal(opened.hidden_states[2], trace.hidden_states[2])
     ways: tuple[Callable[[torch.Tensor], Any], ...] = (
         lambda t: t + 1, lambda t: t.numpy(), lambda t: t.tolist(), lambda t: float(t[0, 0]), repr, torch.clone,
         lambda t: torch.stack([t, t]), lambda t: t.data_ptr(), lambda t: list(t), lambda t: t.detach().sum(),
@@ -315,10 +318,10 @@ def test_a_damaged_tensor_is_refused_when_it_is_first_read_and_the_others_are_no
         lambda t: copy.deepcopy(t), lambda t: bool((t == t).all()), lambda t: torch.nn.functional.relu(t),
     )  # fmt: skip
     for way in ways:
-        refused("is damaged: tensor '0.states.1' is not what was saved", way, opened.states[1])
-        way(opened.states[2])
-    refused("is damaged: tensor '0.states.0' is not what was saved", torch.stack, opened.states)
-    refused("is damaged: tensor '0.states", opened.save, tmp_path / "b")
+        refused("is damaged: tensor '0.hidden_states.1' is not what was saved", way, opened.hidden_states[1])
+        way(opened.hidden_states[2])
+    refused("is damaged: tensor '0.hidden_states.0' is not what was saved", torch.stack, opened.hidden_states)
+    refused("is damaged: tensor '0.hidden_states", opened.save, tmp_path / "b")
     assert not (tmp_path / "b").exists()
     for changed in (right + b"\0", right[:-1], right + right[-4:]):
         file.write_bytes(changed)
@@ -330,17 +333,19 @@ def test_numbers_that_are_none(tmp_path: Path) -> None:
     trace = traced(make_model("bert"), IDS)
     trace.save(file)
     told, tensors = parts(file)
-    for name in ("0.attention.0.query", "0.states.1"):
+    for name in ("0.attention.0.query", "0.hidden_states.1"):
         for value in (torch.nan, torch.inf, -torch.inf):
             broken = tensors[name].clone()
             broken.view(-1)[7] = value
             sealed(file, tensors | {name: broken}, told)  # by whoever made the file, digests and all
             opened = regard.open(file)
             refused(f"tensor '{name}' holds numbers that are not finite", regard.open, file, verify=True)
-            reads = opened.attention[0].dense if "query" in name else opened.states[1].sum
+            reads = opened.attention[0].dense if "query" in name else opened.hidden_states[1].sum
             refused(f"tensor '{name}' holds numbers that are not finite", reads)
-    trace.states[1][0, 0] = torch.nan
-    refused("tensor '0.states.1' holds numbers that are not finite: it cannot be saved", trace.save, tmp_path / "b")
+    trace.hidden_states[1][0, 0] = torch.nan
+    refused(
+        "tensor '0.hidden_states.1' holds numbers that are not finite: it cannot be saved", trace.save, tmp_path / "b"
+    )
     assert not (tmp_path / "b").exists()
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.trace.layer_subset import Partial
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import gets, gives, special_share, vector
 from tests.support import RIVER
 
@@ -27,7 +27,7 @@ def test_the_share_of_special_tokens(bank) -> None:
 
 def test_a_trace_says_what_it_is(bank) -> None:
     assert repr(bank[0]) == f"Trace({RIVER!r}, 14 tokens, 6 layers, all-MiniLM-L6-v2)"
-    assert not any(t.requires_grad for t in bank[0].states)
+    assert not any(t.requires_grad for t in bank[0].hidden_states)
 
 
 def test_a_layer_that_there_is_not(bank) -> None:
@@ -41,7 +41,7 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
     assert isinstance(trace.attention, tuple)
-    few = Partial("attention", 6, {2: trace.attention[2]})
+    few = LayerSubset("attention", 6, {2: trace.attention[2]})
     with pytest.raises(IndexError, match=re.escape("attention[6]: there is no such layer; there are 6 (-6 to 5)")):
         few[6]
     assert few[-4] is trace.attention[2]

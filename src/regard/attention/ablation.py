@@ -1,6 +1,6 @@
 """What if a head, or an edge from one token to another, were not there? Cuts, opened for a block, applied at the door.
 
-with cutting([HeadCut(layers={3}, heads={5}), EdgeCut(queries=(11,), keys=(10,))]) as opened:
+with cutting([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as opened:
     model(**inputs)
 opened.unmet          # cuts that met no call: a layer or path that does not exist
 
@@ -28,7 +28,7 @@ Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadCut:
+class HeadAblation:
     """The output of heads is zero.
 
     layers: which calls: a layer's number, a call's path or the scope around it ("decoder"), or (path, n) for the n-th
@@ -45,10 +45,10 @@ class HeadCut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeCut:
+class EdgeAblation:
     """The scores from every one of the queries to every one of the keys are -inf.
 
-    queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadCut`.
+    queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadAblation`.
     """
 
     layers: Collection[Place] | None = None
@@ -61,7 +61,7 @@ class EdgeCut:
         _settle(self)
 
 
-Cut = HeadCut | EdgeCut
+Ablation = HeadAblation | EdgeAblation
 
 PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
 
@@ -75,20 +75,20 @@ class OutOfRangeError(ValueError):
         super().__init__(f"{axis}: given {given}, needs numbers that {where} has: {there}")
 
 
-class Cutting:
+class OpenAblations:
     """The cuts of one block, and which of them met a call yet. names: what calls are called in it, None for paths."""
 
-    def __init__(self, cuts: Sequence[Cut], names: Names | None = None) -> None:
+    def __init__(self, cuts: Sequence[Ablation], names: Names | None = None) -> None:
         self.cuts, self._names = tuple(cuts), names
         self._seen: dict[str, int] = {}
         self._met: set[int] = set()
 
     @property
-    def unmet(self) -> tuple[Cut, ...]:
+    def unmet(self) -> tuple[Ablation, ...]:
         """The cuts that held for no call so far."""
         return tuple(cut for n, cut in enumerate(self.cuts) if n not in self._met)
 
-    def meet(self, path: str, layer: int | None) -> list[Cut]:
+    def meet(self, path: str, layer: int | None) -> list[Ablation]:
         """Count a call that is made now; returns the cuts that hold for it."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
@@ -99,19 +99,19 @@ class Cutting:
         return [self.cuts[n] for n in here]
 
 
-class Here(NamedTuple):
+class CallAblations(NamedTuple):
     """The cuts that hold for one call, every number of them checked against its shape."""
 
-    cuts: tuple[Cut, ...] = ()
-    heads: tuple[HeadCut, ...] = ()
+    cuts: tuple[Ablation, ...] = ()
+    heads: tuple[HeadAblation, ...] = ()
     removed: tuple[Edges, ...] = ()
 
 
-_open: ContextVar[tuple[Cutting, ...]] = ContextVar("regard_cuts", default=())
+_open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_cuts", default=())
 
 
 @contextmanager
-def cutting(cuts: Sequence[Cut], names: Names | None = None) -> Iterator[Cutting]:
+def ablating(cuts: Sequence[Ablation], names: Names | None = None) -> Iterator[OpenAblations]:
     """Apply cuts to every attention call made inside the block, in this thread or task. Blocks nest: their cuts add up.
 
     names: what the n-th call of a path is called here, where paths do not tell calls apart; a cut's layers are then
@@ -122,21 +122,21 @@ def cutting(cuts: Sequence[Cut], names: Names | None = None) -> Iterator[Cutting
             names raises `OutOfRangeError`, a ValueError.
     """
     for cut in cuts:
-        if not isinstance(cut, Cut):
-            raise TypeError(f"cutting: given {type(cut).__name__}, needs HeadCut and EdgeCut objects")
-    token = _open.set((*_open.get(), Cutting(cuts, names)))
+        if not isinstance(cut, Ablation):
+            raise TypeError(f"cutting: given {type(cut).__name__}, needs HeadAblation and EdgeAblation objects")
+    token = _open.set((*_open.get(), OpenAblations(cuts, names)))
     try:
         yield _open.get()[-1]
     finally:
         _open.reset(token)
 
 
-def opened() -> tuple[Cutting, ...]:
+def opened() -> tuple[OpenAblations, ...]:
     """The open blocks, outermost first; empty where nothing is cut."""
     return _open.get()
 
 
-def here(blocks: tuple[Cutting, ...], path: str, layer: int | None, shape: Shape) -> Here:
+def here(blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape) -> CallAblations:
     """What is cut in the call that is made now, of this path, layer and (B, H, L, S).
 
     Raises:
@@ -145,12 +145,12 @@ def here(blocks: tuple[Cutting, ...], path: str, layer: int | None, shape: Shape
     met = tuple(cut for block in blocks for cut in block.meet(path, layer))
     for cut in met:
         _check(cut, path, shape)
-    edges = [cut for cut in met if isinstance(cut, EdgeCut)]
+    edges = [cut for cut in met if isinstance(cut, EdgeAblation)]
     removed = tuple(Edges(shape, *(getattr(cut, axis) for axis in AXES)) for cut in edges)
-    return Here(met, tuple(cut for cut in met if isinstance(cut, HeadCut)), removed)
+    return CallAblations(met, tuple(cut for cut in met if isinstance(cut, HeadAblation)), removed)
 
 
-def silence(output: Float[Tensor, "B H L E"], cuts: tuple[HeadCut, ...]) -> Float[Tensor, "B H L E"]:
+def zero_heads(output: Float[Tensor, "B H L E"], cuts: tuple[HeadAblation, ...]) -> Float[Tensor, "B H L E"]:
     """The output with the heads that are cut at zero: in place, but where a graph of gradients may hold on to it."""
     gone = [
         (text, head)
@@ -170,7 +170,7 @@ def silence(output: Float[Tensor, "B H L E"], cuts: tuple[HeadCut, ...]) -> Floa
     return output
 
 
-def _holds(cut: Cut, path: str, layer: int | None, nth: int) -> bool:
+def _holds(cut: Ablation, path: str, layer: int | None, nth: int) -> bool:
     if cut.layers is None:
         return True
     for place in cut.layers:
@@ -185,7 +185,7 @@ def _holds(cut: Cut, path: str, layer: int | None, nth: int) -> bool:
     return False
 
 
-def _settle(cut: Cut) -> None:
+def _settle(cut: Ablation) -> None:
     """Bring a cut's numbers into rising order, refusing what no call could have."""
     for field in fields(cut):
         name, given = field.name, getattr(cut, field.name)
@@ -218,7 +218,7 @@ def _number(name: str, given: Any) -> int:
     return number
 
 
-def _check(cut: Cut, path: str, shape: Shape) -> None:
+def _check(cut: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(cut, axis, None)
         if numbers and numbers[-1] >= size:

@@ -14,7 +14,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch, row_update
 from regard.attention.masks import Mask
 from regard.attention.recording import current_path, layer_of, recorders
-from regard.attention.scores import Rule, working_dtype
+from regard.attention.scores import ScoreRule, working_dtype
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -110,7 +110,7 @@ def attend(
     )
     if not 0.0 <= _finite("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-    cut = ablation.Here()
+    cut = ablation.CallAblations()
     if opened := ablation.opened():
         path = current_path()
         cut = ablation.here(opened, path, layer_of(path), (*query.shape[:3], key.shape[2]))
@@ -121,7 +121,7 @@ def attend(
         done = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel, found = done
     if cut.heads:
-        output = ablation.silence(output, cut.heads)
+        output = ablation.zero_heads(output, cut.heads)
     weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=found)
     records = recorders()
     if records:
@@ -194,7 +194,7 @@ def _rule(
     scale: float | None,
     softcap: float | None,
     sinks: Any,
-) -> tuple[Rule, int | None]:
+) -> tuple[ScoreRule, int | None]:
     """The rule of the scores, and the position of query 0 among the keys where the call tells it."""
     batch, heads, length, width = query.shape
     shape = (batch, heads, length, size)
@@ -231,7 +231,7 @@ def _rule(
         if not sinks.is_floating_point():
             raise TypeError(f"sinks: given {sinks.dtype}, needs floating-point scores")
         sinks = sinks.expand(heads)
-    return Rule(scale, softcap, bias, whole, sinks), origin
+    return ScoreRule(scale, softcap, bias, whole, sinks), origin
 
 
 def _window(window: Any) -> tuple[int | None, int | None]:

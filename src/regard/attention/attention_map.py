@@ -12,8 +12,17 @@ from regard.attention import map_statistics, region_scores
 from regard.attention.indexing import parse
 from regard.attention.map_statistics import Figures, Progress, Wanted
 from regard.attention.masks import Index
-from regard.attention.scores import Rule, budget, finite, join_sink, score_tile, sink_column, valid_rows, working_dtype
-from regard.memory import foresee
+from regard.attention.scores import (
+    ScoreRule,
+    budget,
+    finite,
+    join_sink,
+    score_tile,
+    sink_column,
+    valid_rows,
+    working_dtype,
+)
+from regard.memory import require_memory
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
@@ -30,7 +39,7 @@ class AttentionMap:
         self,
         query: Float[Tensor, "B H L D"],
         key: Float[Tensor, "B G S D"],
-        rule: Rule,
+        rule: ScoreRule,
         *,
         offset: int | None = None,
         ndim: int = 4,
@@ -84,7 +93,9 @@ class AttentionMap:
             return self[...]
         query, key, rule = self._attached
         spot = self._everything()
-        foresee(3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS)
+        require_memory(
+            3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
+        )
         scores = score_tile(query, key, rule, *spot)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
         sink = sink_column(rule, spot[1], scores.dtype)
@@ -292,7 +303,7 @@ class AttentionMap:
         if math.prod(sizes) <= budget(self.query):
             return tile(batch, heads, rows, cols)
         what = f"a region of {' × '.join(map(str, sizes))} weights"
-        foresee(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
+        require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
         step = max(1, budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
         for start in range(0, sizes[2], step):

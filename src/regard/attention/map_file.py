@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import AXES, Edges
 from regard.attention.masks import Mask
-from regard.attention.scores import Rule, working_dtype
+from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tensor_files import digest_of, exactly, fill_in, finite, read, typed, unsound, whole_number
@@ -95,7 +95,7 @@ def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> Att
     unknown = set(tensors) - {"query", "key", "bias", "sinks"} - _of_mask(told["mask"])
     if unknown:
         raise RegardError(f"attention map: its tensor {min(unknown)!r} is unknown")
-    rule = Rule(scale, softcap, tensors.get("bias"), mask, tensors.get("sinks"))
+    rule = ScoreRule(scale, softcap, tensors.get("bias"), mask, tensors.get("sinks"))
     return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
 

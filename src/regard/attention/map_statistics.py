@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.masks import Index, positions
-from regard.attention.scores import Rule, key_blocks, normaliser, query_blocks, score_tile, weigh, working_dtype
+from regard.attention.scores import ScoreRule, key_blocks, normaliser, query_blocks, score_tile, weigh, working_dtype
 
 # Called while a pass runs, from any thread: with the share of the matrix that was just done.
 Progress = Callable[[float], None]
@@ -48,7 +48,7 @@ CPU_SCORES = 1 << 20
 def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     wanted: Wanted,
     normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     progress: Progress | None = None,
@@ -67,7 +67,7 @@ def compute(
 def anywhere(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     wanted: Wanted,
     progress: Progress | None = None,
 ) -> Figures:
@@ -129,7 +129,7 @@ def anywhere(
     return Figures(values, keys, entropy, received, distance, pooled, shares)
 
 
-def sink_share(rule: Rule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
+def sink_share(rule: ScoreRule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
     """The part of each query's attention that its head's sink takes: all of it where it may attend to nothing else."""
     if rule.sinks is None:
         return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.ablation import Cut
+from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 
 KEEPABLE = ("value", "output", "logsumexp")
@@ -39,7 +39,7 @@ class Call:
     value: Float[Tensor, "..."] | None
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[Ablation, ...] = ()
 
     @property
     def layer(self) -> int | None:
@@ -59,7 +59,9 @@ class Calls(dict[tuple[str, int], Call]):
         """Whether calls under this path are kept."""
         return self._layers is None or layer_of(path) in self._layers
 
-    def add(self, path: str, kernel: str, weights: AttentionMap, cuts: tuple[Cut, ...] = (), **tensors: Tensor) -> None:
+    def add(
+        self, path: str, kernel: str, weights: AttentionMap, cuts: tuple[Ablation, ...] = (), **tensors: Tensor
+    ) -> None:
         """Keep one call. A call that is not wanted is counted all the same, so that its number does not move."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1

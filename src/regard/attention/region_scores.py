@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.masks import Index
-from regard.attention.scores import Product, Rule, finite, grouped_product, normaliser, score_tile, working_dtype
+from regard.attention.scores import Product, ScoreRule, finite, grouped_product, normaliser, score_tile, working_dtype
 
 # Scores of a head, of at least so many queries, from which numba's half second of loading, once, is worth it: keys are
 # not copied to float64 then.
@@ -30,7 +30,7 @@ def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> 
 def scores(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     batch: Index,
     heads: Index,
     rows: Index,
@@ -42,7 +42,7 @@ def scores(
 
 
 def normalise(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule, batch: int, head: int, rows: Index
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: int, head: int, rows: Index
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
     """What `scores.normaliser` gives for queries of one head, of the very scores that `scores` gives."""
     large = isinstance(rows, slice) and (rows.stop - rows.start) * key.shape[2] >= CPU_SCORES

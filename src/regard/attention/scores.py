@@ -1,6 +1,6 @@
 """Scores, a tile at a time: the one routine that everything which reads the attention matrix goes through.
 
-A `Rule` holds what turns queries and keys into scores. `score_tile` computes any region of them in fp32 or better;
+A `ScoreRule` holds what turns queries and keys into scores. `score_tile` computes any region of them in fp32 or better;
 `normaliser` gives each query's (max, sum), from which a weight is exp(score - max) / sum.
 Source of the running (max, sum): Milakov & Gimelshein 2018, "Online normalizer calculation for softmax".
 """
@@ -22,7 +22,7 @@ Product = Callable[[Tensor, Tensor], Tensor]  # (b, h, r, x) @ (b, g, x, c), con
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class ScoreRule:
     """How scores come from queries and keys.
 
     bias: (B|1, H|1, L|1, S|1) added to the scaled, capped scores. sinks: (H,) scores that join the denominator only.
@@ -34,19 +34,19 @@ class Rule:
     mask: Mask | None = None
     sinks: Float[Tensor, " H"] | None = None
 
-    def detached(self) -> "Rule":
+    def detached(self) -> "ScoreRule":
         """The same rule outside any graph of gradients."""
         bias = None if self.bias is None else self.bias.detach()
         return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
 
-    def crop(self, batch: int, rows: slice, cols: slice) -> "Rule":
+    def crop(self, batch: int, rows: slice, cols: slice) -> "ScoreRule":
         """The rule of one text of a batch, its queries and keys numbered anew from 0."""
         bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
         mask = None if self.mask is None else self.mask.crop(batch, rows, cols)
         mask = None if mask is None else mask.simplified(rows.stop - rows.start, cols.stop - cols.start)
         return replace(self, bias=bias, mask=mask)
 
-    def to(self, device: torch.device) -> "Rule":
+    def to(self, device: torch.device) -> "ScoreRule":
         """The same rule with its tensors on another device."""
         bias = None if self.bias is None else self.bias.to(device)
         sinks = None if self.sinks is None else self.sinks.to(device)
@@ -61,7 +61,7 @@ def working_dtype(*tensors: Tensor) -> torch.dtype:
 def score_tile(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     batch: Index,
     heads: Index,
     rows: Index,
@@ -85,7 +85,9 @@ def score_tile(
     return scores if allowed is None else torch.where(allowed, scores, -torch.inf)
 
 
-def valid_rows(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: Rule) -> Bool[Tensor, "B H L"]:
+def valid_rows(
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
+) -> Bool[Tensor, "B H L"]:
     """True where mask and bias leave a query at least one score above -inf. No product is needed for it."""
     shape, size, mask = query.shape[:3], key.shape[2], rule.mask or Mask()
     if mask.only_band and rule.bias is None:
@@ -139,7 +141,7 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
         return a @ b
 
 
-def sink_column(rule: Rule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "1 h 1"] | None:
+def sink_column(rule: ScoreRule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "1 h 1"] | None:
     """The sinks of a tile's heads, ready to meet a (b, h, r) tensor."""
     return None if rule.sinks is None else rule.sinks[heads].to(dtype)[None, :, None]
 
@@ -147,7 +149,7 @@ def sink_column(rule: Rule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "
 def normaliser(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     batch: Index,
     heads: Index,
     rows: Index,
@@ -189,7 +191,7 @@ def weigh(scores: Float[Tensor, "b h r c"], top: Tensor, total: Tensor) -> Float
     return torch.exp(scores - finite(top)[..., None]) / torch.where(total == 0, 1.0, total)[..., None]
 
 
-def key_blocks(query: Tensor, key: Tensor, rule: Rule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
+def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
     """The key blocks that these queries may reach, each small enough for a tile."""
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):

@@ -6,18 +6,18 @@ from typing import Any
 
 from torch import nn
 
-from regard.attention.ablation import Cut, Cutting, EdgeCut, HeadCut, OutOfRangeError, cutting
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating
 from regard.attention.recording import Calls
 from regard.capture.call_ids import ALONE, Known, Numbering
-from regard.capture.hf_attention import Watch
-from regard.capture.hidden_states import Stack
+from regard.capture.hf_attention import Capture
+from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions import OF, PARTS, Edge, Head, Place
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.text.words import Word, find_word
 
 
-def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str) -> list[Cut]:
+def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str) -> list[Ablation]:
     """The door's cuts for text number of a batch, by the names that `Numbering` gives calls.
 
     target: of an encoder-decoder, the text that its decoder reads; None for any other model.
@@ -26,7 +26,7 @@ def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, num
         RegardError: something that is no cut, a word or token that does not exist, or a part that is missing or not
             wanted; what was given and what there is are named.
     """
-    cuts: list[Cut] = []
+    cuts: list[Ablation] = []
     for each in without:
         if not isinstance(each, (Head, Edge)):
             raise RegardError(f"without: given {type(each).__name__}, needs regard.head(...) and regard.edge(...)")
@@ -37,23 +37,23 @@ def cuts_of(without: Sequence[Any], source: Encoded, target: Encoded | None, num
             raise RegardError(f"without: {name} is an encoder-decoder: say which attention is meant, one of {ways}")
         part = each.part or ALONE
         if isinstance(each, Head):
-            cuts.append(HeadCut(layers={f"{part}.{each.layer}"}, heads={each.head}, batch={number}))
+            cuts.append(HeadAblation(layers={f"{part}.{each.layer}"}, heads={each.head}, batch={number}))
             continue
         asking = source if target is None or part == "encoder" else target
         asked = source if target is None or part in ("encoder", "cross") else target
         layers = [part] if each.layers is None else [f"{part}.{layer}" for layer in each.layers]
         queries, keys = _tokens(asking, each.query), _tokens(asked, each.key)
-        cuts.append(EdgeCut(layers=layers, heads=each.heads, queries=queries, keys=keys, batch={number}))
+        cuts.append(EdgeAblation(layers=layers, heads=each.heads, queries=queries, keys=keys, batch={number}))
     return cuts
 
 
 class Applied:
     """The cuts of one forward pass, for `check` after it."""
 
-    def __init__(self, opened: Cutting, numbers: Numbering | Known, name: str) -> None:
+    def __init__(self, opened: OpenAblations, numbers: Numbering | Known, name: str) -> None:
         self._opened, self.numbers, self._name = opened, numbers, name
 
-    def check(self, stacks: Mapping[str, Stack], calls: Calls, lengths: Sequence[int]) -> None:
+    def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
         """Refuse a pass in which a cut met something else than what it means.
 
         lengths: tokens of the padded text, and of the target of an encoder-decoder.
@@ -77,7 +77,7 @@ class Applied:
             raise RegardError(f"without: layer {unmet} of {self._name} has no attention that could be cut")
         for (path, nth), call in calls.items():
             part, _, layer = self.numbers(path, nth).partition(".")
-            if part and any(isinstance(cut, EdgeCut) and cut in self._opened.cuts for cut in call.cuts):
+            if part and any(isinstance(cut, EdgeAblation) and cut in self._opened.cuts for cut in call.cuts):
                 expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"]
                 if call.weights.shape[-2:] != expected:
                     raise RegardError(
@@ -96,7 +96,7 @@ class Applied:
 
 @contextmanager
 def applied(
-    cuts: Sequence[Cut], model: nn.Module, watch: Watch, *, pairs: bool, name: str, names: Known | None = None
+    cuts: Sequence[Ablation], model: nn.Module, watch: Capture, *, pairs: bool, name: str, names: Known | None = None
 ) -> Iterator[Applied]:
     """Apply cuts to the forward pass inside the block.
 
@@ -107,7 +107,7 @@ def applied(
     """
     numbers = names or Numbering(model, watch, pairs=pairs)
     try:
-        with cutting(cuts, numbers) as opened:
+        with ablating(cuts, numbers) as opened:
             yield Applied(opened, numbers, name)
     except OutOfRangeError as error:
         if error.axis != "heads":

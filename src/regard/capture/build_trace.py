@@ -14,15 +14,15 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.call_ids import Known, Numbering
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
-from regard.capture.embeddings import Parts
+from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import REORDERED
-from regard.capture.hf_attention import Watch
-from regard.capture.hidden_states import Stack
-from regard.capture.options import NOTHING, Keep
+from regard.capture.hf_attention import Capture
+from regard.capture.hidden_states import LayerStack
+from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
-from regard.trace.attention_output import Block, Unverified
-from regard.trace.layer_subset import Partial
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace, Status, Trace
 
 OTHER_WEIGHTS = (
@@ -35,7 +35,7 @@ CONTRARY = (
 
 
 @dataclass
-class Pass:
+class CapturedPass:
     """One forward pass of a batch, and everything that was watched of it.
 
     last: the base model's last hidden state, and its encoder's, where it has one. parts: one group of embedding parts
@@ -48,23 +48,23 @@ class Pass:
     sources: list[Encoded]
     targets: list[Encoded] | None
     calls: list[Call]
-    parts: list[Parts]
-    stacks: dict[str, Stack]
+    parts: list[EmbeddingParts]
+    stacks: dict[str, LayerStack]
     last: dict[str, Tensor]
     logits: Float[Tensor, "B L V"] | None
-    watch: Watch
-    blocks: dict[tuple[str, int], Block | Unverified]
+    watch: Capture
+    attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
     numbers: Numbering | Known | None = None
 
 
-def trace_of(done: Pass, n: int) -> Trace:
+def trace_of(done: CapturedPass, n: int) -> Trace:
     """The trace of text n of a model that reads one sequence."""
     stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
     if stack is None:
         raise RegardError(f"model {done.name!r}: no stack of layers was found around its attention")
     _check_length(done, stack, done.sources)
     calls = [call for call in done.calls if call.path.startswith(f"{stack.path}.")]
-    parts = done.parts[0] if done.parts else Parts()
+    parts = done.parts[0] if done.parts else EmbeddingParts()
     trace = _trace(done, n, done.sources[n], calls, parts, stack, done.last.get("last_hidden_state"), done.logits)
     left_out = len(done.calls) - len(calls)
     if left_out:
@@ -72,7 +72,7 @@ def trace_of(done: Pass, n: int) -> Trace:
     return trace
 
 
-def pair_of(done: Pass, n: int) -> PairTrace:
+def pair_of(done: CapturedPass, n: int) -> PairTrace:
     """The traces of text n and its target of an encoder-decoder, cross-attention with the decoder."""
     assert done.targets is not None
     if len(done.stacks) != 2:
@@ -83,7 +83,7 @@ def pair_of(done: Pass, n: int) -> PairTrace:
     _check_length(done, second, done.targets)
     crossing = {done.watch.paths[number] for number in done.watch.crossing if number in done.watch.paths}
     crossing |= done.watch.across
-    parts = [*done.parts, Parts(), Parts()]
+    parts = [*done.parts, EmbeddingParts(), EmbeddingParts()]
     run = slice(0, len(done.sources[n].tokens)), slice(0, len(done.targets[n].tokens))
     own = [call for call in done.calls if call.path.startswith(f"{first.path}.")]
     encoder = _trace(done, n, done.sources[n], own, parts[0], first, done.last.get("encoder_last_hidden_state"), None)
@@ -93,27 +93,29 @@ def pair_of(done: Pass, n: int) -> PairTrace:
     decoder = _trace(done, n, done.targets[n], itself, parts[1], second, last, done.logits)
     across = [call for call in mine if call.path in crossing]
     for call in across:
-        if call.weights.shape[-1] != first.states[0].shape[1]:
+        if call.weights.shape[-1] != first.hidden_states[0].shape[1]:
             raise RegardError(
                 f"model {done.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
-                f"{first.states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
+                f"{first.hidden_states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
             )
     decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in across)
     for weights in decoder.cross:
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
     decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in across)
-    if done.watch.keep.blocks:
-        decoder.cross_blocks = tuple(done.blocks[call.path, call.nth].crop(n, run[1]) for call in across)
+    if done.watch.keep.attention_outputs:
+        decoder.cross_attention_outputs = tuple(
+            done.attention_outputs[call.path, call.nth].crop(n, run[1]) for call in across
+        )
     return PairTrace(encoder, decoder)
 
 
 def _trace(
-    done: Pass,
+    done: CapturedPass,
     n: int,
     encoded: Encoded,
     calls: list[Call],
-    parts: Parts,
-    stack: Stack,
+    parts: EmbeddingParts,
+    stack: LayerStack,
     last: Float[Tensor, "B L M"] | None,
     logits: Float[Tensor, "B L V"] | None,
 ) -> Trace:
@@ -122,7 +124,7 @@ def _trace(
     def own(batched: Tensor | None) -> Tensor | None:
         return None if batched is None else batched[n, run]
 
-    longest = stack.states[0].shape[1]
+    longest = stack.hidden_states[0].shape[1]
 
     def keys(call: Call) -> slice:
         """Its text's keys; all of them where a family attends to more than the tokens."""
@@ -133,13 +135,13 @@ def _trace(
     _check_layers(done, calls, depth)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
     notes = encoded.notes
-    if keep.layers == NOTHING:
+    if keep.layers == NO_LAYERS:
         notes += ("no layer was kept, and no weights were compared",)
     elif keep.layers is not None:
         notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
     if not keep.logits and done.model.get_output_embeddings() is not None:
         notes += ("logits were left out",)
-    if not keep.blocks:
+    if not keep.attention_outputs:
         notes += ("what stands around attention was left out: there are no contributions",)
     # Two calls a layer (DiffLlama), or layers of another kind between (hybrids).
     if keep.layers is None and len(calls) != depth:
@@ -202,35 +204,39 @@ def _trace(
         positional=own(parts.positional),
         segment=own(parts.segment),
         input=own(parts.input),
-        states=_layers("states", states, depth + 1, keep.state, keep),
+        hidden_states=_layers("hidden_states", states, depth + 1, keep.state, keep),
         contextual=contextual,
         logits=own(logits),
         attention=chosen("attention", lambda call: call.weights.crop(n, run, keys(call))),
         values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
-        blocks=chosen("blocks", lambda call: done.blocks[call.path, call.nth].crop(n, run)) if keep.blocks else (),
+        attention_outputs=chosen(
+            "attention_outputs", lambda call: done.attention_outputs[call.path, call.nth].crop(n, run)
+        )
+        if keep.attention_outputs
+        else (),
         names=encoded.names,
     )
 
 
-def _layers(what: str, items: Mapping[int, Any], size: int, wanted: Any, keep: Keep) -> Any:
+def _layers(what: str, items: Mapping[int, Any], size: int, wanted: Any, keep: CaptureOptions) -> Any:
     """One item a layer: a tuple where all were to be kept, else a sequence that refuses the others."""
     if keep.layers is None:
         return tuple(items[n] for n in sorted(items))
-    return Partial(what, size, {n: item for n, item in items.items() if wanted(n)})
+    return LayerSubset(what, size, {n: item for n, item in items.items() if wanted(n)})
 
 
-def _check_length(done: Pass, stack: Stack, texts: list[Encoded]) -> None:
+def _check_length(done: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
     """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
-    given, found = max(len(text.tokens) for text in texts), stack.states[0].shape[1]
+    given, found = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
     if given != found:
         raise RegardError(
             f"model {done.name!r}: its layers {stack.path!r} have {found} tokens where {given} were given, in states "
-            f"of shape {tuple(stack.states[0].shape)}: it cannot be traced"
+            f"of shape {tuple(stack.hidden_states[0].shape)}: it cannot be traced"
         )
 
 
-def _check_layers(done: Pass, calls: list[Call], depth: int) -> None:
+def _check_layers(done: CapturedPass, calls: list[Call], depth: int) -> None:
     """Refuse layers that were asked for where not every layer has one attention call of its own number."""
     wanted = done.watch.keep.layers
     if not wanted:

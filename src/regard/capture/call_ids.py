@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from regard.capture.hf_attention import Watch
-from regard.capture.hidden_states import Stack
+from regard.capture.hf_attention import Capture
+from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions import PARTS
 
 ALONE = "attention"  # the only part of a model that reads one sequence
@@ -23,7 +23,7 @@ class Numbering:
     `decoder.cross[3]`. A call outside the layers that a trace shows has an empty name, which no cut means.
     """
 
-    def __init__(self, model: nn.Module, watch: Watch, *, pairs: bool) -> None:
+    def __init__(self, model: nn.Module, watch: Capture, *, pairs: bool) -> None:
         self._watch, self._pairs = watch, pairs
         self._items = _items(model)
         self._stacks: list[str] = []  # in the order of their first calls
@@ -39,7 +39,7 @@ class Numbering:
                 self.counts[part] += 1
         return self.names[path, nth]
 
-    def agrees(self, stacks: Mapping[str, Stack]) -> bool:
+    def agrees(self, stacks: Mapping[str, LayerStack]) -> bool:
         """Whether the trace numbers these calls in the same way, now that all that it goes by is known."""
         if self._pairs:
             shown = list(stacks)
@@ -84,7 +84,7 @@ class Known:
         """The name of the n-th call of a path."""
         return self.names[path, nth]
 
-    def agrees(self, _stacks: Mapping[str, Stack]) -> bool:
+    def agrees(self, _stacks: Mapping[str, LayerStack]) -> bool:
         """Whether a trace numbers these calls in the same way: it did."""
         return True
 

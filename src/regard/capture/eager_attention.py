@@ -17,9 +17,9 @@ from transformers import PreTrainedModel
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
-from regard.attention.scores import Rule
-from regard.capture.hf_attention import Watch, settings
-from regard.capture.hidden_states import Stack
+from regard.attention.scores import ScoreRule
+from regard.capture.hf_attention import Capture, settings
+from regard.capture.hidden_states import LayerStack
 from regard.capture.quiet import quiet
 from regard.errors import RegardError
 
@@ -39,7 +39,7 @@ SAME = 1e-4  # how far states may be apart, as a part of the largest, to be call
 class Products(TorchFunctionMode):
     """Keeps the factors of every product of a pass, and tells the watch of every softmax."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Capture) -> None:
         super().__init__()
         self.watch = watch
         self.factors: list[Tensor] = []
@@ -68,7 +68,7 @@ def reachable(model: Any) -> bool:
 
 
 @contextmanager
-def by_itself(model: Any, watch: Watch) -> Iterator[Products]:
+def by_itself(model: Any, watch: Capture) -> Iterator[Products]:
     """Run a model with its own eager attention, watched; its own setting and mode come back after."""
     before = settings(model)
     training, products = model.training, Products(watch)
@@ -90,8 +90,13 @@ def asked(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def reported(
-    output: Any, stacks: dict[str, Stack], products: Products, watch: Watch, name: str, sizes: Sequence[Sequence[int]]
-) -> tuple[list[Call], dict[str, Stack]]:
+    output: Any,
+    stacks: dict[str, LayerStack],
+    products: Products,
+    watch: Capture,
+    name: str,
+    sizes: Sequence[Sequence[int]],
+) -> tuple[list[Call], dict[str, LayerStack]]:
     """The calls that a pass reported, and the stack of layers of each sequence.
 
     sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
@@ -109,7 +114,7 @@ def reported(
         ]
     watch.compared_with = REPORTED
     calls: list[Call] = []
-    found: dict[str, Stack] = {}
+    found: dict[str, LayerStack] = {}
     for field, states, rows, cols in asked_of:
         given = [each for each in getattr(output, field, None) or () if each is not None]
         if not given:
@@ -136,7 +141,7 @@ def as_map(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
     weights = weights if weights.dtype == torch.float64 else weights.float()
     batch, heads, length, size = weights.shape
     query, key = weights.new_zeros(batch, heads, length, 1), weights.new_zeros(batch, 1, size, 1)
-    return AttentionMap(query, key, Rule(1.0, bias=weights.log()), offset=0 if itself else None)
+    return AttentionMap(query, key, ScoreRule(1.0, bias=weights.log()), offset=0 if itself else None)
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
@@ -151,7 +156,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     if apart is None:
         return
     says = f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for"
-    with quiet(), torch.no_grad(), by_itself(model, Watch({})):
+    with quiet(), torch.no_grad(), by_itself(model, Capture({})):
         eagerly = model(**inputs)[0]
     if _apart(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
@@ -168,21 +173,21 @@ def _apart(result: Tensor, plain: Tensor) -> float | None:
     return None if apart <= _limit(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
 
 
-def _stack(stacks: dict[str, Stack], count: int, states: Any, field: str, name: str) -> Stack:
+def _stack(stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str) -> LayerStack:
     """The stack of count layers whose states are those that the family reports."""
     told = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
     states = [state.detach() for state in states] if told and len(states) == count + 1 else None
     for stack in stacks.values():
-        if len(stack.states) == count + 1 and (
-            states is None or all(_same(a, b) for a, b in zip(stack.states[:-1], states, strict=False))
+        if len(stack.hidden_states) == count + 1 and (
+            states is None or all(_same(a, b) for a, b in zip(stack.hidden_states[:-1], states, strict=False))
         ):
             return stack
     if states is None:
-        layers = ", ".join(f"{path} of {len(stack.states) - 1}" for path, stack in stacks.items()) or "none"
+        layers = ", ".join(f"{path} of {len(stack.hidden_states) - 1}" for path, stack in stacks.items()) or "none"
         raise RegardError(
             f"model {name!r}: {REASON}, and its {count} {field} belong to no stack of layers, found {layers}"
         )
-    return Stack(field.replace("cross", "decoder"), states, True)  # layers spread over several lists, as XLM's are
+    return LayerStack(field.replace("cross", "decoder"), states, True)  # layers spread over several lists, as XLM's are
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

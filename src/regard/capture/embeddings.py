@@ -15,10 +15,10 @@ FITS = 1e-5  # largest error, as a part of the largest input, with which a fit o
 
 
 @dataclass
-class Parts:
+class EmbeddingParts:
     """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model does not have.
 
-    input: their sum as the model itself has it, where it enters the first norm or layer. Parts are scaled
+    input: their sum as the model itself has it, where it enters the first norm or layer. EmbeddingParts are scaled
     as the model does.
     """
 
@@ -62,18 +62,18 @@ class Parts:
 
 
 @contextmanager
-def embedding_parts(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[Parts]]:
+def embedding_parts(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
     """Watch a forward pass for the embedding parts, one group for each tensor of token ids, in the order they are used.
 
     Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
     embeddings that run before the first norm at the same width: positional by their name or by counting up along the
     text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
     """
-    groups: list[Parts] = []
+    groups: list[EmbeddingParts] = []
     looked: list[tuple[str, Tensor]] = []  # of the group at hand, what may belong to it before its ids were looked up
     handles = []
 
-    def open_group() -> Parts | None:
+    def open_group() -> EmbeddingParts | None:
         return groups[-1] if groups and groups[-1].input is None else None
 
     def looked_up(name: str) -> Any:
@@ -83,7 +83,7 @@ def embedding_parts(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[l
             index = args[0] if args and isinstance(args[0], Tensor) else None
             group = open_group()
             if group is None and index is not None and any(_same(index, each) for each in ids):
-                groups.append(Parts(learned=output.detach()))
+                groups.append(EmbeddingParts(learned=output.detach()))
                 for kind, early in looked:
                     _add(groups[-1], kind, early)
                 looked.clear()
@@ -150,7 +150,7 @@ def _towers(model: Any) -> Iterator[str]:
             yield f"{path}."
 
 
-def _add(group: Parts, kind: str, output: Tensor) -> None:
+def _add(group: EmbeddingParts, kind: str, output: Tensor) -> None:
     """Make an output a part of a group where it fits beside the learned embedding."""
     learned = group.learned
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:

@@ -24,7 +24,7 @@ from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.capture.hf_masks import as_function, specification
-from regard.capture.options import Keep
+from regard.capture.options import CaptureOptions
 from regard.capture.output_path import announce
 from regard.errors import RegardError
 
@@ -34,7 +34,7 @@ ROWS = 4  # query rows of each call that are compared with the model's own atten
 
 
 @dataclass
-class Watch:
+class Capture:
     """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
 
     crossing: the modules (by id) that take keys from another sequence than their own. across: the paths of calls that
@@ -60,7 +60,7 @@ class Watch:
     difference: float | None = None
     compared: int = 0
     calls: int = 0
-    keep: Keep = field(default_factory=Keep)
+    keep: CaptureOptions = field(default_factory=CaptureOptions)
     compares: bool = True
     skipped: frozenset[str] = frozenset()
     reordered: bool = False
@@ -79,11 +79,11 @@ class Watch:
         return "" if self.difference is None else self.compared_with + (", in float32" if self.widened else "")
 
 
-_watch: ContextVar[Watch | None] = ContextVar("regard_watch", default=None)
+_watch: ContextVar[Capture | None] = ContextVar("regard_watch", default=None)
 
 
 @contextmanager
-def through_the_door(model: Any, watch: Watch) -> Iterator[None]:
+def through_the_door(model: Any, watch: Capture) -> Iterator[None]:
     """Run a model with its attention going through the door, watched; its own setting and mode come back after."""
     training, token = model.training, _watch.set(watch)
     before = settings(model)
@@ -155,7 +155,7 @@ def attention(
             with torch._C.DisableTorchFunction():  # it is no part of the pass: nobody needs to follow it
                 _compare(watch, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if watch is None or (watch.keep.blocks and watch.keep.call(path)):
+    if watch is None or (watch.keep.attention_outputs and watch.keep.call(path)):
         announce(context, module)
     return context, None
 
@@ -222,7 +222,7 @@ def _texts(call: int, count: int) -> slice:
 
 
 def _compare(
-    watch: Watch,
+    watch: Capture,
     module: nn.Module,
     tensors: tuple[Tensor, Tensor, Tensor],
     scaling: float | None,

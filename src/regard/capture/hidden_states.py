@@ -14,22 +14,22 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.hf_attention import Watch
-from regard.capture.options import Keep
+from regard.capture.hf_attention import Capture
+from regard.capture.options import CaptureOptions
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
 @dataclass
-class Stack:
+class LayerStack:
     """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
 
     dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
     """
 
     path: str
-    states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
+    hidden_states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
     attends: bool = False
     dropped: list[int] = field(default_factory=list)
 
@@ -37,26 +37,26 @@ class Stack:
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
         """The states that were kept, by their numbers."""
         kept = [n for n in range(self.count) if n not in self.dropped]
-        return dict(zip(kept, self.states, strict=True))
+        return dict(zip(kept, self.hidden_states, strict=True))
 
     @property
     def count(self) -> int:
         """How many states there were, one more than layers."""
-        return len(self.states) + len(self.dropped)
+        return len(self.hidden_states) + len(self.dropped)
 
-    def add(self, state: Float[Tensor, "B L M"], keep: Keep) -> None:
+    def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
         """The next state; the one before is let go of where it is not to be kept."""
         last = self.count - 1
         if last >= 0 and not keep.state(last):
-            self.states.pop()
+            self.hidden_states.pop()
             self.dropped.append(last)
-        self.states.append(state.detach())
+        self.hidden_states.append(state.detach())
 
 
 @contextmanager
-def watched_layers(model: Any, watch: Watch) -> Iterator[dict[str, Stack]]:
-    """Watch a forward pass: its stacks by path, and which attention modules look at another sequence."""
-    stacks: dict[str, Stack] = {}
+def watched_layers(model: Any, watch: Capture) -> Iterator[dict[str, LayerStack]]:
+    """Capture a forward pass: its stacks by path, and which attention modules look at another sequence."""
+    stacks: dict[str, LayerStack] = {}
     running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
     handles = []
 
@@ -71,9 +71,9 @@ def watched_layers(model: Any, watch: Watch) -> Iterator[dict[str, Stack]]:
             left = _tensor(output if isinstance(output, (tuple, list)) else (output,))
             if running or entered is None or left is None:
                 return
-            found = stacks.setdefault(stack, Stack(stack))
+            found = stacks.setdefault(stack, LayerStack(stack))
             found.attends |= watch.calls > calls or path in watch.skipped
-            if not found.states:
+            if not found.hidden_states:
                 found.add(entered, watch.keep)
             found.add(left, watch.keep)
 

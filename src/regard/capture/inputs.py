@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.hidden_states import Stack
+from regard.capture.hidden_states import LayerStack
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 
@@ -15,13 +15,13 @@ NUMBERED = "the input is no text: tokens are named by their number, what each of
 
 
 @dataclass(frozen=True)
-class Given(Encoded):
+class ModelInput(Encoded):
     """Tensors that a model is given as they are, of one item; it has no tokens before the pass."""
 
     tensors: Mapping[str, Tensor] | None = None
 
 
-def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> Given:
+def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
     """The tensors of one item, checked.
 
     takes: the names that the model's forward takes.
@@ -42,10 +42,10 @@ def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> Given:
     if several:
         shape = tuple(inputs[several[0]].shape)
         raise RegardError(f"inputs: {several[0]!r} has shape {shape}, needs a first axis of 1: one item at a time")
-    return Given("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
+    return ModelInput("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
 
 
-def unreadable(item: Given, model: Any, name: str, error: Exception) -> RegardError:
+def unreadable(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
     """What is said of tensors that a model could not read: what was given, and what the model says is needed."""
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {_dtype(x)}" for key, x in tensors.items())
@@ -54,7 +54,9 @@ def unreadable(item: Given, model: Any, name: str, error: Exception) -> RegardEr
     return RegardError(f"inputs: {name} ({_dtype(model)}) cannot read {shown}{without}: {lines[0].strip()}")
 
 
-def numbered(item: Given, stacks: Mapping[str, Stack], calls: Sequence[Call], pairs: bool, name: str) -> Encoded:
+def numbered(
+    item: ModelInput, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
+) -> Encoded:
     """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.
 
     Raises:
@@ -64,12 +66,12 @@ def numbered(item: Given, stacks: Mapping[str, Stack], calls: Sequence[Call], pa
     if not found:
         raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")
     stack = found[0] if pairs else max(found, key=lambda each: each.count)
-    length = stack.states[0].shape[1]
-    for n, state in enumerate(stack.states):
+    length = stack.hidden_states[0].shape[1]
+    for n, state in enumerate(stack.hidden_states):
         if state.ndim != 3 or tuple(state.shape[:2]) != (1, length):
             raise RegardError(
-                f"model {name!r}: state {n} has shape {tuple(state.shape)}, state 0 {tuple(stack.states[0].shape)}: "
-                "its layers do not keep one row of tokens, it cannot be traced"
+                f"model {name!r}: state {n} has shape {tuple(state.shape)}, state 0 "
+                f"{tuple(stack.hidden_states[0].shape)}: its layers do not keep one row of tokens, it cannot be traced"
             )
     for call in calls:
         shape = call.weights.shape

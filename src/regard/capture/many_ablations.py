@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.capture.build_trace import Pass
+from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import ALONE, Known
 from regard.capture.interventions import Edge, Head
-from regard.capture.options import NOTHING, Keep
-from regard.capture.session import Around, Forward
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.session import Around, Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
@@ -61,8 +61,8 @@ class Below:
 
 
 def ablated(
-    passes: Forward, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
-) -> Iterator[tuple[list[tuple[int, int]], Pass]]:
+    passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
+) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
     """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch).
 
     target: of an encoder-decoder, what its decoder reads. most: how many sets run together at most.
@@ -70,7 +70,7 @@ def ablated(
     Raises:
         RegardError: what is no ablation, or one that means nothing in this model and text.
     """
-    keep = Keep(NOTHING, logits, blocks=False)
+    keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False)
     starts = [min(map(_start, each), default=(0, 0)) for each in sets]
     below: Below | None = None
     if any(start > (0, 0) for start in starts):
@@ -93,14 +93,14 @@ def ablated(
 
 
 def _run(
-    passes: Forward,
+    passes: Session,
     source: Encoded,
     target: Encoded | None,
     sets: Sequence[Sequence[Any]],
-    keep: Keep,
+    keep: CaptureOptions,
     below: Below | None = None,
     start: Start = (0, 0),
-) -> Pass:
+) -> CapturedPass:
     rows = len(sets)
     targets = None if target is None else [target] * rows
     if below is None:
@@ -110,10 +110,10 @@ def _run(
     return passes.run([source] * rows, targets, sets, keep, around)
 
 
-def _plain(passes: Forward, source: Encoded, target: Encoded | None) -> tuple[Pass, Below | None]:
+def _plain(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, Below | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
-    keep = Keep(None, logits=False, blocks=False)
+    keep = CaptureOptions(None, logits=False, attention_outputs=False)
     around = Around(inside=partial(_kept_outputs, passes.model, outputs))
     done = passes.run([source], None if target is None else [target], [()], keep, around)
     stacks = list(done.stacks.values())
@@ -140,7 +140,7 @@ def _of_its_layer(place: tuple[str, int], name: str, items: Sequence[Sequence[st
 
 @contextmanager
 def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
-    """Keep what the items of all lists of modules give, in the order they run."""
+    """CaptureOptions what the items of all lists of modules give, in the order they run."""
     handles = []
     outputs.clear()  # of a pass that had to be made once more
     for path, module in model.named_modules():

@@ -7,11 +7,11 @@ from typing import Any
 from regard.attention.recording import layer_of
 from regard.errors import RegardError
 
-NOTHING: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
+NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
 
 
 @dataclass(frozen=True)
-class Keep:
+class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
 
     blocks: whether what stands around attention is kept, for contributions.
@@ -19,17 +19,19 @@ class Keep:
 
     layers: frozenset[int] | None = None
     logits: bool = True
-    blocks: bool = True
+    attention_outputs: bool = True
 
     @staticmethod
-    def of(layers: int | Collection[int] | None, logits: bool, blocks: bool, config: Any, name: str) -> "Keep":
+    def of(
+        layers: int | Collection[int] | None, logits: bool, attention_outputs: bool, config: Any, name: str
+    ) -> "CaptureOptions":
         """What a person asked for, held against the model as far as its config tells.
 
         Raises:
             RegardError: no layer at all, or one that the model does not have.
         """
         if layers is None:
-            return Keep(None, logits, blocks)
+            return CaptureOptions(None, logits, attention_outputs)
         wanted = frozenset([layers] if isinstance(layers, int) else layers)
         if not wanted:
             raise RegardError("layers: given none, needs at least one number, or None for all layers")
@@ -38,7 +40,7 @@ class Keep:
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
                 span = "" if count is None else f", {name} has layers 0 to {count - 1}"
                 raise RegardError(f"layers: {number!r} is out of range{span}")
-        return Keep(wanted, logits, blocks)
+        return CaptureOptions(wanted, logits, attention_outputs)
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from regard.attention.recording import current_path
 from regard.capture import tensor_ops
 from regard.capture.tensor_ops import ADDS, Factors, Operation, storage_of
-from regard.trace.attention_output import Block, Norm, Scaling, Unverified
+from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
@@ -31,9 +31,9 @@ _watching: ContextVar["_Follower | None"] = ContextVar("regard_projections", def
 
 
 @contextmanager
-def projections() -> Iterator[list[Block | Unverified]]:
+def projections() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
     """Follow every context that is announced inside the block. The list is filled at its end, one entry a call."""
-    found: list[Block | Unverified] = []
+    found: list[AttentionOutput | UnverifiedOutput] = []
     follower = _Follower()
     token = _watching.set(follower)
     try:
@@ -71,17 +71,17 @@ class _Way:
         self.made: set[int] = set()  # storages that came about since the attention call
         self.held: dict[int, Any] = {}  # what is followed now: storage -> tensor, or a weak reference to it
 
-    def block(self) -> Block | Unverified:
+    def block(self) -> AttentionOutput | UnverifiedOutput:
         """What was found, all in all."""
         if self.reason is None and self._versions() != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
-            return Unverified(f"{self.name}: {self.reason}")
+            return UnverifiedOutput(f"{self.name}: {self.reason}")
         assert self.kind is not None
         assert self.weight is not None
         assert self.residual is not None
         assert self.projected is not None
-        return Block(
+        return AttentionOutput(
             self.kind,
             self.weight.detach(),
             None if self.bias is None else self.bias.detach(),

@@ -13,27 +13,27 @@ from torch import Tensor, nn
 
 from regard.attention import masks, reference
 from regard.attention.recording import Call, recorders
-from regard.capture.hf_attention import Watch, sampled
+from regard.capture.hf_attention import Capture, sampled
 from regard.capture.output_path import announce
-from regard.capture.session import Forward
+from regard.capture.session import Session
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
 
 
-class OwnForward(Forward):
-    """Forward passes of a `regard.Transformer`."""
+class RegardSession(Session):
+    """Session passes of a `regard.Transformer`."""
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         super().__init__(model, name=name, filler=filler, pairs=pairs)
         self.own = False  # its attention comes to the door
 
-    def _way(self, watch: Watch) -> Any:
+    def _way(self, watch: Capture) -> Any:
         return watched(self.model, watch)
 
 
 @contextmanager
-def watched(model: nn.Module, watch: Watch) -> Iterator[None]:
+def watched(model: nn.Module, watch: Capture) -> Iterator[None]:
     """Tell the watch of every attention call of the model inside the block; its mode and hooks come back after."""
     training, handles = model.training, []
     watch.compared_with = DEFINITION
@@ -51,7 +51,7 @@ def watched(model: nn.Module, watch: Watch) -> Iterator[None]:
             handle.remove()
 
 
-def _seen(module: MultiHeadAttention, path: str, watch: Watch) -> Any:
+def _seen(module: MultiHeadAttention, path: str, watch: Capture) -> Any:
     """What happens where a module's context, (B, L, H · E), enters its output projection."""
 
     def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -61,13 +61,13 @@ def _seen(module: MultiHeadAttention, path: str, watch: Watch) -> Any:
         context = args[0].unflatten(-1, (module.heads, module.d_v))
         for calls in recorders()[-1:]:
             _compare(watch, next(reversed(calls.values())), context)
-        if watch.keep.blocks:
+        if watch.keep.attention_outputs:
             announce(context, module)  # last, for what is done with it is followed from here on
 
     return hook
 
 
-def _compare(watch: Watch, call: Call, context: Float[Tensor, "B L H E"]) -> None:
+def _compare(watch: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> None:
     """Compute a few rows of a call by the definition and remember the largest differences."""
     weights, value = call.weights, call.value
     if value is None or call.cuts:  # what is cut is not what the definition gives

@@ -10,23 +10,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.ablation import Cut
+from regard.attention.ablation import Ablation
 from regard.attention.recording import record
 from regard.capture import eager_attention
 from regard.capture.ablation import applied, cuts_of
-from regard.capture.build_trace import Pass
+from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import Known
-from regard.capture.embeddings import Parts, embedding_parts
+from regard.capture.embeddings import EmbeddingParts, embedding_parts
 from regard.capture.fast_linear import fast_products
-from regard.capture.hf_attention import Watch, through_the_door
+from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.hidden_states import watched_layers
-from regard.capture.inputs import Given, numbered, unreadable
-from regard.capture.options import NOTHING, Keep
+from regard.capture.inputs import ModelInput, numbered, unreadable
+from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.output_path import projections
 from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
-from regard.trace.attention_output import Unverified
+from regard.trace.attention_output import UnverifiedOutput
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Around:
 PLAIN = Around()
 
 
-class Forward:
+class Session:
     """Runs a model's forward passes, one at a time, and leaves the model as it was.
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder.
@@ -63,20 +63,20 @@ class Forward:
         sources: list[Encoded],
         targets: list[Encoded] | None,
         without: Sequence[Sequence[Any]],
-        keep: Keep | None = None,
+        keep: CaptureOptions | None = None,
         around: Around = PLAIN,
-    ) -> Pass:
+    ) -> CapturedPass:
         """Make one watched pass; a second one, with masks written out, where the family computes with its masks.
 
         without: what is cut, for each text.
         """
         cut = any(without)
-        if cut and isinstance(sources[0], Given):
+        if cut and isinstance(sources[0], ModelInput):
             raise RegardError("without: cuts are of texts, they cannot be given with inputs")
         if self.own and cut:
             raise RegardError(f"without: {eager_attention.REASON}, so nothing of {self.name} can be cut")
-        keep = keep or Keep()
-        if self.own and keep.layers is not None and keep.layers != NOTHING:
+        keep = keep or CaptureOptions()
+        if self.own and keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
         cuts = self._cuts(sources, targets, without)
         inputs = self._inputs(sources, targets)
@@ -85,9 +85,9 @@ class Forward:
         if "logits_to_keep" in self.takes and not keep.logits:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
 
-        def watched(written_out: bool = False) -> Watch:
-            compares = keep.layers != NOTHING
-            return Watch(self._paths, keep=keep, compares=compares, skipped=around.skipped, written_out=written_out)
+        def watched(written_out: bool = False) -> Capture:
+            compares = keep.layers != NO_LAYERS
+            return Capture(self._paths, keep=keep, compares=compares, skipped=around.skipped, written_out=written_out)
 
         watch = watched()
         try:
@@ -111,10 +111,10 @@ class Forward:
         inputs: dict[str, Any],
         sources: list[Encoded],
         targets: list[Encoded] | None,
-        watch: Watch,
-        cuts: list[Cut],
+        watch: Capture,
+        cuts: list[Ablation],
         around: Around,
-    ) -> Pass:
+    ) -> CapturedPass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         with (
             self._alone,
@@ -126,29 +126,29 @@ class Forward:
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
-            projections() as blocks,
+            projections() as attention_outputs,
             applied(cuts, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
             around.inside(),
         ):
             output = self._output(eager_attention.asked(inputs) if self.own else inputs, sources[0])
         watch.reordered |= maps is not None and maps.used
         cut.check(stacks, calls, [each.shape[1] for each in ids])
-        if isinstance(sources[0], Given) and (self.own or watch.calls):
-            parts.insert(0, Parts())  # it has no embeddings of ids
+        if isinstance(sources[0], ModelInput) and (self.own or watch.calls):
+            parts.insert(0, EmbeddingParts())  # it has no embeddings of ids
             sources = [numbered(sources[0], stacks, list(calls.values()), self.pairs, self.name)]
         logits = getattr(output, "logits", None)
         logits = logits if watch.keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
         kept = {place: call for place, call in calls.items() if watch.keep.call(call.path)}
         made = list(kept.values())
-        placed = dict(zip(kept, blocks, strict=True)) if watch.keep.blocks else {}
+        placed = dict(zip(kept, attention_outputs, strict=True)) if watch.keep.attention_outputs else {}
         if self.own:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
             made, stacks = eager_attention.reported(output, stacks, products, watch, self.name, sizes)
-            placed = {(call.path, call.nth): Unverified(eager_attention.REASON) for call in made}
+            placed = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in made}
         if self.own or (watch.written_out and not cuts):
             with self._alone:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
-        return Pass(
+        return CapturedPass(
             self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.numbers
         )
 
@@ -159,7 +159,7 @@ class Forward:
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # families raise whatever they run into
-            if not isinstance(item, Given) or _of_masks(error):
+            if not isinstance(item, ModelInput) or _of_masks(error):
                 raise
             raise unreadable(item, self.model, self.name, error) from error
 
@@ -167,13 +167,13 @@ class Forward:
         """The faster linear maps; none where a family reports its weights: they are to be those of its plain pass."""
         return nullcontext() if self.own else fast_products()
 
-    def _way(self, watch: Watch) -> Any:
+    def _way(self, watch: Capture) -> Any:
         """How the model's attention is seen."""
         return (eager_attention.by_itself if self.own else through_the_door)(self.model, watch)
 
     def _cuts(
         self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Sequence[Any]]
-    ) -> list[Cut]:
+    ) -> list[Ablation]:
         """The door's cuts for a batch."""
         return [
             cut
@@ -217,9 +217,9 @@ class Forward:
             return torch.tensor([row + [fill] * (longest - len(row)) for row in rows], device=device)
 
         item = sources[0]
-        inputs: dict[str, Any] = dict(item.tensors or {}) if isinstance(item, Given) else {}
+        inputs: dict[str, Any] = dict(item.tensors or {}) if isinstance(item, ModelInput) else {}
         for prefix, texts in (("", sources), ("decoder_", targets)):
-            if texts is None or isinstance(texts[0], Given):
+            if texts is None or isinstance(texts[0], ModelInput):
                 continue
             rows = [each.ids for each in texts]
             inputs[f"{prefix}input_ids"] = padded(rows, self.filler)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from regard.checks import from_zero, missing
 from regard.cli.outputs import Saving
-from regard.cli.source import Given
+from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.files import read_header
 from regard.model_files.sizes import Glance, glance
@@ -19,21 +19,21 @@ Both = Sequence[tuple[str, str | None]]  # texts, each with its target where the
 
 
 @dataclass(frozen=True)
-class Early:
+class EarlyChecks:
     """What is known of the model, or of what is saved; of the latter its texts, too."""
 
     model: Glance
     texts: Both | None = None
 
     @staticmethod
-    def of(given: Given, *, again: bool = False) -> "Early":
+    def of(given: Source, *, again: bool = False) -> "EarlyChecks":
         """What is known before anything is loaded; again: whether the model reads the texts of a file anew.
 
         Raises:
             RegardError: there is no such file or no such model.
         """
         if given.file is None:
-            return Early(glance(given.model), given.pairs())
+            return EarlyChecks(glance(given.model), given.pairs())
         check_saved(given.file)
         told = saved(given.file)
         if again:
@@ -91,9 +91,9 @@ def check_saved(file: Path) -> None:
         raise RegardError(f"no trace file {str(file)!r}")
 
 
-def saved(file: Path) -> Early:
+def saved(file: Path) -> EarlyChecks:
     """What a file of traces says about itself, as far as that is plain."""
-    unknown = Early(Glance(str(file)))
+    unknown = EarlyChecks(Glance(str(file)))
     try:
         texts, sides = [], []
         for each in read_header(file)["traces"]:
@@ -105,7 +105,7 @@ def saved(file: Path) -> Early:
                 sides.append((side["status"]["model"], maps["layers"], maps["held"][0]["heads"], pair))
         name, layers, heads, pair = sides[0]
         alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
-        return Early(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
+        return EarlyChecks(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
     except (RegardError, LookupError, TypeError, AttributeError):
         return unknown
 
@@ -117,7 +117,7 @@ def no_windows(name: str) -> RegardError:
 
 def no_steps(name: str) -> RegardError:
     """What `regard steps` says of an encoder-decoder."""
-    return RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.steps_of in Python")
+    return RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
 
 
 def no_continuation(name: str) -> RegardError:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early_checks import Early, no_continuation
+from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.options import NeededModel, whole_number
-from regard.cli.source import Given
+from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.files import check_target
 from regard.generation.settings import check_options, check_seed
@@ -66,7 +66,7 @@ def generate(
         drawn |= {} if top_k is None else {"top_k": top_k}
     check_options(drawn, new_tokens or 1)
     check_seed(seed)
-    Early.of(Given(texts=[text], model=model)).check_kind(True, no_continuation)
+    EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

@@ -7,9 +7,9 @@ import typer
 
 from regard.checks import from_zero
 from regard.cli import clock
-from regard.cli.early_checks import Early, no_windows
+from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
-from regard.cli.source import Given
+from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -60,7 +60,7 @@ def map_file(
         raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
     _check(top, far, window, stride, figure, json_file, save_file)
     text = "" if file is None else read_text(file)
-    early = Early.of(Given(model=model, file=open_file))
+    early = EarlyChecks.of(Source(model=model, file=open_file))
     early.check_numbers(layer, head)
     if window is not None:
         early.check_kind(True, no_windows)

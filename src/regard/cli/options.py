@@ -80,6 +80,6 @@ SaveHeads = Annotated[Numbers | None, _numbers("--save-heads", "Save these heads
 SaveDtype = Annotated[
     str | None, typer.Option("--save-dtype", metavar="D", help="Save as float16 or bfloat16: half the size.")
 ]
-SaveBlocks = Annotated[
-    bool, typer.Option("--save-blocks", help="Save what stands around attention too, for contributions.")
+SaveAttentionOutputs = Annotated[
+    bool, typer.Option("--save-attention-outputs", help="Save what stands around attention too, for contributions.")
 ]

@@ -17,15 +17,20 @@ class Saving:
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
     dtype: str | None = None
-    blocks: bool = False
+    attention_outputs: bool = False
 
     def check(self) -> None:
         """What can be refused before a model is loaded."""
-        chosen = {"layers": self.layers, "heads": self.heads, "dtype": self.dtype, "blocks": self.blocks or None}
+        chosen = {
+            "layers": self.layers,
+            "heads": self.heads,
+            "dtype": self.dtype,
+            "attention_outputs": self.attention_outputs or None,
+        }
         given = [f"--save-{name}" for name, value in chosen.items() if value is not None]
         if given and self.file is None:
             raise RegardError(f"{given[0]} needs --save: it says what of the traces goes into that file")
-        check_choice(self.dtype, self.blocks, self.heads)
+        check_choice(self.dtype, self.attention_outputs, self.heads)
 
     def write(self, traces: Sequence[Any]) -> None:
         """Write the file, where one was asked for; a trace alone as one trace."""
@@ -33,4 +38,11 @@ class Saving:
             return
         from regard.trace.file import save
 
-        save(list(traces), self.file, layers=self.layers, heads=self.heads, dtype=self.dtype, blocks=self.blocks)
+        save(
+            list(traces),
+            self.file,
+            layers=self.layers,
+            heads=self.heads,
+            dtype=self.dtype,
+            attention_outputs=self.attention_outputs,
+        )

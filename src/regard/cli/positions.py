@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.early_checks import Early, no_table
+from regard.cli.early_checks import EarlyChecks, no_table
 from regard.cli.options import FigureFile, whole_number
-from regard.cli.source import Given
+from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -42,13 +42,13 @@ def positions(
     if figure is not None:
         check_target(figure, (".png", ".svg"), "--figure")
     if kind == "learned":
-        Early.of(Given(model=model)).check_kind(True, no_table)
+        EarlyChecks.of(Source(model=model)).check_kind(True, no_table)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
     import torch
 
     from regard.cli.console import consoles, finish
-    from regard.memory import foresee
+    from regard.memory import require_memory
     from regard.views.figures.positions import draw_positions, encoding, show_positions
 
     if kind == "learned":
@@ -56,7 +56,7 @@ def positions(
     else:
         rows, across = 100 if length is None else length, 64 if width is None else width
         need = 8 * rows * (8 * rows if kind == "alibi" else 4 * across)  # of 8 heads
-        foresee(need, torch.device("cpu"), f"a picture of {rows} positions", "a smaller --length or --width")
+        require_memory(need, torch.device("cpu"), f"a picture of {rows} positions", "a smaller --length or --width")
         pictures, of = encoding(kind, rows, across), ""
     console, errors = consoles()
     show_positions(kind, pictures, of, console)

@@ -9,7 +9,7 @@ from types import TracebackType
 EVERY = 20.0  # seconds: a line is due where none was told for so long; asked each second, so 30 are never reached
 
 
-class Telling:
+class ProgressLines:
     """Says lines on standard output, and between them, every now and then, what is being done.
 
     every: seconds without a line after which one is due. clock: in seconds. alone: whether nothing else shows how far
@@ -41,7 +41,7 @@ class Telling:
         if now - self._said >= self._every:
             self.say(f"{self._doing} ({now - self._began:,.0f} s)")
 
-    def __enter__(self) -> "Telling":
+    def __enter__(self) -> "ProgressLines":
         if self.alone:
             threading.Thread(target=self._watch, daemon=True).start()
         return self

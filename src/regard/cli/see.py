@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli import clock
-from regard.cli.early_checks import Early, no_windows
+from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.options import (
     FigureFile,
     FollowedWord,
@@ -15,7 +15,7 @@ from regard.cli.options import (
     Next,
     OpenFile,
     References,
-    SaveBlocks,
+    SaveAttentionOutputs,
     SaveDtype,
     SaveFile,
     SaveHeads,
@@ -28,7 +28,7 @@ from regard.cli.options import (
     Window,
 )
 from regard.cli.outputs import Saving
-from regard.cli.source import Given, trace_word, traced
+from regard.cli.source import Source, trace_word, traced
 from regard.errors import RegardError
 from regard.files import check_readable, check_target
 
@@ -55,7 +55,7 @@ def see(
     save_layers: SaveLayers = None,
     save_heads: SaveHeads = None,
     save_dtype: SaveDtype = None,
-    save_blocks: SaveBlocks = False,
+    save_attention_outputs: SaveAttentionOutputs = False,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model."""
     if top < 1:
@@ -65,9 +65,9 @@ def see(
     words = _references(references, word, open_file)
     if static is not None and not words:
         raise RegardError("--static needs --word and --with: it compares words' static vectors")
-    given = Given(texts or [], targets or [], model, window, stride, open_file)
+    given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
-    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_blocks)
+    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     files = [
         (figure, PICTURES, "--figure"),
         (json_file, (".json",), "--json"),
@@ -79,7 +79,7 @@ def see(
     saving.check()
     if static not in (None, "learned"):
         check_readable(Path(static), "--static")
-    early = Early.of(given)
+    early = EarlyChecks.of(given)
     early.check_numbers(layer, head)
     early.check_word(word)
     early.check_saving(saving)
@@ -88,10 +88,10 @@ def see(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.explain import overview as explain
+    from regard.explain.summary import summarise
     from regard.explain.window_texts import unfold
     from regard.views.terminal.layout import put
-    from regard.views.terminal.overview import show
+    from regard.views.terminal.summary import show
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     notes: list[str] = []
@@ -101,7 +101,7 @@ def see(
         unfolded = None if window is None else unfold(found.traces, word)
         traces = found.traces if unfolded is None else unfolded.traces
         references_traced = [trace_word(found.model, each, "--with") for each in words]
-        seen = explain.see(
+        seen = summarise(
             traces,
             word,
             references=references_traced,
@@ -117,7 +117,7 @@ def see(
             seen = _with_static(seen, static, words, traces, references_traced)
         saving.write(traces)  # first: it may refuse, and nothing is to be written then
         if figure is not None:
-            from regard.views.figures.overview import draw
+            from regard.views.figures.summary import draw
 
             notes = draw(seen, traces, figure, layer=layer, head=head)
     if json_file is not None:
@@ -131,7 +131,7 @@ def see(
 
 
 def _with_static(seen: Any, static: str, words: list[str], traces: Any, references: list[Any]) -> Any:
-    """The sight with static vectors of the word and the reference words, of a file or of the model's own table."""
+    """The summary with static vectors of the word and the reference words, of a file or of the model's own table."""
     from dataclasses import replace
 
     from regard.explain.static_words import learned_words, static_words

@@ -12,7 +12,7 @@ MOST_WRITTEN = 256  # tokens of a target that the model writes itself
 
 
 @dataclass
-class Given:
+class Source:
     """What a person gave to be looked at: texts, with a target each where the model reads pairs, or a file."""
 
     texts: Sequence[str] = ()
@@ -67,7 +67,7 @@ class Traced:
     generated: list[bool] = field(default_factory=list)
 
 
-def traced(given: Given, *, needs_model: bool = False) -> Traced:
+def traced(given: Source, *, needs_model: bool = False) -> Traced:
     """Trace the texts, or open the file.
 
     needs_model: of a file, load its model too, which --model then has to name.
@@ -95,7 +95,7 @@ def traced(given: Given, *, needs_model: bool = False) -> Traced:
     return Traced(model.trace(texts), _alone(texts), model, names)
 
 
-def traced_again(given: Given) -> Traced:
+def traced_again(given: Source) -> Traced:
     """The texts of a saved file, traced anew by the model: for what a file cannot tell.
 
     Raises:
@@ -103,7 +103,7 @@ def traced_again(given: Given) -> Traced:
     """
     from regard.models.load import load
 
-    old = traced(Given(file=given.file))
+    old = traced(Source(file=given.file))
     model = load(given.model)
     new = []
     for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
@@ -158,7 +158,7 @@ def trace_word(model: Any, word: str, option: str) -> Any:
         raise RegardError(f"{option} {word[:40]!r}: {error}") from None
 
 
-def _opened(given: Given, needs_model: bool) -> Traced:
+def _opened(given: Source, needs_model: bool) -> Traced:
     from regard.trace.file import open as read
 
     assert given.file is not None

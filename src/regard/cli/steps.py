@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.early_checks import Early, no_steps
+from regard.cli.early_checks import EarlyChecks, no_steps
 from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
-from regard.cli.source import Given, traced
+from regard.cli.source import Source, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -34,14 +34,14 @@ def steps(
     save_file: SaveFile = None,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
-    given = Given([] if text is None else [text], [], model, file=open_file)
+    given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
     for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
         if file is not None:
             check_target(file, kinds, option)
-    early = Early.of(given)
+    early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
     early.check_numbers(layer, head)
     early.check_word(word)
@@ -50,7 +50,7 @@ def steps(
     from regard.cli.console import consoles, finish
     from regard.explain.attended import check_head, check_layer
     from regard.explain.sinks import sinks
-    from regard.textbook import steps_of
+    from regard.textbook import head_steps
     from regard.views.terminal.head_steps import show_steps
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
@@ -64,7 +64,7 @@ def steps(
     if hasattr(trace, "encoder"):
         raise no_steps(trace.decoder.status.model)
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
-    found = [(n, steps_of(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)
     if json_file is not None:
         _write(json_file, trace, layer, head, found, apart)

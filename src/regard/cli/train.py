@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.options import whole_number
-from regard.cli.progress_lines import Telling
+from regard.cli.progress_lines import ProgressLines
 from regard.errors import RegardError
 from regard.files import check_readable
 
@@ -47,7 +47,7 @@ def train(
 
     lead = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
-    with Telling(alone=lead and not shown) as telling:
+    with ProgressLines(alone=lead and not shown) as telling:
         given = [*(files or ()), *(() if pairs is None else (pairs,))]
         if lead:
             telling.say(f"reading {', '.join(map(str, given))}")
@@ -63,7 +63,7 @@ def _train(
     watch: str | None,
     prompt: str | None,
     tensorboard: bool,
-    telling: Telling,
+    telling: ProgressLines,
 ) -> None:
     """Train, in a team or alone; the arguments are those of `train`, and look right."""
     # torch is imported only now: help and bad input do not wait for it

@@ -6,7 +6,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.console import consoles
-from regard.cli.progress_lines import Telling
+from regard.cli.progress_lines import ProgressLines
 from regard.errors import RegardError
 from regard.train.loop import Report
 from regard.train.run import Ready, run_training
@@ -15,7 +15,7 @@ from regard.train.samples import keep_trace, sample
 from regard.views.figures.training import draw_loss
 
 
-def follow(ready: Ready, *, board: Any, team: Any, telling: Telling) -> None:
+def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
     board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.

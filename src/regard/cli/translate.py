@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early_checks import Early, no_translation
+from regard.cli.early_checks import EarlyChecks, no_translation
 from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
-from regard.cli.source import Given, traced
+from regard.cli.source import Source, traced
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -49,28 +49,28 @@ def translate(
     ):
         if file is not None:
             check_target(file, kinds, option)
-    given = Given(texts=texts, model=model)
-    early = Early.of(given)
+    given = Source(texts=texts, model=model)
+    early = EarlyChecks.of(given)
     early.check_kind(False, no_translation)
     early.check_numbers(layer, head)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.explain import overview as explain
+    from regard.explain.summary import summarise
     from regard.views.terminal.alignment import alignment
     from regard.views.terminal.generation import translated
     from regard.views.terminal.layout import put, status
-    from regard.views.terminal.unknown_tokens import of_sight, unknown_first
+    from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
     console, errors = consoles(json_file)
     with errors.status("loading the model and translating …"):
         found = traced(given)
         if not found.generated:
             raise no_translation(found.model.name)
-        seen = explain.see(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
+        seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
     notes: list[str] = []
     if figure is not None:
-        from regard.views.figures.overview import draw
+        from regard.views.figures.summary import draw
 
         notes = draw(seen, found.traces, figure, layer=layer, head=head)
     if json_file is not None:
@@ -83,7 +83,7 @@ def translate(
         save(found.traces if len(found.traces) > 1 else found.traces[0], save_file)
     assert seen.target is not None
     parts: list[Any] = [
-        *unknown_first(of_sight(seen)),
+        *unknown_first(of_summary(seen)),
         *(translated(text or "", target or "") for text, target in found.texts),
     ]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]

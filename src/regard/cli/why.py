@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import clock
-from regard.cli.early_checks import Early
+from regard.cli.early_checks import EarlyChecks
 from regard.cli.options import (
     JsonFile,
     ModelName,
     NeededWord,
     OpenAgain,
-    SaveBlocks,
+    SaveAttentionOutputs,
     SaveDtype,
     SaveFile,
     SaveHeads,
@@ -23,7 +23,7 @@ from regard.cli.options import (
     whole_number,
 )
 from regard.cli.outputs import Saving
-from regard.cli.source import Given, traced, traced_again
+from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -44,21 +44,21 @@ def why(
     save_layers: SaveLayers = None,
     save_heads: SaveHeads = None,
     save_dtype: SaveDtype = None,
-    save_blocks: SaveBlocks = False,
+    save_attention_outputs: SaveAttentionOutputs = False,
 ) -> None:
     """Rank the tokens and heads behind a word, and check the ranking by cutting each of them."""
-    given = Given(texts or [], targets or [], model, file=open_file)
+    given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_blocks)
+    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
         if file is not None:
             check_target(file, kinds, option)
     saving.check()
-    early = Early.of(given, again=open_file is not None)
+    early = EarlyChecks.of(given, again=open_file is not None)
     early.check_word(word)
     early.check_saving(saving)
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from regard.explain import matrix as matrix
     from regard.explain import movement as movement
     from regard.explain import occurrences as occurrences
-    from regard.explain import overview as overview
     from regard.explain import part as part
     from regard.explain import places as places
     from regard.explain import plane_order as plane_order
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from regard.explain import similarity as similarity
     from regard.explain import sinks as sinks
     from regard.explain import static_words as static_words
+    from regard.explain import summary as overview
     from regard.explain import why as why
     from regard.explain import window_texts as window_texts
     from regard.explain import windowed_matrix as windowed_matrix

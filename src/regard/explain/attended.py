@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.trace.layer_subset import Partial
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import Trace, special_share
 
 
@@ -69,7 +69,7 @@ def attended(
 
 def there(items: Sequence[Any]) -> list[int]:
     """The numbers of the layers or states that a trace holds: all of them, or those that were kept or saved."""
-    return list(items.kept) if isinstance(items, Partial) else list(range(len(items)))
+    return list(items.kept) if isinstance(items, LayerSubset) else list(range(len(items)))
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from regard.errors import RegardError
 from regard.explain.attended import check_layer
 from regard.explain.places import Place, tokens_of
-from regard.trace.attention_output import Block, Unverified
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace
 
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
@@ -82,17 +82,17 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
     layer = check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
-    blocks = trace.cross_blocks if cross else trace.blocks
+    attention_outputs = trace.cross_attention_outputs if cross else trace.attention_outputs
     if cross and not maps:
         raise RegardError(f"contributions: {trace.status.model} has no cross-attention here")
-    value, block = values[layer], blocks[layer] if blocks else None
+    value, block = values[layer], attention_outputs[layer] if attention_outputs else None
     name = f"contributions of layer {layer} of {trace.status.model}"
-    if isinstance(block, Unverified):
+    if isinstance(block, UnverifiedOutput):
         raise RegardError(f"{name}: no exact split is known for a block of this shape: {block.reason}")
     if block is None:
         raise RegardError(
             f"contributions of layer {layer}: the trace does not hold its output projection: it was traced with "
-            "blocks=False, or saved without blocks=True (--save-blocks)"
+            "attention_outputs=False, or saved without attention_outputs=True (--save-attention-outputs)"
         )
     if value is None:
         raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
@@ -103,7 +103,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
 
 
 def split(
-    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: Block, rows: Sequence[int]
+    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: AttentionOutput, rows: Sequence[int]
 ) -> Contributions:
     """The parts of the mean over some rows of a block's output; weights are those rows' own.
 

@@ -1,10 +1,11 @@
 """How a word got from layer to layer: what of each step came from attention, from which tokens, and what from the rest.
 
-Step n is states[n + 1] - states[n]. It is split exactly: what the attention block did (what leaves it less what entered
-the layer), what the cross-attention block of a decoder did then, and what the rest of the layer did: the feed-forward
-network with its norms, and whatever else a family does there. A share is a part's projection onto the step, as a
-fraction of the step's length: shares sum to 1, and a part that pulls the other way has a negative one. The attention
-block's own part is split once more, into source tokens, bias and norm, as `contributions` does it.
+Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That step is split exactly: what the attention block
+did (what leaves it less what entered the layer), what the cross-attention block of a decoder did then, and what the
+rest of the layer did: the feed-forward network with its norms, and whatever else a family does there. A share is a
+part's projection onto the step, as a fraction of the step's length: shares sum to 1, and a part that pulls the other
+way has a negative one. The attention block's own part is split once more, into source tokens, bias and norm, as
+`contributions` does it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from regard.errors import RegardError
 from regard.explain.contributions import TOLERANCE, Contributions, contributions
 from regard.explain.places import Place, tokens_of
 from regard.text.tokens import Token
-from regard.trace.attention_output import Block
+from regard.trace.attention_output import AttentionOutput
 from regard.trace.trace import PairTrace, Trace
 
 
@@ -50,7 +51,7 @@ class Attending:
 
 
 @dataclass(frozen=True)
-class Step:
+class LayerUpdate:
     """One layer's step of a word's vector; shares are NaN where it did not move at all.
 
     attention, cross: None where the layer has none. error: how far the parts' sum is from the step, or a part from what
@@ -71,7 +72,7 @@ class Step:
         return 0.0 if self.attention is None else self.attention.share
 
 
-def steps(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[Step]:
+def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
     """Every layer's step of a word or token; of an encoder-decoder's target, give the whole trace and a target word.
 
     top: how many source tokens to name.
@@ -89,8 +90,8 @@ def steps(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[Step]
         )
     itself, across = _Blocks(own, place, cross=False), _Blocks(own, place, cross=True)
     found = []
-    for layer in range(len(own.states) - 1):
-        enters, leaves = (_mean(own.states[n], itself.rows) for n in (layer, layer + 1))
+    for layer in range(len(own.hidden_states) - 1):
+        enters, leaves = (_mean(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
         first = itself.next_from(enters, layer)
         second = across.next_from(enters if first is None else first.vector.cpu(), layer)
         found.append(_step(layer, enters, leaves, (first, second), (own.tokens, names), top))
@@ -112,12 +113,12 @@ class _Blocks:
         """What the next block did, where it begins at this vector; None where the layer has no such block."""
         if self.taken == self.count:
             return None
-        blocks = self.trace.cross_blocks if self.cross else self.trace.blocks
-        block = blocks[self.taken] if blocks else None
-        if isinstance(block, Block):
+        attention_outputs = self.trace.cross_attention_outputs if self.cross else self.trace.attention_outputs
+        block = attention_outputs[self.taken] if attention_outputs else None
+        if isinstance(block, AttentionOutput):
             begins = _mean(block.residual, self.rows)
             if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
-                if self.count == len(self.trace.states) - 1:
+                if self.count == len(self.trace.hidden_states) - 1:
                     raise RegardError(
                         f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
                         f"{self.name}, so that its step has no exact split"
@@ -147,7 +148,7 @@ def _step(
     parts: Sequence[Contributions | None],
     names: Sequence[Sequence[Token]],
     top: int,
-) -> Step:
+) -> LayerUpdate:
     """One step from what entered and left the layer and what its attention blocks did, in their order."""
     step = leaves - enters
     toward = step / (step @ step)
@@ -179,4 +180,4 @@ def _step(
     if not error <= TOLERANCE:
         raise RegardError(f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm")
     attention, cross = made
-    return Step(layer, float(step.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)
+    return LayerUpdate(layer, float(step.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)

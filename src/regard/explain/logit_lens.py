@@ -30,7 +30,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Lens:
+class LogitLens:
     """The lens at one token. at, after, occurrence: as in a prediction. final: what the whole model finds likeliest.
 
     difference: the largest one between the logits that the lens reads from the last state and the model's own.
@@ -46,7 +46,7 @@ class Lens:
     difference: float
 
 
-def lens(
+def logit_lens(
     readout: Readout,
     trace: Trace,
     place: Place,
@@ -55,7 +55,7 @@ def lens(
     names: Names | None = None,
     text: int = 0,
     occurrence: str | None = None,
-) -> Lens:
+) -> LogitLens:
     """What each state of a token would say, of a word its last token's.
 
     readout: of the trace's model. names: how ids are spelled.
@@ -65,7 +65,7 @@ def lens(
     """
     names = names_of(trace) if names is None else names
     token = tokens_of(trace, place)[-1]
-    states = torch.stack([state[token] for state in trace.states])
+    states = torch.stack([state[token] for state in trace.hidden_states])
     # The last state stands at both ends: were there more than norm and head, places would not give the same.
     logits = readout(torch.cat([states[-1:], states]))
     ends = logits[[0, -1]]
@@ -83,4 +83,4 @@ def lens(
     ]
     difference = float((ends - readout.logits[token]).abs().max())
     final = candidates(readout.logits[token], names, 1)[0]
-    return Lens(text, token, trace.tokens[token].text, is_causal(trace), occurrence, final, layers, difference)
+    return LogitLens(text, token, trace.tokens[token].text, is_causal(trace), occurrence, final, layers, difference)

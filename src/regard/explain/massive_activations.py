@@ -26,8 +26,8 @@ def times_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[
     The median of a layer is that of all traces' tokens which are not special. others: measured by it as well.
     """
     found = {id(trace): torch.zeros(len(trace.tokens), dtype=torch.float64) for trace in (*traces, *others)}
-    for n in range(len(traces[0].states)):
-        lengths = {id(trace): trace.states[n].double().norm(dim=1).cpu() for trace in (*traces, *others)}
+    for n in range(len(traces[0].hidden_states)):
+        lengths = {id(trace): trace.hidden_states[n].double().norm(dim=1).cpu() for trace in (*traces, *others)}
         median = torch.cat([lengths[id(trace)][own(trace)] for trace in traces]).median()
         for each, length in lengths.items():
             found[each] = torch.maximum(found[each], length / median.clamp_min(1e-30))

@@ -117,7 +117,7 @@ def movement(
 
 def _shown(trace: Trace) -> list[Float[Tensor, "L M"]]:
     """The states of a path: the last one is the contextual embedding, behind the final norm where there is one."""
-    return [*trace.states[:-1], trace.contextual]
+    return [*trace.hidden_states[:-1], trace.contextual]
 
 
 def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:

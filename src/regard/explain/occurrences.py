@@ -16,8 +16,8 @@ from regard.trace.trace import Trace, gives, vector
 class Occurrence:
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
-    states[0] enters layer 0, states[n + 1] leaves layer n; None for one that a saved trace does not hold. attends: per
-    layer, mean of heads. heads: single heads.
+    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
+    attends: per layer, mean of heads. heads: single heads.
     """
 
     label: str
@@ -27,7 +27,7 @@ class Occurrence:
     end: int
     tokens: list[int]
     learned: list[float] | None
-    states: list[list[float] | None]
+    hidden_states: list[list[float] | None]
     contextual: list[float]
     attends: list[Attended]
     heads: list[Attended]
@@ -45,7 +45,7 @@ class Pair:
     b: str
     learned_equal: bool | None
     learned: float | None
-    states: list[float | None]
+    hidden_states: list[float | None]
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
     if in_a.learned is not None and in_b.learned is not None:
         equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])
         learned = cosine(in_a.learned[a.tokens].mean(0), in_b.learned[b.tokens].mean(0))
-    held = set(there(in_a.states)) & set(there(in_b.states))
+    held = set(there(in_a.hidden_states)) & set(there(in_b.hidden_states))
     states = [
-        cosine(in_a.states[n][a.tokens].mean(0), in_b.states[n][b.tokens].mean(0)) if n in held else None
-        for n in range(len(in_a.states))
+        cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
+        for n in range(len(in_a.hidden_states))
     ]
     return Pair(a.label, b.label, equal, learned, states)
 
@@ -147,7 +147,7 @@ def _occurrence(
     if layer is not None or head is not None:
         layers = list(rows) if layer is None else [layer]
         wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
-    held = there(trace.states)
+    held = there(trace.hidden_states)
     return Occurrence(
         label=label,
         text=number,
@@ -156,7 +156,10 @@ def _occurrence(
         end=word.end,
         tokens=list(word.tokens),
         learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
-        states=[vector(trace.states[n], word).tolist() if n in held else None for n in range(len(trace.states))],
+        hidden_states=[
+            vector(trace.hidden_states[n], word).tolist() if n in held else None
+            for n in range(len(trace.hidden_states))
+        ],
         contextual=vector(trace.contextual, word).tolist(),
         attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
         heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],

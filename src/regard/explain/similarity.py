@@ -41,7 +41,7 @@ def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str =
 def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
     """A word's or token's vector in every state: [0] enters layer 0, [n + 1] leaves layer n."""
     tokens = tokens_of(trace, place)
-    return torch.stack([state[tokens].mean(0) for state in trace.states])
+    return torch.stack([state[tokens].mean(0) for state in trace.hidden_states])
 
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:

@@ -17,10 +17,10 @@ from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.quiet import quiet
-from regard.capture.session import Forward
+from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.settings import check_seed, settings, stops
-from regard.generation.step_capture import Steps
+from regard.generation.step_capture import StepCapture
 from regard.text.continuation import begun, continued
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
@@ -45,10 +45,10 @@ class Generated:
     trace: Trace | PairTrace = field(repr=False)
 
 
-class Writer:
+class Generator:
     """Generates with a model. reader: what prompts are read with; limit: the most tokens of a text; notes: its own."""
 
-    def __init__(self, forward: Forward, reader: Reader, notes: tuple[str, ...]) -> None:
+    def __init__(self, forward: Session, reader: Reader, notes: tuple[str, ...]) -> None:
         self._forward, self._reader, self._notes = forward, reader, notes
         self._model, self._name, self._pairs = forward.model, forward.name, forward.pairs
 
@@ -62,7 +62,7 @@ class Writer:
         stop: str | Sequence[str],
         options: dict[str, Any],
     ) -> Any:
-        """What `Pretrained.generate` returns."""
+        """What `Model.generate` returns."""
         if (prompt is None) == (ids is None):
             raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
         if prompt is not None and (isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable)):
@@ -92,14 +92,14 @@ class Writer:
         notes: tuple[str, ...],
     ) -> Generated:
         started = time.perf_counter()
-        steps = Steps(self._forward)
+        steps = StepCapture(self._forward)
         try:
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
         except (TypeError, AttributeError) as error:
             if "Mask" not in str(error):
                 raise
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = Steps(self._forward, written_out=True)
+            steps = StepCapture(self._forward, written_out=True)
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
@@ -127,7 +127,7 @@ class Writer:
 
     def _run(
         self,
-        steps: Steps,
+        steps: StepCapture,
         prompt: Encoded,
         new_tokens: int,
         seed: int | None,

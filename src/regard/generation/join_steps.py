@@ -16,10 +16,10 @@ from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import Call
-from regard.attention.scores import Rule, grouped_product
+from regard.attention.scores import ScoreRule, grouped_product
 from regard.capture.hf_attention import sampled
 from regard.errors import RegardError
-from regard.trace.attention_output import Block, Unverified
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 WRITTEN = "its biases or masks come written out, so what was joined of them takes T × T numbers for T tokens"
 FAR = 1e-4  # how far sampled rows of a joined map may be from the passes' own
@@ -201,7 +201,7 @@ class JoinedCall:
         compared = sum(len(each.rows) for each in self.samples)
         return Call(self.path, self.nth, min(self.kernels), weights, value, None, None), apart, out, compared
 
-    def _check(self, rule: Rule, place: Place, size: int, device: torch.device) -> None:
+    def _check(self, rule: ScoreRule, place: Place, size: int, device: torch.device) -> None:
         """Whether the pass's mask is these rows of the pattern; a few rows of the first pass, all of a later one."""
         rows = sampled(place.count).to(device)
         own = _allowed(rule, rows, size, device)
@@ -217,10 +217,10 @@ class JoinedCall:
             )
 
 
-class JoinedBlock:
+class JoinedOutput:
     """What stands around one attention call in every pass: weights once, by reference; what is of tokens, by rows."""
 
-    def __init__(self, first: Block) -> None:
+    def __init__(self, first: AttentionOutput) -> None:
         self._first = replace(first, residual=_none(first.residual), projected=_none(first.projected))
         if first.scaling is not None:
             scaling = first.scaling
@@ -228,19 +228,19 @@ class JoinedBlock:
             self._first = replace(self._first, scaling=empty)
         self._rows = {name: Rows() for name in _rows_of(first)}
 
-    def add(self, block: Block | Unverified) -> Unverified | None:
+    def add(self, block: AttentionOutput | UnverifiedOutput) -> UnverifiedOutput | None:
         """A pass's block; why it could not be joined, where it could not."""
-        if isinstance(block, Unverified):
+        if isinstance(block, UnverifiedOutput):
             return block
         rows, first = _rows_of(block), self._first
         shape, weight = (block.kind, set(rows)), block.weight.data_ptr()
         if shape != (first.kind, set(self._rows)) or weight != first.weight.data_ptr():
-            return Unverified("what stands around its attention changes from token to token")
+            return UnverifiedOutput("what stands around its attention changes from token to token")
         for name, each in rows.items():
             self._rows[name].add(each)
         return None
 
-    def whole(self) -> Block:
+    def whole(self) -> AttentionOutput:
         """The joined block."""
         rows = {name: each.whole() for name, each in self._rows.items()}
         scaling = self._first.scaling
@@ -249,7 +249,7 @@ class JoinedBlock:
         return replace(self._first, residual=rows["residual"], projected=rows["projected"], scaling=scaling)
 
 
-def _rows_of(block: Block) -> dict[str, Tensor]:
+def _rows_of(block: AttentionOutput) -> dict[str, Tensor]:
     """What a block holds for each token, (1, L, ·)."""
     rows = {"residual": block.residual, "projected": block.projected}
     if block.scaling is not None:
@@ -262,7 +262,7 @@ def _none(rows: Tensor) -> Tensor:
     return rows.new_empty(1, 0, rows.shape[-1])
 
 
-def _allowed(rule: Rule, rows: masks.Index, size: int, device: torch.device) -> Bool[Tensor, "b h r S"]:
+def _allowed(rule: ScoreRule, rows: masks.Index, size: int, device: torch.device) -> Bool[Tensor, "b h r S"]:
     """What rows of a pass may attend to."""
     tile = None if rule.mask is None else rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
     count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)

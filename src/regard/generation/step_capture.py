@@ -13,16 +13,16 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from regard.attention.recording import Calls, record
 from regard.capture import hf_attention
-from regard.capture.build_trace import Pass
-from regard.capture.embeddings import Parts, embedding_parts
-from regard.capture.hf_attention import Watch, through_the_door
-from regard.capture.hidden_states import Stack, watched_layers
+from regard.capture.build_trace import CapturedPass
+from regard.capture.embeddings import EmbeddingParts, embedding_parts
+from regard.capture.hf_attention import Capture, through_the_door
+from regard.capture.hidden_states import LayerStack, watched_layers
 from regard.capture.output_path import projections
-from regard.capture.session import Forward
+from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.generation.join_steps import WRITTEN, JoinedBlock, JoinedCall, Key, Rows
+from regard.generation.join_steps import WRITTEN, JoinedCall, JoinedOutput, Key, Rows
 from regard.text.tokens import Encoded
-from regard.trace.attention_output import Block, Unverified
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 NAME = "regard-steps"
 JOINED = f"{hf_attention.SAME_INPUTS}, in single passes and as they were joined"
@@ -31,23 +31,23 @@ PARTS = ("learned", "positional", "segment", "input")
 _given: ContextVar[list[Any] | None] = ContextVar("regard_given", default=None)
 
 
-class Steps:
+class StepCapture:
     """What the passes of one generation did: `watched` runs the model's passes through it, `joined` is the outcome."""
 
-    def __init__(self, forward: Forward, *, written_out: bool = False) -> None:
+    def __init__(self, forward: Session, *, written_out: bool = False) -> None:
         self._forward, self.model, self.name = forward, forward.model, forward.name
-        self._watch = Watch(forward._paths, written_out=written_out, compared_with=JOINED)
+        self._watch = Capture(forward._paths, written_out=written_out, compared_with=JOINED)
         self.length = 0  # tokens that went through the model (of an encoder-decoder: its decoder)
         self.last = False  # whether the pass to come is the last one
         self.kernels: set[str] = set()
         self.notes: tuple[str, ...] = ()
         self._passes = 0
         self._calls: dict[Key, JoinedCall] = {}
-        self._blocks: dict[Key, JoinedBlock | Unverified] = {}
+        self._blocks: dict[Key, JoinedOutput | UnverifiedOutput] = {}
         self._states: dict[str, list[Rows]] = {}
         self._parts: dict[str, Rows] | None = None
         self._ends: dict[str, Rows] = {}  # the last hidden state and the logits
-        self._encoder: tuple[Calls, list[Parts], dict[str, Stack], list[Any], Tensor] | None = None
+        self._encoder: tuple[Calls, list[EmbeddingParts], dict[str, LayerStack], list[Any], Tensor] | None = None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -79,13 +79,13 @@ class Steps:
 
     def encode(self, ids: Int[Tensor, "1 S"]) -> Any:
         """Run the encoder of an encoder-decoder, once; inside `watched`. Returns its output."""
-        with self._pass([ids]) as (calls, _, parts, stacks, blocks), torch.no_grad():
+        with self._pass([ids]) as (calls, _, parts, stacks, attention_outputs), torch.no_grad():
             output = self.model.get_encoder()(input_ids=ids, return_dict=True)
-        self._encoder = calls, parts, stacks, blocks, output.last_hidden_state.clone()
+        self._encoder = calls, parts, stacks, attention_outputs, output.last_hidden_state.clone()
         self.kernels |= {call.kernel for call in calls.values()}
         return output
 
-    def joined(self, source: Encoded, target: Encoded | None) -> Pass:
+    def joined(self, source: Encoded, target: Encoded | None) -> CapturedPass:
         """All passes as one. target: of an encoder-decoder, what its decoder read.
 
         Raises:
@@ -104,19 +104,19 @@ class Steps:
             calls.append(call)
         if written:
             self.notes += (WRITTEN,)
-        blocks = {key: b.whole() if isinstance(b, JoinedBlock) else b for key, b in self._blocks.items()}
-        stacks = {path: Stack(path, [rows.whole() for rows in each], True) for path, each in self._states.items()}
+        attention_outputs = {key: b.whole() if isinstance(b, JoinedOutput) else b for key, b in self._blocks.items()}
+        stacks = {path: LayerStack(path, [rows.whole() for rows in each], True) for path, each in self._states.items()}
         last = {"last_hidden_state": self._ends["last"].whole()} if "last" in self._ends else {}
         parts = [self._joined_parts(source if target is None else target)]
         if self._encoder is not None:
             first, found, above, around, left = self._encoder
             calls = [*first.values(), *calls]
-            blocks |= dict(zip(first, around, strict=True))
-            stacks, parts = above | stacks, [found[0] if found else Parts(), *parts]
+            attention_outputs |= dict(zip(first, around, strict=True))
+            stacks, parts = above | stacks, [found[0] if found else EmbeddingParts(), *parts]
             last["encoder_last_hidden_state"] = left
         if not calls:
             raise RegardError(f"generate: the attention of {self.name} does not come to the door: it cannot be joined")
-        return Pass(
+        return CapturedPass(
             name=self.name,
             model=self.model,
             sources=[source],
@@ -127,15 +127,15 @@ class Steps:
             last=last,
             logits=self._ends["logits"].whole(),
             watch=watch,
-            blocks=blocks,
+            attention_outputs=attention_outputs,
         )
 
-    def _joined_parts(self, text: Encoded) -> Parts:
+    def _joined_parts(self, text: Encoded) -> EmbeddingParts:
         """The embedding parts, where the learned one is what the model's table has for the text's ids.
 
         In a step's one row a table of positions may be taken for the one of tokens, where id and position are equal.
         """
-        parts = Parts()
+        parts = EmbeddingParts()
         for name, rows in (self._parts or {}).items():
             setattr(parts, name, rows.whole())
         if parts.learned is None or self._forward.pairs:
@@ -147,7 +147,7 @@ class Steps:
             scale = (table * parts.learned).sum() / (table * table).sum()  # by which the model multiplies it
             if not float((scale * table - parts.learned).abs().max()) <= 1e-5 * float(parts.learned.abs().max()):
                 self.notes += ("embedding parts are left out: the learned ones are not those of the tokens",)
-                return Parts()
+                return EmbeddingParts()
         return parts
 
     @property
@@ -156,7 +156,9 @@ class Steps:
         return self.last or self._passes & (self._passes - 1) == 0
 
     @contextmanager
-    def _pass(self, ids: Sequence[Tensor]) -> Iterator[tuple[Calls, list[Any], list[Parts], dict[str, Stack], Any]]:
+    def _pass(
+        self, ids: Sequence[Tensor]
+    ) -> Iterator[tuple[Calls, list[Any], list[EmbeddingParts], dict[str, LayerStack], Any]]:
         """One pass, watched: its calls, the masks they were given, embedding parts, stacks and blocks."""
         given: list[Any] = []
         token = _given.set(given)
@@ -165,9 +167,9 @@ class Steps:
                 record(keep=("value", "output")) as calls,
                 embedding_parts(self.model, ids) as parts,
                 watched_layers(self.model, self._watch) as stacks,
-                projections() as blocks,
+                projections() as attention_outputs,
             ):
-                yield calls, given, parts, stacks, blocks
+                yield calls, given, parts, stacks, attention_outputs
         finally:
             _given.reset(token)
             self._watch.masks.clear()  # they speak of all keys: kept for every pass, they would be T × T numbers
@@ -177,9 +179,9 @@ class Steps:
         self,
         calls: Calls,
         given: list[Any],
-        parts: list[Parts],
-        stacks: dict[str, Stack],
-        blocks: list[Block | Unverified],
+        parts: list[EmbeddingParts],
+        stacks: dict[str, LayerStack],
+        attention_outputs: list[AttentionOutput | UnverifiedOutput],
         ends: dict[str, Tensor],
         logits: Tensor,
         ids: Tensor,
@@ -190,20 +192,20 @@ class Steps:
         crossing = {self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths}
         if not first and (set(calls) != set(self._calls) or set(stacks) != set(self._states)):
             raise RegardError(f"generate: token {past} of {self.name} went through other layers than those before")
-        for (key, call), mask, block in zip(calls.items(), given, blocks, strict=True):
+        for (key, call), mask, block in zip(calls.items(), given, attention_outputs, strict=True):
             if first:
                 self._calls[key] = JoinedCall(call, mask, call.path in crossing)
-                self._blocks[key] = JoinedBlock(block) if isinstance(block, Block) else block
+                self._blocks[key] = JoinedOutput(block) if isinstance(block, AttentionOutput) else block
             self._calls[key].add(call, past, mask, memo)
             if self._taken:
                 self._calls[key].sample(call, past, self.last)
             self.kernels.add(call.kernel)
             around = self._blocks[key]
-            if isinstance(around, JoinedBlock):
+            if isinstance(around, JoinedOutput):
                 self._blocks[key] = around.add(block) or around
         for path, stack in stacks.items():
-            rows = self._states.setdefault(path, [Rows() for _ in stack.states])
-            for state, each in zip(stack.states, rows, strict=True):
+            rows = self._states.setdefault(path, [Rows() for _ in stack.hidden_states])
+            for state, each in zip(stack.hidden_states, rows, strict=True):
                 each.add(state)
         self._add_parts(parts, first)
         if "last_hidden_state" in ends:
@@ -212,7 +214,7 @@ class Steps:
         self.length += ids.shape[1]
         self._passes += 1
 
-    def _add_parts(self, parts: list[Parts], first: bool) -> None:
+    def _add_parts(self, parts: list[EmbeddingParts], first: bool) -> None:
         """Embedding parts, as long as every pass has the same ones."""
         found = {name: getattr(parts[0], name) for name in PARTS} if parts else {}
         found = {name: part for name, part in found.items() if part is not None}

@@ -22,7 +22,7 @@ from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.model_files.hub_files import check_hub
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.models.trained import Trained
 from regard.nn.folder import is_ours, newest, read_model
 from regard.nn.transformer import Transformer
@@ -36,7 +36,7 @@ UNUSED = ("pooler.",)
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
 
 
-def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Pretrained:
+def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Model:
     """Open a model so that texts can be traced through it.
 
     Args:
@@ -59,7 +59,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
-        return Pretrained(source, tokenizer, name=str(name))
+        return Model(source, tokenizer, name=str(name))
     held: Held | None = None
     if source is None:
         folder: Path | str = default_folder()
@@ -80,7 +80,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
     _check_finite(model, name)
-    return Pretrained(model.to(where).eval(), tokenizer, name=name, notes=notes)
+    return Model(model.to(where).eval(), tokenizer, name=name, notes=notes)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
@@ -143,7 +143,7 @@ def _held(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
 def _check_room(held: Held, device: torch.device, name: str) -> None:
     """Refuse a model for which there is no memory, before any of it is read."""
     for place in {torch.device("cpu"), device}:
-        memory.foresee(needs(held), place, f"model {name!r}, in float32,", "take a smaller one, or free memory")
+        memory.require_memory(needs(held), place, f"model {name!r}, in float32,", "take a smaller one, or free memory")
 
 
 def _read_model(

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from regard import memory
-from regard.capture.options import Keep
+from regard.capture.options import CaptureOptions
 
 HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
 
@@ -58,14 +58,16 @@ class Sizes:
             bytes=model.dtype.itemsize,
         )
 
-    def held(self, tokens: int, keep: Keep) -> int:
+    def held(self, tokens: int, keep: CaptureOptions) -> int:
         """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
         layers = self.layers if keep.layers is None else len(keep.layers)
-        one = self.queries + self.keys + self.width * (2 if keep.blocks else 1)  # its block's projection, its state
+        one = (
+            self.queries + self.keys + self.width * (2 if keep.attention_outputs else 1)
+        )  # its block's projection, its state
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
         return tokens * self.bytes * (layers * one + once)
 
-    def passing(self, lengths: Sequence[int], keep: Keep, trims: bool, written_out: bool) -> int:
+    def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold.
 
         trims: whether the model can leave logits out. written_out: whether it writes its weights out, L × S.
@@ -79,8 +81,8 @@ class Sizes:
         return passing
 
 
-def foresee(
-    model: Any, name: str, batches: Sequence[Sequence[int]], keep: Keep, trims: bool, written_out: bool
+def require_trace_memory(
+    model: Any, name: str, batches: Sequence[Sequence[int]], keep: CaptureOptions, trims: bool, written_out: bool
 ) -> None:
     """Refuse what will not fit into memory, before it is begun. batches: the lengths of the texts that run together.
 
@@ -94,7 +96,7 @@ def foresee(
     what = (
         f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
     )
-    memory.foresee(need, model.device, f"{what} by {name}", HELPS)
+    memory.require_memory(need, model.device, f"{what} by {name}", HELPS)
 
 
 def _number(config: Any, name: str) -> int | None:

@@ -7,15 +7,15 @@ from typing import Any
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.embeddings import position_limit
-from regard.capture.inputs import Given, given
+from regard.capture.inputs import ModelInput, given
 from regard.capture.interventions import Edge
 from regard.capture.many_ablations import BATCH_TOKENS as BATCH
 from regard.capture.many_ablations import ablated
-from regard.capture.options import NOTHING, Keep
-from regard.capture.session import Forward
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.generation.generate import Writer
-from regard.models.memory_estimate import foresee
+from regard.generation.generate import Generator
+from regard.models.memory_estimate import require_trace_memory
 from regard.models.windows import Plan, joined, plan
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
@@ -24,7 +24,7 @@ from regard.trace.trace import PairTrace, Trace
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
 
-class Pretrained:
+class Model:
     """A model and its tokenizer; `regard.load` makes it, `trace` is what it is for.
 
     model and tokenizer are the transformers objects themselves (tokenizer None: texts are given as ids). limit: the
@@ -38,11 +38,11 @@ class Pretrained:
         self.pairs = told and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         filler = getattr(tokenizer, "pad_token_id", None) or 0
-        self._passes = Forward(model, name=name, filler=filler, pairs=self.pairs)
-        self._writer = Writer(self._passes, self._reader, notes)
+        self._passes = Session(model, name=name, filler=filler, pairs=self.pairs)
+        self._writer = Generator(self._passes, self._reader, notes)
 
     def __repr__(self) -> str:
-        return f"Pretrained({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
+        return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
 
     def trace(
         self,
@@ -55,7 +55,7 @@ class Pretrained:
         without: Sequence[Any] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
-        blocks: bool = True,
+        attention_outputs: bool = True,
         window: int | None = None,
         stride: int | None = None,
     ) -> Any:
@@ -96,7 +96,7 @@ class Pretrained:
                 raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
         elif self.pairs:
             raise RegardError(f"target: {self.name} is an encoder-decoder, it needs a target beside the text")
-        keep = Keep.of(layers, logits, blocks, self.model.config, self.name)
+        keep = CaptureOptions.of(layers, logits, attention_outputs, self.model.config, self.name)
         if self.pairs and layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
@@ -191,11 +191,13 @@ class Pretrained:
 
     def _together(self, length: int, sets: int, logits: bool) -> int:
         """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
-        most, keep = min(sets, max(1, BATCH // length)), Keep(NOTHING, logits, blocks=False)
+        most, keep = min(sets, max(1, BATCH // length)), CaptureOptions(NO_LAYERS, logits, attention_outputs=False)
         while True:
             lengths = [[length] * (most + 1)]  # with the row that has none
             try:
-                foresee(self.model, self.name, lengths, keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+                require_trace_memory(
+                    self.model, self.name, lengths, keep, "logits_to_keep" in self._passes.takes, self._passes.own
+                )
             except RegardError:
                 if most <= 1:
                     raise
@@ -212,14 +214,14 @@ class Pretrained:
         """
         _, (encoded,) = self._reader.read("text", [text], None, cut=True)
         plan = self._plan(encoded, window, stride, ())
-        keep = Keep.of(layers, False, True, self.model.config, self.name)
+        keep = CaptureOptions.of(layers, False, True, self.model.config, self.name)
         pieces = plan.pieces()  # of one length, so that they come in order
         return plan, (trace for _, trace in self._traces(pieces, None, (), keep, streamed=True))
 
     def _plan(self, encoded: Encoded, window: int, stride: int | None, without: Sequence[Any]) -> Plan:
         if self.pairs:
             raise RegardError(f"window: {self.name} is an encoder-decoder, which cannot read a text in windows")
-        if isinstance(encoded, Given):
+        if isinstance(encoded, ModelInput):
             raise RegardError("window: inputs cannot be read in windows, a text can")
         if any(isinstance(each, Edge) for each in without):
             raise RegardError("window: edges cannot be cut in windows, heads can")
@@ -230,7 +232,7 @@ class Pretrained:
         sources: list[Encoded],
         targets: list[Encoded] | None,
         without: Sequence[Any],
-        keep: Keep,
+        keep: CaptureOptions,
         *,
         streamed: bool = False,
     ) -> Iterator[tuple[int, Any]]:
@@ -241,7 +243,9 @@ class Pretrained:
         order = list(batches(lengths, 1 if self._passes.own else None))
         sizes = [[lengths[n] for n in batch] for batch in order]
         for each in [[one] for one in sizes] if streamed else [sizes]:
-            foresee(self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.own)
+            require_trace_memory(
+                self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.own
+            )
         for batch in order:
             started = time.perf_counter()
             done = self._passes.run(

@@ -55,7 +55,7 @@ class Readout:
         lists = {path: m for path, m in self.model.model.named_modules() if isinstance(m, nn.ModuleList)}
         with self.model._passes._alone, _last_outputs(lists) as left:
             self.logits = self._pass(self._ids)  # (L, V)
-        expected = trace.states[-1]
+        expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
         found = [
             path

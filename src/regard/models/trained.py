@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import torch
 
-from regard.capture.options import Keep
-from regard.capture.regard_attention import OwnForward
+from regard.capture.options import CaptureOptions
+from regard.capture.regard_attention import RegardSession
 from regard.errors import RegardError
 from regard.generation.generate import Generated
 from regard.generation.settings import SAMPLING, stops
-from regard.models.model import Pretrained
+from regard.models.model import Model
 from regard.nn.decoding import OPTIONS, Choice, translate, write
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
@@ -23,12 +23,12 @@ from regard.text.reader import Ids
 from regard.text.tokens import Encoded
 
 
-class Trained(Pretrained):
+class Trained(Model):
     """What `regard.load` gives for a `regard.Transformer` and for the folder of one; traces are the same."""
 
     def __init__(self, model: Transformer, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
         super().__init__(model, tokenizer, name=name, notes=notes)
-        self._passes = OwnForward(model, name=name, filler=self._passes.filler, pairs=self.pairs)
+        self._passes = RegardSession(model, name=name, filler=self._passes.filler, pairs=self.pairs)
 
     def __repr__(self) -> str:
         return f"Trained({self.name!r}, {self.model.config.kind}, limit={self.limit})"
@@ -104,7 +104,7 @@ class Trained(Pretrained):
             new = write(model, first, new_tokens=new_tokens, end=end, choose=choice.chooser(), until=until)[0]
         whole = continued(tokenizer, before, new)
         sources, targets = ([prompt], [whole]) if self.pairs else ([whole], None)
-        ((_, trace),) = self._traces(sources, targets, (), Keep())
+        ((_, trace),) = self._traces(sources, targets, (), CaptureOptions())
         for status in (trace.encoder.status, trace.decoder.status) if self.pairs else (trace.status,):
             status.seconds = time.perf_counter() - started
         ended: Literal["end", "stop", "length"] = "length"

@@ -16,7 +16,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
-from regard.trace.layer_subset import Partial
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import Status, Trace, largest
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
@@ -137,7 +137,7 @@ def looks_ahead(maps: Sequence[AttentionMap]) -> bool:
 
 def maps_of(trace: Trace) -> list[AttentionMap]:
     """The attention maps that a trace holds."""
-    if isinstance(trace.attention, Partial):
+    if isinstance(trace.attention, LayerSubset):
         return [trace.attention[n] for n in trace.attention.kept]
     return list(trace.attention)
 
@@ -223,12 +223,14 @@ class WindowedTrace:
         return self._joined(lambda trace: trace.logits)
 
     @cached_property
-    def states(self) -> tuple[Float[Tensor, "L M"], ...] | Partial:
-        """states[n] enters layer n, states[n + 1] leaves it."""
-        first = self.windows[0].states
-        numbers = first.kept if isinstance(first, Partial) else range(len(first))
-        items: dict[int, Any] = {n: self._joined(lambda trace, n=n: trace.states[n]) for n in numbers}  # type: ignore[misc]
-        return Partial("states", len(first), items) if isinstance(first, Partial) else tuple(items.values())
+    def hidden_states(self) -> tuple[Float[Tensor, "L M"], ...] | LayerSubset:
+        """states[n] enters layer n, hidden_states[n + 1] leaves it."""
+        first = self.windows[0].hidden_states
+        numbers = first.kept if isinstance(first, LayerSubset) else range(len(first))
+        items: dict[int, Any] = {n: self._joined(lambda trace, n=n: trace.hidden_states[n]) for n in numbers}  # type: ignore[misc]
+        return (
+            LayerSubset("hidden_states", len(first), items) if isinstance(first, LayerSubset) else tuple(items.values())
+        )
 
     def _joined(self, part: Callable[[Trace], Tensor | None]) -> Tensor | None:
         """Rows of every token's own window."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.files import SMALL, read_json, whole
-from regard.memory import foresee
+from regard.memory import require_memory
 from regard.model_files.config_limits import check_asked
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import held
@@ -141,7 +141,7 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
         raise RegardError(f"{str(folder)!r}: no weights, needed is {WEIGHTS}")
     found = held([folder / WEIGHTS])
     check_asked(config.as_json(), found, repr(str(folder / CONFIG)))
-    foresee(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
+    require_memory(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(found, str(folder)), torch.device("meta"):
         Transformer(config)
 

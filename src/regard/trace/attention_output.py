@@ -30,7 +30,7 @@ class Scaling:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class AttentionOutput:
     """One attention call and what the model does with its context, as it was seen to happen.
 
     projected = context @ weight.T + bias, where context (.., H * E) holds the heads side by side; added is projected,
@@ -53,7 +53,7 @@ class Block:
         """What the model adds to the residual."""
         return self.projected if self.scaling is None else self.scaling.added
 
-    def crop(self, batch: int, rows: slice) -> "Block":
+    def crop(self, batch: int, rows: slice) -> "AttentionOutput":
         """The block of one text of a batch."""
         scaling = self.scaling
         if scaling is not None:
@@ -63,11 +63,11 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Unverified:
+class UnverifiedOutput:
     """A block whose shape is not one of those that were verified. reason: what was seen there, for a person to read."""
 
     reason: str
 
-    def crop(self, batch: int, rows: slice) -> "Unverified":
+    def crop(self, batch: int, rows: slice) -> "UnverifiedOutput":
         """Itself: the shape is the same for every text."""
         return self

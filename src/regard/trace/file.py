@@ -33,7 +33,7 @@ def save(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     dtype: torch.dtype | str | None = None,
-    blocks: bool = False,
+    attention_outputs: bool = False,
 ) -> None:
     """Write one trace or several to one file that `regard.open` reads without the model, whole or not at all.
 
@@ -51,7 +51,7 @@ def save(
     each = [traces] if isinstance(traces, (Trace, PairTrace)) else list(traces)
     if not each:
         raise RegardError("save: given no trace, needs at least one")
-    choice = Choice.of(layers, heads, dtype, blocks)
+    choice = Choice.of(layers, heads, dtype, attention_outputs)
     pieces = Pieces(choice.dtype)
     described = [describe(trace, choice, f"{n}.", pieces) for n, trace in enumerate(each)]
     shapes = pieces.shapes()

@@ -16,11 +16,14 @@ class Choice:
     layers: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
-    blocks: bool = False
+    attention_outputs: bool = False
 
     @staticmethod
     def of(
-        layers: Sequence[int] | None, heads: Sequence[int] | None, dtype: torch.dtype | str | None, blocks: bool
+        layers: Sequence[int] | None,
+        heads: Sequence[int] | None,
+        dtype: torch.dtype | str | None,
+        attention_outputs: bool,
     ) -> "Choice":
         """What a person asked for.
 
@@ -29,8 +32,8 @@ class Choice:
         """
         numbers = _numbers("layer", layers), _numbers("head", heads)
         name = named(dtype) if isinstance(dtype, torch.dtype) else dtype
-        check_choice(name, blocks, heads)
-        return Choice(*numbers, None if name is None else getattr(torch, name), blocks)
+        check_choice(name, attention_outputs, heads)
+        return Choice(*numbers, None if name is None else getattr(torch, name), attention_outputs)
 
 
 def named(dtype: torch.dtype) -> str:

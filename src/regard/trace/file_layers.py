@@ -4,10 +4,10 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.trace.file_choice import listed
-from regard.trace.layer_subset import Partial
+from regard.trace.layer_subset import LayerSubset
 
 
-class Saved(Partial[Any]):
+class Saved(LayerSubset[Any]):
     """What belongs to layers, numbered as in the model, where only some were saved: the others are refused by name."""
 
     def __getitem__(self, number: Any) -> Any:

@@ -8,7 +8,7 @@ DTYPES = ("bfloat16", "float16", "float32")
 NARROW = ("bfloat16", "float16")
 
 
-def check_choice(dtype: str | None, blocks: bool, heads: Collection[int] | None) -> None:
+def check_choice(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
     """Refuse a choice that no trace can be saved by. heads: those that are saved, None for all.
 
     Raises:
@@ -16,11 +16,11 @@ def check_choice(dtype: str | None, blocks: bool, heads: Collection[int] | None)
     """
     if dtype is not None and dtype not in DTYPES:
         raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
-    if blocks and heads is not None:
+    if attention_outputs and heads is not None:
         raise RegardError(
             "blocks with chosen heads: contributions add up over all heads only; leave out heads or blocks"
         )
-    if blocks and dtype in NARROW:
+    if attention_outputs and dtype in NARROW:
         raise RegardError(
             f"blocks with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; leave out "
             "dtype or blocks"

@@ -9,29 +9,29 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.tensor_files import exactly, finite, typed
 from regard.tensor_files.values import short
-from regard.trace.attention_output import Block, Norm, Scaling, Unverified
+from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 from regard.trace.file_checks import Fit
 from regard.trace.file_tensors import Named
 
 # The shapes of each dataclass's tensors, and the dataclasses inside it.
 SHAPES: dict[type, dict[str, str]] = {
-    Block: {"weight": "M X", "bias": "M", "residual": "L M", "projected": "L M"},
+    AttentionOutput: {"weight": "M X", "bias": "M", "residual": "L M", "projected": "L M"},
     Norm: {"weight": "M", "bias": "M"},
     Scaling: {"scale": "#L 1", "gain": "M", "added": "L M"},
 }
-NEEDED = {Block: ("weight", "residual", "projected"), Norm: (), Scaling: ("scale", "gain", "added")}
+NEEDED = {AttentionOutput: ("weight", "residual", "projected"), Norm: (), Scaling: ("scale", "gain", "added")}
 WITHIN: dict[str, type] = {"norm": Norm, "scaling": Scaling}
-KINDS = get_args(Block.__annotations__["kind"])
+KINDS = get_args(AttentionOutput.__annotations__["kind"])
 
 
-def describe_block(block: Block | Unverified, add: Callable[[str, Tensor], Named]) -> dict[str, Any]:
+def describe_output(block: AttentionOutput | UnverifiedOutput, add: Callable[[str, Tensor], Named]) -> dict[str, Any]:
     """The description of a block; add stores one of its tensors and says how to find it."""
-    if isinstance(block, Unverified):
+    if isinstance(block, UnverifiedOutput):
         return {"unverified": block.reason}
     return _described(block, add, "")
 
 
-def rebuild_block(told: Any, fit: Fit) -> Block | Unverified:
+def rebuild_output(told: Any, fit: Fit) -> AttentionOutput | UnverifiedOutput:
     """A block from its description.
 
     Raises:
@@ -39,11 +39,11 @@ def rebuild_block(told: Any, fit: Fit) -> Block | Unverified:
     """
     if "unverified" in typed("a block", told, dict):
         exactly("a block", told, ("unverified",))
-        return Unverified(typed("why a block is unverified", told["unverified"], str))
+        return UnverifiedOutput(typed("why a block is unverified", told["unverified"], str))
     if not isinstance(told.get("kind"), str) or told["kind"] not in KINDS:
         raise RegardError(f"a block of the kind {short(told.get('kind'))} is described, known are {', '.join(KINDS)}")
     heads, width = fit.sizes["H"], fit.sizes.get("E")
-    block: Block = _rebuilt(Block, told, fit)
+    block: AttentionOutput = _rebuilt(AttentionOutput, told, fit)
     columns = block.weight.shape[1]
     if columns % heads or (width is not None and columns != heads * width):
         needs = f"{heads} heads" if width is None else f"{heads} heads of {width}"

@@ -11,16 +11,16 @@ from regard.errors import RegardError
 from regard.tensor_files import Opened, exactly, typed, whole_number
 from regard.tensor_files.values import short
 from regard.text.tokens import Spelled, Token
-from regard.trace.attention_output import Block, Unverified
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.file_checks import Fit
 from regard.trace.file_layers import Saved
-from regard.trace.file_outputs import rebuild_block
+from regard.trace.file_outputs import rebuild_output
 from regard.trace.file_values import names as spellings
 from regard.trace.file_values import status, token
 from regard.trace.file_writer import VECTORS
 from regard.trace.trace import PairTrace, Status, Trace
 
-PARTS = ("text", "names", "tokens", "vectors", "states", "attention", "cross", "status")
+PARTS = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
 LAYER = ("layer", "map", "heads", "keys", "tensors", "value", "block")
 MANY = 1 << 16  # layers, heads: more than any model has
 
@@ -57,19 +57,19 @@ def _trace(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None, acro
     # W, of the embedding parts, M, of the states, and K may differ: some models project behind one or before the other.
     embedded = {name: vectors(name, "L W") for name in ("learned", "positional", "segment", "input")}
     contextual, logits = fit.take(names["contextual"], "L K"), vectors("logits", "L V", below=True)
-    exactly("states", told["states"], ("count", "held"))
-    states: dict[int, Tensor] = {}
-    for each in typed("the states", told["states"]["held"], list):
+    exactly("hidden_states", told["hidden_states"], ("count", "held"))
+    hidden_states: dict[int, Tensor] = {}
+    for each in typed("the states", told["hidden_states"]["held"], list):
         if len(typed("a state", each, list)) != 2:
             raise RegardError(f"a state has {len(each)} values, needs its number and its tensor's name")
-        states[_once("state", each[0], states)] = fit.take(each[1], "L M")
-    attention, values, blocks = _stack(told["attention"], fit, None)
-    cross, cross_values, cross_blocks = _stack(told["cross"], fit, across)
+        hidden_states[_once("state", each[0], hidden_states)] = fit.take(each[1], "L M")
+    attention, values, attention_outputs = _stack(told["attention"], fit, None)
+    cross, cross_values, cross_attention_outputs = _stack(told["cross"], fit, across)
     return Trace(
         text=text,
         tokens=tokens,
         **embedded,
-        states=_layers("state", told["states"]["count"], states),
+        hidden_states=_layers("state", told["hidden_states"]["count"], hidden_states),
         contextual=contextual,
         logits=logits,
         attention=attention,
@@ -77,19 +77,19 @@ def _trace(told: Any, tensors: Mapping[str, Tensor], opened: Opened | None, acro
         status=Status(**status(told["status"])),
         cross=cross,
         cross_values=cross_values,
-        blocks=blocks,
-        cross_blocks=cross_blocks,
+        attention_outputs=attention_outputs,
+        cross_attention_outputs=cross_attention_outputs,
         names=Spelled(spelled) if spelled else None,
     )
 
 
 def _stack(told: Any, fit: Fit, across: int | None) -> tuple[Any, Any, Any]:
     """(maps, values, blocks) of one kind of attention, by layer."""
-    exactly("attention", told, ("layers", "blocks", "held"))
+    exactly("attention", told, ("layers", "attention_outputs", "held"))
     maps: dict[int, AttentionMap] = {}
     values: dict[int, Tensor | None] = {}
-    blocks: dict[int, Block | Unverified] = {}
-    around_them = typed("attention: blocks", told["blocks"], bool)
+    attention_outputs: dict[int, AttentionOutput | UnverifiedOutput] = {}
+    around_them = typed("attention: blocks", told["attention_outputs"], bool)
     for layer in typed("the layers", told["held"], list):
         exactly("a layer", layer, LAYER)
         n = _once("layer", layer["layer"], maps)
@@ -101,11 +101,11 @@ def _stack(told: Any, fit: Fit, across: int | None) -> tuple[Any, Any, Any]:
         maps[n] = _map(layer, inner)
         values[n] = None if layer["value"] is None else inner.take(layer["value"], "G S E")
         if around_them:
-            blocks[n] = rebuild_block(layer["block"], inner)
+            attention_outputs[n] = rebuild_output(layer["block"], inner)
         elif layer["block"] is not None:
             raise RegardError(f"layer {n} has a block, where none are described")
     count = told["layers"]
-    around = _layers("layer", count, blocks) if around_them else ()
+    around = _layers("layer", count, attention_outputs) if around_them else ()
     return _layers("layer", count, maps), _layers("layer", count, values), around
 
 

@@ -15,10 +15,10 @@ from regard.errors import RegardError
 from regard.text.tokens import Spelled
 from regard.trace.file_choice import Choice, listed, named
 from regard.trace.file_heads import slices
-from regard.trace.file_outputs import describe_block
+from regard.trace.file_outputs import describe_output
 from regard.trace.file_rounding import Measure
 from regard.trace.file_tensors import Named, Piece, Pieces
-from regard.trace.layer_subset import Partial
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace, Trace
 
 LIKELIEST = 20  # tokens at each place whose spelling is kept
@@ -47,7 +47,7 @@ def describe(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[s
 
 def held(items: Sequence[Any]) -> tuple[int, ...]:
     """The numbers of what a sequence over layers holds."""
-    return items.kept if isinstance(items, Partial) else tuple(range(len(items)))
+    return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
 
 
 def _check_layers(choice: Choice, stacks: Sequence[Sequence[Any]], model: str) -> None:
@@ -67,13 +67,23 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
             piece = pieces.piece(tensor, below=name == "logits")
             narrowed |= piece.narrowed
             vectors[name] = pieces.add(prefix + name, piece)
-    states = {n: pieces.add(f"{prefix}states.{n}", pieces.piece(trace.states[n])) for n in held(trace.states)}
+    states = {
+        n: pieces.add(f"{prefix}hidden_states.{n}", pieces.piece(trace.hidden_states[n]))
+        for n in held(trace.hidden_states)
+    }
     measure = Measure()
-    if choice.blocks and (len(trace.blocks), len(trace.cross_blocks)) != (len(trace.attention), len(trace.cross)):
+    if choice.attention_outputs and (len(trace.attention_outputs), len(trace.cross_attention_outputs)) != (
+        len(trace.attention),
+        len(trace.cross),
+    ):
         raise RegardError(f"blocks: {trace!r} does not hold them; it may have been opened from a file without")
-    blocks = (trace.blocks, trace.cross_blocks) if choice.blocks else ((), ())
-    attention = _stack(trace.attention, trace.values, blocks[0], choice, f"{prefix}attention.", pieces, measure)
-    cross = _stack(trace.cross, trace.cross_values, blocks[1], choice, f"{prefix}cross.", pieces, measure)
+    attention_outputs = (
+        (trace.attention_outputs, trace.cross_attention_outputs) if choice.attention_outputs else ((), ())
+    )
+    attention = _stack(
+        trace.attention, trace.values, attention_outputs[0], choice, f"{prefix}attention.", pieces, measure
+    )
+    cross = _stack(trace.cross, trace.cross_values, attention_outputs[1], choice, f"{prefix}cross.", pieces, measure)
     notes = list(trace.status.notes)
     kept = [each["layer"] for each in attention["held"]]
     if len(kept) < len(trace.attention):
@@ -90,7 +100,7 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
         "names": [] if logits is None else _names(trace, logits.dtype),
         "tokens": [list(asdict(token).values()) for token in trace.tokens],
         "vectors": vectors,
-        "states": {"count": len(trace.states), "held": [[n, name] for n, name in states.items()]},
+        "hidden_states": {"count": len(trace.hidden_states), "held": [[n, name] for n, name in states.items()]},
         "attention": attention,
         "cross": cross,
         "status": asdict(replace(trace.status, notes=tuple(dict.fromkeys(notes)))),
@@ -112,7 +122,7 @@ def _names(trace: Trace, dtype: torch.dtype) -> list[list[Any]]:
 def _stack(
     maps: Sequence[Any],
     values: Sequence[Any],
-    blocks: Sequence[Any],
+    attention_outputs: Sequence[Any],
     choice: Choice,
     prefix: str,
     pieces: Pieces,
@@ -129,14 +139,14 @@ def _stack(
             told["value"] = pieces.add(
                 f"{prefix}{n}.value", pieces.piece(value, 0, slices(maps[n], choice.heads, n).groups)
             )
-        if blocks:
+        if attention_outputs:
 
             def add(name: str, tensor: Tensor, own: str = f"{prefix}{n}.block.") -> Named:
                 return pieces.add(own + name, pieces.piece(tensor))
 
-            told["block"] = describe_block(blocks[n], add)
+            told["block"] = describe_output(attention_outputs[n], add)
         layers.append(told)
-    return {"layers": len(maps), "blocks": bool(blocks), "held": layers}
+    return {"layers": len(maps), "attention_outputs": bool(attention_outputs), "held": layers}
 
 
 def _map(

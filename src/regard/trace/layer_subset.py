@@ -28,7 +28,7 @@ class Layers(tuple[T, ...]):
         return super().__getitem__(number if isinstance(number, slice) else _place(self.what, number, len(self)))
 
 
-class Partial(Sequence[T]):
+class LayerSubset(Sequence[T]):
     """One item a layer, some of them not kept. len() counts all; an item that was not kept raises RegardError.
 
     what: how the items are called, for messages. kept: their numbers, in order.
@@ -62,7 +62,9 @@ class Partial(Sequence[T]):
         return self._items[place]
 
     def __repr__(self) -> str:
-        return f"Partial({self._what!r}, {len(self._items)} of {self._size} kept: {', '.join(map(str, self._items))})"
+        return (
+            f"LayerSubset({self._what!r}, {len(self._items)} of {self._size} kept: {', '.join(map(str, self._items))})"
+        )
 
 
 def _place(what: str, number: Any, size: int) -> int:

@@ -12,8 +12,8 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.text.tokens import Token
 from regard.text.words import Word, find_word
-from regard.trace.attention_output import Block, Unverified
-from regard.trace.layer_subset import Layers, Partial
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.layer_subset import Layers, LayerSubset
 
 Vectors = Float[Tensor, "L M"]
 
@@ -44,7 +44,7 @@ class Status:
     compared_with: str = ""
 
 
-LAYERED = ("attention", "values", "cross", "cross_values", "blocks", "cross_blocks")
+LAYERED = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 
 
 @dataclass(eq=False)
@@ -52,11 +52,12 @@ class Trace:
     """What a model did to one text, without padding, however many were batched.
 
     learned, positional, segment: what is added up to make the input, None where the model has no such part.
-    input: their sum, as it enters the first norm. states[n] enters layer n, states[n + 1] leaves it. contextual: the
-    model's last hidden state. logits: (L, V) where the model has a language head. attention[n]: weights (H, L, S) of
-    layer n. values[n]: value vectors (G, S, E) of layer n. cross[n]: of a decoder, its weights on the encoder's tokens.
+    input: their sum, as it enters the first norm. hidden_states[n] enters layer n, hidden_states[n + 1] leaves it.
+    contextual: the model's last hidden state. logits: (L, V) where the model has a language head. attention[n]: weights
+    (H, L, S) of layer n. values[n]: value vectors (G, S, E) of layer n. cross[n]: of a decoder, its weights on the
+    encoder's tokens.
     names: how token ids are spelled that stand in no text, such as those that logits speak of, where that is known.
-    Where some layers alone were kept or saved there is a `Partial` for each of these, which refuses the others.
+    Where some layers alone were kept or saved there is a `LayerSubset` for each of these, which refuses the others.
     """
 
     text: str
@@ -65,16 +66,16 @@ class Trace:
     positional: Float[Tensor, "L W"] | None
     segment: Float[Tensor, "L W"] | None
     input: Float[Tensor, "L W"] | None
-    states: tuple[Vectors, ...] | Partial
+    hidden_states: tuple[Vectors, ...] | LayerSubset
     contextual: Vectors
     logits: Float[Tensor, "L V"] | None
-    attention: tuple[AttentionMap, ...] | Partial
-    values: tuple[Float[Tensor, "G S E"] | None, ...] | Partial
+    attention: tuple[AttentionMap, ...] | LayerSubset
+    values: tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
     status: Status = field(repr=False)
-    cross: tuple[AttentionMap, ...] | Partial = ()
-    cross_values: tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | Partial = ()
-    blocks: tuple[Block | Unverified, ...] | Partial = ()
-    cross_blocks: tuple[Block | Unverified, ...] | Partial = ()
+    cross: tuple[AttentionMap, ...] | LayerSubset = ()
+    cross_values: tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset = ()
+    attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()
+    cross_attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()
     names: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -83,7 +84,7 @@ class Trace:
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
-        if isinstance(self.attention, Partial):
+        if isinstance(self.attention, LayerSubset):
             layers = f"{len(self.attention.kept)} of {layers}"
         return f"Trace({self.text!r}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
 
@@ -102,12 +103,12 @@ class Trace:
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
         dtype: torch.dtype | str | None = None,
-        blocks: bool = False,
+        attention_outputs: bool = False,
     ) -> None:
         """Write the trace to one file that `regard.open` reads without the model: see `regard.save`."""
         from regard.trace.file import save  # which needs this class
 
-        save(self, file, layers=layers, heads=heads, dtype=dtype, blocks=blocks)
+        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
 @dataclass
@@ -129,12 +130,12 @@ class PairTrace:
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
         dtype: torch.dtype | str | None = None,
-        blocks: bool = False,
+        attention_outputs: bool = False,
     ) -> None:
         """Write both traces to one file that `regard.open` reads without the model: see `regard.save`."""
         from regard.trace.file import save  # which needs this class
 
-        save(self, file, layers=layers, heads=heads, dtype=dtype, blocks=blocks)
+        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
 def of_both(encoder: Status, decoder: Status) -> Status:

@@ -10,7 +10,7 @@ from regard.locks import held_elsewhere
 LOCK = ".lock"
 
 
-class Claim:
+class FolderLock:
     """A run's folder for this process alone, until it is released or the process ends, however it ends.
 
     The file stays, empty but for the process's number; it is the lock on it that counts.

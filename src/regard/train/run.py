@@ -21,7 +21,7 @@ from regard.text.tokens import check_text
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
-from regard.train.folder_lock import Claim
+from regard.train.folder_lock import FolderLock
 from regard.train.loop import Report, optimiser_of, train
 from regard.train.run_folder import (
     About,
@@ -57,7 +57,7 @@ class Ready:
     held: tuple[Pair, ...] = ()
     watched: str | Pair | None = None
     prompt: str | None = None
-    claim: Claim | None = None
+    claim: FolderLock | None = None
 
     @property
     def parameters(self) -> int:

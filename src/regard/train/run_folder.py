@@ -21,11 +21,11 @@ import torch
 
 from regard.errors import RegardError
 from regard.files import is_temporary, read_json, whole
-from regard.memory import foresee, spelled
+from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
-from regard.train.folder_lock import LOCK, Claim
+from regard.train.folder_lock import LOCK, FolderLock
 from regard.train.settings import Settings
 
 FORMAT, VERSION = "training run", 1
@@ -82,7 +82,7 @@ def check_folder(run: Path, about: About, *, resume: bool) -> None:
         raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
 
 
-def claim_folder(run: Path, about: About, *, resume: bool) -> Claim:
+def claim_folder(run: Path, about: About, *, resume: bool) -> FolderLock:
     """Make a run's folder where there is none, and take it for this process alone, as long as what is given is kept.
 
     Raises:
@@ -92,7 +92,7 @@ def claim_folder(run: Path, about: About, *, resume: bool) -> Claim:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
-    claim = Claim(run)
+    claim = FolderLock(run)
     try:
         check_folder(run, about, resume=resume)
     except RegardError:
@@ -151,11 +151,11 @@ def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None
     """
     device, helps = training_device(), "a smaller batch, block or model"
     what = f"training {_places(config, settings):,} tokens at a time"
-    foresee(training_memory(config, settings), device, what, helps)
+    require_memory(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
         model = Transformer(config)
     if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
-        foresee(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
+        require_memory(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
     need = (settings.keep + 1) * size_of_checkpoint(model)
     there = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free

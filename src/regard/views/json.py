@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard import files
-from regard.explain.overview import Sight
+from regard.explain.summary import Summary
 from regard.explain.why import Why
 from regard.trace.trace import Status
 
@@ -15,9 +15,9 @@ VERSION = 3
 WHY_VERSION = 1
 
 
-def as_data(sight: Sight) -> dict[str, Any]:
-    """The sight as JSON's own types. A cosine of a zero vector is null: JSON has no NaN."""
-    return {"format": "regard see", "version": VERSION, **_plain(asdict(sight))}
+def as_data(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON's own types. A cosine of a zero vector is null: JSON has no NaN."""
+    return {"format": "regard see", "version": VERSION, **_plain(asdict(summary))}
 
 
 def why_data(
@@ -43,9 +43,9 @@ def why_data(
     }
 
 
-def write_json(sight: Sight, file: Path) -> None:
-    """Write the sight as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
-    files.write_json(as_data(sight), file, indent=1)
+def write_json(summary: Summary, file: Path) -> None:
+    """Write the summary as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
+    files.write_json(as_data(summary), file, indent=1)
 
 
 def write_why(

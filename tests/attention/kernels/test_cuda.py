@@ -6,7 +6,7 @@ import torch
 from regard.attention.kernels import blockwise, cuda
 from regard.attention.kernels.cuda import Kind
 from regard.attention.masks import Mask
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def kind(**changes) -> Kind:
 
 def test_other_devices_choose_none() -> None:
     q = torch.randn(1, 2, 3, 8)
-    assert cuda.choose(q, q, q, Rule(1.0), 0.0) is None
+    assert cuda.choose(q, q, q, ScoreRule(1.0), 0.0) is None
 
 
 def test_a_kernel_that_is_right_is_used(monkeypatch) -> None:
@@ -33,7 +33,7 @@ def test_a_kernel_that_is_right_is_used(monkeypatch) -> None:
 @pytest.mark.parametrize("wrong", ["output", "logsumexp", "mask"])
 def test_a_kernel_that_differs_is_not(monkeypatch, wrong: str) -> None:
     def attend(kernel, query, key, value, rule):
-        rule = Rule(rule.scale) if wrong == "mask" else rule
+        rule = ScoreRule(rule.scale) if wrong == "mask" else rule
         output, logsumexp = blockwise.attend(query, key, value, rule)
         return output + (wrong == "output"), logsumexp + (wrong == "logsumexp")
 
@@ -68,7 +68,7 @@ def test_the_check_is_made_once(monkeypatch) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_on_a_device(dtype: torch.dtype, causal: bool) -> None:
     q, k, v = (torch.randn(2, 3, 131, 64, device="cuda", dtype=dtype) for _ in range(3))
-    rule = Rule(0.125, mask=Mask(high=0) if causal else None)
+    rule = ScoreRule(0.125, mask=Mask(high=0) if causal else None)
     kernel = cuda.choose(q, k, v, rule, 0.0)
     assert kernel is not None
     output, logsumexp = cuda.attend(kernel, q, k, v, rule)

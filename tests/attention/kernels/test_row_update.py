@@ -11,10 +11,10 @@ from torch import Tensor
 
 import regard
 from regard.attention import reference
-from regard.attention.ablation import EdgeCut, HeadCut, cutting
+from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch, row_update
-from regard.attention.scores import Rule, score_tile, weigh
+from regard.attention.scores import ScoreRule, score_tile, weigh
 from tests.attention.ablation_cases import Told, compare, cut_cases
 from tests.attention.cases import Case, cpu_tiles_at_any_size, random
 
@@ -53,7 +53,7 @@ def test_the_rows_keep_their_heads_sinks_bias_and_mask(tiles: bool, heads: list[
 def test_rows_and_heads_that_lost_nothing_are_bit_for_bit_the_same() -> None:
     query, key, value = (random(n, 2, 6, 101, 8, dtype=torch.float32) for n in range(3))
     plain = regard.attend(query, key, value)
-    with cutting([EdgeCut(batch=[1], heads=[2, 3], queries=[50, 7], keys=[3])]):
+    with ablating([EdgeAblation(batch=[1], heads=[2, 3], queries=[50, 7], keys=[3])]):
         result = regard.attend(query, key, value)
     changed = (result.output != plain.output).any(-1)
     assert changed.nonzero().tolist() == [[1, h, r] for h in (2, 3) for r in (7, 50)]
@@ -71,15 +71,15 @@ def test_only_the_rows_that_lost_edges_are_computed_again(monkeypatch: pytest.Mo
     query, key = random(0, 5, 6, 101, 4, dtype=torch.float32), random(1, 5, 3, 101, 4, dtype=torch.float32)
     whole = (5, 6, 101, 3)
     for told, expected in (
-        ([EdgeCut(queries=[3], keys=[1]), EdgeCut(queries=[9], keys=[0])], [whole, (5, 6, 2, 3)]),
-        ([EdgeCut(queries=[3], keys=[n], batch=[n]) for n in (1, 2, 4)], [whole, (2, 6, 1, 3), (1, 6, 1, 3)]),
-        ([EdgeCut(keys=[3], heads=[1], batch=[0])], [whole, (1, 1, 101, 1)]),
-        ([EdgeCut(queries=[3], heads=[0, 2, 3, 5])], [whole, (5, 1, 1, 1), (5, 2, 1, 1), (5, 1, 1, 1)]),
-        ([EdgeCut(queries=[3], heads=[1, 2])], [whole, (5, 1, 1, 1), (5, 1, 1, 1)]),
-        ([EdgeCut(keys=[3])], [whole]),
+        ([EdgeAblation(queries=[3], keys=[1]), EdgeAblation(queries=[9], keys=[0])], [whole, (5, 6, 2, 3)]),
+        ([EdgeAblation(queries=[3], keys=[n], batch=[n]) for n in (1, 2, 4)], [whole, (2, 6, 1, 3), (1, 6, 1, 3)]),
+        ([EdgeAblation(keys=[3], heads=[1], batch=[0])], [whole, (1, 1, 101, 1)]),
+        ([EdgeAblation(queries=[3], heads=[0, 2, 3, 5])], [whole, (5, 1, 1, 1), (5, 2, 1, 1), (5, 1, 1, 1)]),
+        ([EdgeAblation(queries=[3], heads=[1, 2])], [whole, (5, 1, 1, 1), (5, 1, 1, 1)]),
+        ([EdgeAblation(keys=[3])], [whole]),
     ):
         shapes.clear()
-        with cutting(told):
+        with ablating(told):
             regard.attend(query, key, key)
         assert shapes == expected
 
@@ -88,9 +88,9 @@ def test_the_normaliser_that_is_left_is_of_the_cut_rows() -> None:
     query, key = random(0, 2, 3, 41, 4, dtype=torch.float32), random(1, 2, 3, 37, 4, dtype=torch.float32)
     removed = (Edges((2, 3, 41, 37), (1,), (2,), (5,), tuple(range(36))), Edges((2, 3, 41, 37), (0,), None, (6,)))
     with cpu_tiles_at_any_size():
-        done = row_update.compute(query, key, key, Rule(0.5), 0.0, removed)
+        done = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
     assert done.normaliser is not None
-    scores = score_tile(query, key, row_update.without(Rule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37)))
+    scores = score_tile(query, key, row_update.without(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37)))
     sums = weigh(scores, *done.normaliser).sum(-1)
     assert sums[0, :, 6].tolist() == [0.0] * 3
     sums[0, :, 6] = 1.0
@@ -108,10 +108,10 @@ def test_gradients_through_cuts(tiles: bool, options: dict[str, Any]) -> None:
     grad = random(3, 2, 4, 7, 5, dtype=dtype)
     left = torch.ones(2, 4, 7, 7, dtype=torch.bool)
     left[0, 1, 3, [0, 2]] = left[:, 2, 6, :] = False
-    told = [EdgeCut(batch=[0], heads=[1], queries=[3], keys=[0, 2]), EdgeCut(heads=[2], queries=[6])]
+    told = [EdgeAblation(batch=[0], heads=[1], queries=[3], keys=[0, 2]), EdgeAblation(heads=[2], queries=[6])]
     with (
         cpu_tiles_at_any_size() if tiles else contextlib.nullcontext(),
-        cutting([*told, HeadCut(heads=[3], batch=[1])]),
+        ablating([*told, HeadAblation(heads=[3], batch=[1])]),
     ):
         result = regard.attend(query, key, value, **options)
         result.output.backward(grad)
@@ -129,7 +129,7 @@ def test_gradients_through_cuts(tiles: bool, options: dict[str, Any]) -> None:
 
 def test_dropout_leaves_a_cut_edge_cut() -> None:
     query, value = random(0, 1, 5, 3), torch.eye(5).double()[None]
-    with cutting([EdgeCut(queries=[2], keys=[4])]):
+    with ablating([EdgeAblation(queries=[2], keys=[4])]):
         output = regard.attend(query, query, value, dropout=0.3).output
     assert output[0, 2, 4] == 0.0
     assert (output != 0).sum() > 5

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.explain.movement import movement
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from regard.text.tokens import Token
 from regard.text.words import Word
 from regard.trace.trace import Status, Trace
@@ -42,50 +42,52 @@ def disagree(near: dict[tuple[str, str], float], cosines: dict[tuple[str, str], 
 )
 def test_the_nearer_star_has_the_larger_cosine(bank, minilm, words: list[str]) -> None:
     """The cosines are those of the table: 'money' 0.290 and 0.248, 'river' 0.317 and 0.477 in the two texts."""
-    sight = see(bank, "bank", references=[minilm.trace(word) for word in words])
-    axes = paint(sight)
+    summary = summarise(bank, "bank", references=[minilm.trace(word) for word in words])
+    axes = paint(summary)
     drawn = pixels(axes)
-    cosines = {(each.occurrence, each.word): each.contextual for each in sight.references}
+    cosines = {(each.occurrence, each.word): each.contextual for each in summary.references}
     near = {(o, w): float((drawn[f"end {o}"] - drawn[f"reference {w}"]).norm()) for o, w in cosines}
     assert disagree(near, cosines) == 0
-    assert (sight.movement.wrong, sight.movement.told) == (0, None)
+    assert (summary.movement.wrong, summary.movement.told) == (0, None)
     assert "nearer here is nearer in all 384 dimensions" in texts_of(axes)
     assert "final states of " + ", ".join(words) in texts_of(axes)
-    assert f"path {sight.occurrences[0].label}" in drawn
+    assert f"path {summary.occurrences[0].label}" in drawn
 
 
 def test_one_text_with_several_occurrences(minilm) -> None:
     trace = minilm.trace("The bank by the river bank is near the bank that lends money to the other bank.")
-    sight = see([trace], "bank", references=[minilm.trace("money"), minilm.trace("river")])
-    drawn = pixels(paint(sight))
-    cosines = {(each.occurrence, each.word): each.contextual for each in sight.references}
+    summary = summarise([trace], "bank", references=[minilm.trace("money"), minilm.trace("river")])
+    drawn = pixels(paint(summary))
+    cosines = {(each.occurrence, each.word): each.contextual for each in summary.references}
     assert len(cosines) == 8
     near = {(o, w): float((drawn[f"end {o}"] - drawn[f"reference {w}"]).norm()) for o, w in cosines}
-    assert disagree(near, cosines) == 0 == sight.movement.wrong
+    assert disagree(near, cosines) == 0 == summary.movement.wrong
 
 
 def test_without_reference_words_a_path_keeps_how_far_it_is_from_its_start(bank) -> None:
-    sight = see(bank, "bank")
-    axes = paint(sight)
-    for occurrence in sight.occurrences:
+    summary = summarise(bank, "bank")
+    axes = paint(summary)
+    for occurrence in summary.occurrences:
         path = pixels(axes)[f"path {occurrence.label}"]
-        states = torch.tensor(occurrence.states, dtype=torch.float64)
-        full = torch.cosine_similarity(states[0], states[1:], dim=1)
+        hidden_states = torch.tensor(occurrence.hidden_states, dtype=torch.float64)
+        full = torch.cosine_similarity(hidden_states[0], hidden_states[1:], dim=1)
         assert (path[1:] - path[0]).norm(dim=1).argsort().tolist() == full.argsort(descending=True).tolist()
     assert "all states of “bank”" in texts_of(axes)
     assert "dots: the texts' tokens at the end, whose distances may differ" in texts_of(axes)
 
 
 def test_nothing_to_compare_claims_nothing(bank, minilm) -> None:
-    axes = paint(see(bank[:1], "bank", references=[minilm.trace("money")]))
+    axes = paint(summarise(bank[:1], "bank", references=[minilm.trace("money")]))
     assert "nearer" not in texts_of(axes)
     assert {"end 1", "path 1", "reference money"} == set(pixels(axes))
-    same = see([bank[0], bank[0]], "bank")
+    same = summarise([bank[0], bank[0]], "bank")
     assert torch.equal(*(pixels(paint(same))[f"end {n}"] for n in "12"))
 
 
 def test_both_axes_have_one_scale_and_no_name_lies_on_another(bank, minilm) -> None:
-    axes = paint(see(bank, "bank", references=[minilm.trace(word) for word in ("money", "river", "water", "loan")]))
+    axes = paint(
+        summarise(bank, "bank", references=[minilm.trace(word) for word in ("money", "river", "water", "loan")])
+    )
     (a, _), (_, b) = axes.transData.transform([[1, 0], [0, 1]]) - axes.transData.transform([0, 0])
     assert a == pytest.approx(b)
     boxes = [(text.get_text(), text.get_window_extent()) for text in axes.texts]
@@ -118,7 +120,7 @@ def test_what_is_not_kept_is_told_and_only_that(seed: int, count: int, marks: in
         made_up([torch.randn(1, width, generator=generator) for _ in range(4)], f"r{n}") for n in range(marks)
     ]
     if twins and marks > 1:
-        references[1] = made_up(list(references[0].states), "twin")
+        references[1] = made_up(list(references[0].hidden_states), "twin")
     text = made_up(states)
     moved = movement([word(text, n) for n in range(count)], [text], references)
 
@@ -132,7 +134,7 @@ def test_what_is_not_kept_is_told_and_only_that(seed: int, count: int, marks: in
     if references:
         for n in range(count):
             for r, trace in enumerate(references):
-                cosines[str(n), f"r{r}"] = cosine(states[-1][n], trace.states[-1][0])
+                cosines[str(n), f"r{r}"] = cosine(states[-1][n], trace.hidden_states[-1][0])
                 near[str(n), f"r{r}"] = apart(moved.words[n][-1], moved.references[r][-1])
         wrong = disagree(near, cosines)
     else:
@@ -161,12 +163,12 @@ def test_a_picture_that_cannot_keep_all_says_so(minilm) -> None:
     """Near and far among thirteen occurrences and twelve words do not fit on a plane."""
     trace = minilm.trace("The bank near a bank with a bank and another bank beside the bank: bank, bank, bank, bank.")
     words = ["account", "shore", "loan", "fish", "tree", "coin", "boat", "cash", "night", "poem", "stone", "bird"]
-    sight = see([trace], "bank", references=[minilm.trace(each) for each in words])
-    axes = paint(sight)
+    summary = summarise([trace], "bank", references=[minilm.trace(each) for each in words])
+    axes = paint(summary)
     drawn = pixels(axes)
-    cosines = {(each.occurrence, each.word): each.contextual for each in sight.references}
+    cosines = {(each.occurrence, each.word): each.contextual for each in summary.references}
     near = {(o, w): float((drawn[f"end {o}"] - drawn[f"reference {w}"]).norm()) for o, w in cosines}
-    moved = sight.movement
+    moved = summary.movement
     assert abs(disagree(near, cosines) - moved.wrong) <= 0.01 * moved.compared  # but for those near a tie
     assert moved.wrong > 0
     assert f"Not to be read off as it stands: {moved.wrong} of {moved.compared} " in texts_of(axes)

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from regard.cli.main import app
 from regard.explain.matrix import matrix
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from regard.views.terminal.matrix import show_matrix
-from regard.views.terminal.overview import show
-from regard.views.terminal.unknown_tokens import of_sight, of_traces, unknown_first
+from regard.views.terminal.summary import show
+from regard.views.terminal.unknown_tokens import of_summary, of_traces, unknown_first
 from tests.support import RIVER
 
 COMMANDS: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def printed(show, *what) -> str:
 
 def test_it_is_said_first_and_in_one_line(minilm, chinese) -> None:
     assert count(minilm, chinese) == "8 of 19 tokens"
-    for out in (printed(show, see([chinese])), printed(show, see([chinese], "河"))):
+    for out in (printed(show, summarise([chinese])), printed(show, summarise([chinese], "河"))):
         first = " ".join(out.split("\n\n")[0].split())
         assert first == (
             "8 of 19 tokens unknown to the tokenizer of all-MiniLM-L6-v2: “们”, “在”, “银” and 5 more. To the model "
@@ -54,12 +54,12 @@ def test_several_texts_are_named(minilm, chinese, bank) -> None:
     emoji = minilm.trace("a bank 🏦")
     line = told(of_traces([chinese, *bank, emoji]))
     assert line.startswith("8 of 19 tokens of text 1, 1 of 5 tokens of text 4 unknown to the tokenizer")
-    assert line == told(of_sight(see([chinese, *bank, emoji])))
+    assert line == told(of_summary(summarise([chinese, *bank, emoji])))
 
 
 def test_nothing_is_said_of_known_texts(bank) -> None:
     assert unknown_first(of_traces(bank)) == []
-    assert printed(show, see(bank)).startswith("Tokens (14, 14, ")
+    assert printed(show, summarise(bank)).startswith("Tokens (14, 14, ")
 
 
 def test_a_long_text_does_not_flood_the_status(minilm) -> None:
@@ -68,7 +68,7 @@ def test_a_long_text_does_not_flood_the_status(minilm) -> None:
     out = " ".join(
         printed(
             show,
-            see([trace], "行"),
+            summarise([trace], "行"),
         ).split()
     )
     assert "“们” in text 1, “在” in text 1, “银” in text 1, “存” in text 1" in out

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.masks import select
 from regard.attention.scores import (
-    Rule,
+    ScoreRule,
     fade,
     finite,
     grouped_product,
@@ -33,7 +33,7 @@ def attend(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
-    rule: Rule,
+    rule: ScoreRule,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
     """Output and logsumexp (sinks included; -inf where there is nothing to attend to). Gradients flow to the output.
@@ -56,7 +56,7 @@ class _Attend(torch.autograd.Function):
         value: Tensor,
         bias: Any,
         sinks: Any,
-        rule: Rule,
+        rule: ScoreRule,
         dropout: float,
         seed: Any,
     ) -> tuple[Tensor, Tensor]:
@@ -89,7 +89,7 @@ def check_once() -> None:
 
 
 def _forward(
-    query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float, seed: int | None
+    query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, seed: int | None
 ) -> tuple[Tensor, Tensor]:
     dtype = working_dtype(query)
     output = query.new_empty(*query.shape[:3], value.shape[-1])
@@ -124,7 +124,7 @@ def backward(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
-    rule: Rule,
+    rule: ScoreRule,
     output: Float[Tensor, "B H L E"],
     logsumexp: Float[Tensor, "B H L"],
     grad_output: Float[Tensor, "B H L E"],

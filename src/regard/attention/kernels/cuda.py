@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.attention.kernels import blockwise
 from regard.attention.masks import Mask
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 HALF = (torch.float16, torch.bfloat16)
 TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may run in TF32 where allowed
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 _checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it is
 
 
-def choose(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float) -> str | None:
+def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
     """The fused kernel that is right for these arguments, "cudnn", "flash" or "efficient"; None where none is.
 
     cuDNN is the fastest on Hopper and later, flash before. Both take half precision only; efficient takes float32.
@@ -60,7 +60,7 @@ def attend(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
 ) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B H L"]]:
     """Output and logsumexp of one of the kernels that `choose` names."""
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
@@ -105,7 +105,7 @@ def _check(kind: Kind) -> str | None:
         torch.randn(1, h, n, kind.width, generator=generator).to(kind.device, kind.dtype)
         for h, n in (shapes[0], shapes[1], shapes[1])
     )
-    rule = Rule(kind.width**-0.5, mask=Mask(high=0) if kind.causal else None)
+    rule = ScoreRule(kind.width**-0.5, mask=Mask(high=0) if kind.causal else None)
     try:
         with torch.no_grad():
             output, logsumexp = attend(kind.kernel, query, key, value, rule)
@@ -116,6 +116,6 @@ def _check(kind: Kind) -> str | None:
     return None if apart <= TOLERANCE[kind.dtype] else f"it differs from the blockwise path by {apart:.1e}"
 
 
-def _causal(rule: Rule) -> bool:
+def _causal(rule: ScoreRule) -> bool:
     mask = rule.mask
     return mask is not None and mask.only_band and mask.low is None and mask.high == 0

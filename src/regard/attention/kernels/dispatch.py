@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.attention.kernels import blockwise, cuda, matmul
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.masks import Mask
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 SDPA_MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kernel that wants a tensor (16 MiB)
 
@@ -39,7 +39,7 @@ def attend(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
-    rule: Rule,
+    rule: ScoreRule,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"], str]:
     """Output, logsumexp and the kernel's name. The kernel is the fastest that is right for these arguments."""
@@ -50,7 +50,7 @@ def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
-    rule: Rule,
+    rule: ScoreRule,
     dropout: float = 0.0,
 ) -> Computed:
     """The same, with all that the kernel found on its way."""
@@ -79,7 +79,7 @@ def compute(
     return Computed(*blockwise.attend(query, key, value, rule, dropout), "blockwise")
 
 
-def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: Rule) -> bool:
+def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> bool:
     """Whether autograd will ask for this call's backward."""
     tensors = (query, key, value, rule.bias, rule.sinks)
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
@@ -90,7 +90,7 @@ class _CpuAttend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: Rule
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: ScoreRule
     ) -> tuple[Tensor, Tensor]:
         output, logsumexp = cpu.attend(query, key, value, replace(rule, bias=bias, sinks=sinks))
         ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
@@ -106,7 +106,7 @@ class _CpuAttend(torch.autograd.Function):
         return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
-def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float) -> bool:
+def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> bool:
     """Whether PyTorch's fused CPU kernel gives the right answer here.
 
     It wants D == E, kills the process where L or S is 0, gives no gradient to its mask, and its logsumexp of bfloat16
@@ -125,7 +125,7 @@ def sdpa_cpu_fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout
     return plain or _written(query, rule) * length * size <= SDPA_MASK_LIMIT
 
 
-def _written(query: Tensor, rule: Rule) -> int:
+def _written(query: Tensor, rule: ScoreRule) -> int:
     """How many L × S matrices a mask takes that is written out: edges that some texts or heads lost give each its own.
 
     Masks and biases of the caller's own are not counted: they are as large as he made them.
@@ -135,7 +135,7 @@ def _written(query: Tensor, rule: Rule) -> int:
     return texts * (query.shape[1] if any(edges.heads is not None for edges in removed) else 1)
 
 
-def sdpa_cpu(query: Tensor, key: Tensor, value: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+def sdpa_cpu(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> tuple[Tensor, Tensor]:
     """PyTorch's fused CPU kernel. It reads a query strided in its last dimension wrongly, so that one is copied."""
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     length, size = query.shape[2], key.shape[2]

@@ -15,14 +15,14 @@ from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch
 from regard.attention.kernels.dispatch import Computed
 from regard.attention.masks import Mask, select
-from regard.attention.scores import Rule, budget, heads_of
+from regard.attention.scores import ScoreRule, budget, heads_of
 
 SHARE = 0.25  # of all rows: from here on one pass over everything is the faster one
 
 Box = tuple[slice, slice, tuple[int, ...]]  # texts, heads and queries
 
 
-def without(rule: Rule, removed: tuple[Edges, ...]) -> Rule:
+def without(rule: ScoreRule, removed: tuple[Edges, ...]) -> ScoreRule:
     """The rule that scores the edges -inf as well."""
     return replace(rule, mask=(rule.mask or Mask()) & Mask(removed=removed))
 
@@ -31,7 +31,7 @@ def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
-    rule: Rule,
+    rule: ScoreRule,
     dropout: float,
     removed: tuple[Edges, ...],
 ) -> Computed:
@@ -73,7 +73,7 @@ def boxes(removed: Sequence[Edges], share: int) -> list[Box]:
 
 
 def _again(
-    query: Tensor, key: Tensor, value: Tensor, rule: Rule, batch: slice, heads: slice, rows: Tensor, done: Computed
+    query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, batch: slice, heads: slice, rows: Tensor, done: Computed
 ) -> None:
     """Compute rows of a run of texts and heads and put them where the kernel left others."""
     whole = slice(0, key.shape[2])

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from regard.explain.alignment import Alignment
-from regard.explain.overview import Sight
+from regard.explain.summary import Summary
 from regard.text.tokens import Token
 from regard.views.figures.canvas import FOLLOWED, mark_names, names, whose
 
@@ -19,33 +19,33 @@ TOLD = 0.1  # the least weight that is written into its cell
 ACROSS = 12  # small pictures side by side
 
 
-def rows(sight: Sight, alignment: Alignment) -> list[tuple[float, Any]]:
+def rows(summary: Summary, alignment: Alignment) -> list[tuple[float, Any]]:
     """(height, painter) of the rows that show one text and its target."""
     layers = len(alignment.weights)
     length = len(alignment.tokens)
     small = [
-        (1.75, lambda figure, place, start=start: _strip(figure, place, sight, alignment, start))
+        (1.75, lambda figure, place, start=start: _strip(figure, place, summary, alignment, start))
         for start in range(0, layers, ACROSS)
     ]
     if length < 2:  # a start token alone: nothing was written yet that could have been read
         return list(small)
     height = min(10.0, max(3.4, 1.6 + 0.235 * (length - 1)))
-    return [(height, lambda figure, place: _views(figure, place, sight, alignment)), *small]
+    return [(height, lambda figure, place: _views(figure, place, summary, alignment)), *small]
 
 
-def _views(figure: Figure, place: Any, sight: Sight, alignment: Alignment) -> None:
+def _views(figure: Figure, place: Any, summary: Summary, alignment: Alignment) -> None:
     """The two views of an alignment side by side, with the same rows: the target's tokens, the start token aside."""
-    assert sight.target is not None
-    source, target = sight.tokens[alignment.text], sight.target.sight.tokens[alignment.text][1:]
+    assert summary.target is not None
+    source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text][1:]
     written = np.array(alignment.weights[alignment.layers.index(alignment.written_layer)])[:-1]
     read = np.array(alignment.weights[alignment.layers.index(alignment.read_layer)])[1:]
     sinks = {sink.token for sink in alignment.sinks}
     own = _own(source, sinks)
     largest = max(written[:, own].max(initial=0), read[:, own].max(initial=0), 1e-6)
-    columns = {n for o in sight.occurrences if o.text == alignment.text for n in o.tokens}
-    lines = {n - 1 for o in sight.target.sight.occurrences if o.text == alignment.text for n in o.tokens}
+    columns = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
+    lines = {n - 1 for o in summary.target.summary.occurrences if o.text == alignment.text for n in o.tokens}
     parts = place.subgridspec(1, 2)
-    label = sight.labels[alignment.text]
+    label = summary.labels[alignment.text]
     for column, (values, layer, doing) in enumerate(
         ((written, alignment.written_layer, "written"), (read, alignment.read_layer, "read"))
     ):
@@ -118,12 +118,12 @@ def _peaks(values: Any, columns: Collection[int], lines: Collection[int]) -> set
     return found | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}
 
 
-def _strip(figure: Figure, place: Any, sight: Sight, alignment: Alignment, start: int) -> None:
+def _strip(figure: Figure, place: Any, summary: Summary, alignment: Alignment, start: int) -> None:
     """Every layer's matrix, small: a row reads a target token and writes the next."""
     shown = range(start, min(start + ACROSS, len(alignment.weights)))
     width = min(ACROSS, max(6, len(alignment.weights)))
     parts = place.subgridspec(1, width)
-    source, label = sight.tokens[alignment.text], sight.labels[alignment.text]
+    source, label = summary.tokens[alignment.text], summary.labels[alignment.text]
     sinks = {sink.token for sink in alignment.sinks}
     own = _own(source, sinks)
     for column, n in enumerate(shown):

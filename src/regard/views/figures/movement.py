@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.explain.movement import LeftOut, Movement
-from regard.explain.overview import Occurrence, Sight
 from regard.explain.planes import Point
+from regard.explain.summary import Occurrence, Summary
 from regard.views.figures.canvas import LABELS, PATHS
 from regard.views.figures.labels import Labels
 from regard.views.terminal.layout import short, spelled, visible
@@ -20,33 +20,35 @@ ACROSS, UP = 12.0, 5.0  # the room for the plane, in inches
 LINE = 165  # characters of a line above the picture
 
 
-def row(sight: Sight) -> tuple[float, Any]:
+def row(summary: Summary) -> tuple[float, Any]:
     """Its height in inches, and what draws it into its part of a grid."""
-    moved = sight.movement
+    moved = summary.movement
     assert moved is not None
-    lines = len(_above(sight, moved).splitlines()) + -(-len(sight.occurrences) // 2)
-    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, sight)
+    lines = len(_above(summary, moved).splitlines()) + -(-len(summary.occurrences) // 2)
+    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, summary)
 
 
-def paint(figure: Figure, place: Any, sight: Sight) -> None:
+def paint(figure: Figure, place: Any, summary: Summary) -> None:
     """Draw the word's paths, one line an occurrence, with the reference words where they end.
 
     Where there are no reference words the texts' tokens stand around as dots. Both axes have the same scale: near in
     the picture is near on its plane. What was left out of the plane is named, and so is what comes out otherwise.
     """
-    moved = sight.movement
+    moved = summary.movement
     assert moved is not None
     axes = figure.add_subplot(place)
-    axes.set_title(_above(sight, moved), fontsize=10)
-    axes.set_xlabel(_below(sight, moved), fontsize=8)
+    axes.set_title(_above(summary, moved), fontsize=10)
+    axes.set_xlabel(_below(summary, moved), fontsize=8)
     axes.tick_params(labelsize=7)
     axes.set_aspect("equal")
-    ends = [(reference, path[-1]) for reference, path in zip(_references(sight), moved.references, strict=True) if path]
-    dots = [] if ends else _dots(sight, moved)
-    one = len(sight.texts) == 1
+    ends = [
+        (reference, path[-1]) for reference, path in zip(_references(summary), moved.references, strict=True) if path
+    ]
+    dots = [] if ends else _dots(summary, moved)
+    one = len(summary.texts) == 1
     paths = [
         (o, path, PATHS[(nth if one else o.text) % len(PATHS)])
-        for nth, (o, path) in enumerate(zip(sight.occurrences, moved.words, strict=True))
+        for nth, (o, path) in enumerate(zip(summary.occurrences, moved.words, strict=True))
         if path
     ]
     shown = [*(point for _, path, _ in paths for point in path), *(e for _, e in ends), *(p for *_, p in dots)]
@@ -59,7 +61,7 @@ def paint(figure: Figure, place: Any, sight: Sight) -> None:
     labels.keep_free([point for _, point in ends], 6.0)
     for occurrence, path, colour in paths:
         axes.plot(*zip(*path, strict=True), "-o", color=colour, markersize=4, linewidth=1.6,
-                  label=_named(sight, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
+                  label=_named(summary, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
         axes.plot(*path[-1], "*", color=colour, markersize=14, gid=f"end {occurrence.label}")
         labels.put(occurrence.label, path[-1], 11.0, color=colour, fontweight="bold")
     for start, colour in _starts([(path[0], colour) for _, path, colour in paths]):
@@ -78,11 +80,11 @@ def paint(figure: Figure, place: Any, sight: Sight) -> None:
     axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(2, len(paths)))
 
 
-def _above(sight: Sight, moved: Movement) -> str:
+def _above(summary: Summary, moved: Movement) -> str:
     """What the picture is, what near and far mean in it, and what is not in it."""
     end = "; ◆: reference words, at their ends" if moved.fitted else ""
     legend = f"in: enters layer 0; n: leaves layer n; ★: the end{end}"
-    lines = [f"The path of “{short(sight.word or '')}” through the layers ({legend})"]
+    lines = [f"The path of “{short(summary.word or '')}” through the layers ({legend})"]
     if moved.told is not None:
         lines.append(f"Not to be read off as it stands: {visible(moved.told)}")
     elif moved.compared:
@@ -100,9 +102,9 @@ def _out(each: LeftOut) -> str:
     return f"“{short(each.name)}”{where} ({each.times:.0f} ×)"
 
 
-def _below(sight: Sight, moved: Movement) -> str:
+def _below(summary: Summary, moved: Movement) -> str:
     """What the axes are."""
-    word = f"“{short(sight.word or '')}”"
+    word = f"“{short(summary.word or '')}”"
     whose = (
         f"the final states of {', '.join(map(short, moved.fitted))} and {word}"
         if moved.fitted
@@ -113,16 +115,16 @@ def _below(sight: Sight, moved: Movement) -> str:
     return f"the plane through {whose}, each of length 1: {share} of their variance{dots}"
 
 
-def _references(sight: Sight) -> list[str]:
-    return list(dict.fromkeys(reference.word for reference in sight.references))
+def _references(summary: Summary) -> list[str]:
+    return list(dict.fromkeys(reference.word for reference in summary.references))
 
 
-def _dots(sight: Sight, moved: Movement) -> list[tuple[int, str, Point]]:
+def _dots(summary: Summary, moved: Movement) -> list[tuple[int, str, Point]]:
     """(text, name, place) of the texts' tokens that are neither special nor the word's own, nor left out."""
-    own = {(o.text, token) for o in sight.occurrences for token in o.tokens}
+    own = {(o.text, token) for o in summary.occurrences for token in o.tokens}
     return [
         (text, spelled(token.text), place)
-        for text, (tokens, places) in enumerate(zip(sight.tokens, moved.tokens, strict=True))
+        for text, (tokens, places) in enumerate(zip(summary.tokens, moved.tokens, strict=True))
         for n, (token, place) in enumerate(zip(tokens, places, strict=True))
         if place is not None and not token.special and (text, n) not in own
     ]
@@ -152,9 +154,9 @@ def _frame(axes: Axes, shown: list[Point]) -> Labels:
     return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
 
 
-def _named(sight: Sight, occurrence: Occurrence) -> str:
+def _named(summary: Summary, occurrence: Occurrence) -> str:
     """The occurrence with the words around it."""
-    text = sight.texts[occurrence.text]
+    text = summary.texts[occurrence.text]
     start, end = max(0, occurrence.start - 36), occurrence.end + 24
     around = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
     return f"{occurrence.label}  {short(around, 72)}"

@@ -7,46 +7,48 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.explain.logit_lens import Lens
-from regard.explain.overview import Sight
+from regard.explain.logit_lens import LogitLens
 from regard.explain.predictions import Prediction
+from regard.explain.summary import Summary
 from regard.views.terminal.layout import spelled
 
 ACROSS = 3  # pictures side by side
 BAR = "#56b4e9"
 
 
-def rows(sight: Sight) -> list[tuple[float, Any]]:
+def rows(summary: Summary) -> list[tuple[float, Any]]:
     """(height, painter) of the rows: first all bars, then all lenses."""
-    bars = [(_bars, each) for each in sight.predictions if not _over(sight, each)]
-    lenses = [(_lens, each) for each in sight.lenses]
+    bars = [(_bars, each) for each in summary.predictions if not _over(summary, each)]
+    logit_lenses = [(_lens, each) for each in summary.logit_lenses]
     made: list[tuple[float, Any]] = []
     for many, height in (
-        (bars, 1.0 + 0.2 * sight.top),
-        (lenses, 1.2 + 0.26 * max((len(each.layers) for each in sight.lenses), default=0)),
+        (bars, 1.0 + 0.2 * summary.top),
+        (logit_lenses, 1.2 + 0.26 * max((len(each.layers) for each in summary.logit_lenses), default=0)),
     ):
         for start in range(0, len(many), ACROSS):
             columns = min(ACROSS, max(2, len(many)))
-            made.append((height, _row(sight, many[start : start + ACROSS], columns)))
+            made.append((height, _row(summary, many[start : start + ACROSS], columns)))
     return made
 
 
-def _over(sight: Sight, prediction: Prediction) -> bool:
+def _over(summary: Summary, prediction: Prediction) -> bool:
     """Whether it comes after the end token of a text: nothing does."""
-    tokens = sight.tokens[prediction.text]
+    tokens = summary.tokens[prediction.text]
     return prediction.after and prediction.token == len(tokens) - 1 and tokens[-1].special
 
 
-def _row(sight: Sight, many: Sequence[tuple[Callable[..., None], Any]], columns: int) -> Callable[[Figure, Any], None]:
+def _row(
+    summary: Summary, many: Sequence[tuple[Callable[..., None], Any]], columns: int
+) -> Callable[[Figure, Any], None]:
     def paint(figure: Figure, place: Any) -> None:
         parts = place.subgridspec(1, columns)
         for column, (draw, each) in enumerate(many):
-            draw(figure.add_subplot(parts[column]), sight, each)
+            draw(figure.add_subplot(parts[column]), summary, each)
 
     return paint
 
 
-def _bars(axes: Axes, sight: Sight, prediction: Prediction) -> None:
+def _bars(axes: Axes, summary: Summary, prediction: Prediction) -> None:
     """The likeliest tokens of one place."""
     best = prediction.candidates
     places = range(len(best))
@@ -60,10 +62,10 @@ def _bars(axes: Axes, sight: Sight, prediction: Prediction) -> None:
         spine.set_visible(False)
     for place, each in zip(places, best, strict=True):
         axes.text(each.probability + 0.015, place, f"{each.probability:.3f}", va="center", fontsize=8, color="#444444")
-    axes.set_title(f"{_where(sight, prediction)}: likeliest tokens", fontsize=10, loc="left")
+    axes.set_title(f"{_where(summary, prediction)}: likeliest tokens", fontsize=10, loc="left")
 
 
-def _lens(axes: Axes, sight: Sight, lens: Lens) -> None:
+def _lens(axes: Axes, summary: Summary, lens: LogitLens) -> None:
     """A row for every state, the last on top; cells of the likeliest tokens, as dark as they are likely."""
     layers = lens.layers[::-1]
     values = np.array([[each.probability for each in layer.candidates] for layer in layers])
@@ -82,10 +84,10 @@ def _lens(axes: Axes, sight: Sight, lens: Lens) -> None:
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_title(f"{_where(sight, lens)}: what each layer would say", fontsize=10, loc="left")
+    axes.set_title(f"{_where(summary, lens)}: what each layer would say", fontsize=10, loc="left")
     axes.set_xlabel(f"its likeliest tokens; bold: “{spelled(lens.final.text, 16)}”, the model's own", fontsize=7)
 
 
-def _where(sight: Sight, each: Prediction | Lens) -> str:
-    label = each.occurrence or sight.labels[each.text]
+def _where(summary: Summary, each: Prediction | LogitLens) -> str:
+    label = each.occurrence or summary.labels[each.text]
     return f"{label}: {'after' if each.after else 'at'} “{spelled(each.at, 16)}”"

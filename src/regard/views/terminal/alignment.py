@@ -8,7 +8,7 @@ from rich.text import Text
 
 from regard.explain.alignment import Across, Alignment
 from regard.explain.attended import Attended
-from regard.explain.overview import Sight
+from regard.explain.summary import Summary
 from regard.text.tokens import Token
 from regard.views.terminal.layout import columns, quoted, section, shares, sink_name, spelled
 
@@ -16,9 +16,9 @@ MARK = "* special tokens take more than half"
 MARK_SINKS = "* special tokens and sinks take more than half"
 
 
-def alignment(alignment: Alignment, sight: Sight, width: int) -> Group:
+def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:
     """Each target token and the source tokens it comes from."""
-    source = sight.tokens[alignment.text]
+    source = summary.tokens[alignment.text]
     whose = "" if alignment.head is None else f", head {alignment.head}"
     names = [spelled(each.text, 16) for each in alignment.tokens]
     written, read = (
@@ -39,21 +39,21 @@ def alignment(alignment: Alignment, sight: Sight, width: int) -> Group:
     if alignment.sinks:
         told = ", ".join(f"{sink_name(sink.token, sink.text)} {sink.share:.2f}" for sink in alignment.sinks)
         note += f"\nattention sinks of the text, with what they get on average: {told}"
-    label = sight.labels[alignment.text]
+    label = summary.labels[alignment.text]
     return section(f"Where target {label} looks in text {label} (cross-attention)", table, Text(note, style="dim"))
 
 
-def across(sight: Sight, width: int) -> list[RenderableType]:
+def across(summary: Summary, width: int) -> list[RenderableType]:
     """The followed word and the other side, layer by layer."""
-    assert sight.target is not None
-    other = sight.target.sight
+    assert summary.target is not None
+    other = summary.target.summary
     parts: list[RenderableType] = []
-    for each, occurrence in zip(sight.target.to_words, sight.occurrences, strict=True):
+    for each, occurrence in zip(summary.target.to_words, summary.occurrences, strict=True):
         title = f"What looks at {quoted(occurrence.word)} of text {each.occurrence} in the target"
         parts.append(_by_layer(title, each, other.tokens[occurrence.text], width))
-    for each, occurrence in zip(sight.target.of_words, other.occurrences, strict=True):
+    for each, occurrence in zip(summary.target.of_words, other.occurrences, strict=True):
         title = f"Where {quoted(occurrence.word)} of target {each.occurrence} looks in the text"
-        parts.append(_by_layer(title, each, sight.tokens[occurrence.text], width))
+        parts.append(_by_layer(title, each, summary.tokens[occurrence.text], width))
     return parts
 
 

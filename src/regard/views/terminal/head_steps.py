@@ -8,14 +8,14 @@ from rich.text import Text
 from torch import Tensor
 
 from regard.text.tokens import Token
-from regard.textbook import Steps
+from regard.textbook import HeadSteps
 from regard.views.terminal.layout import columns, put, section, sink_name, spelled
 
 COMPONENTS = 3  # of each vector that are printed; --json has all
 
 
 def show_steps(
-    found: Steps, tokens: Sequence[Token], token: Token, place: str, console: Console, sinks: Collection[int] = ()
+    found: HeadSteps, tokens: Sequence[Token], token: Token, place: str, console: Console, sinks: Collection[int] = ()
 ) -> None:
     """Print a record. tokens: the keys, in their order; token: the query. place: which layer and head.
 

@@ -7,33 +7,33 @@ from rich.console import Group
 from rich.text import Text
 
 from regard.explain.layer_updates import Attending
-from regard.explain.overview import Sight, WordSteps
+from regard.explain.summary import Summary, WordUpdates
 from regard.views.terminal.layout import columns, quoted, section, shown, sink_name, spelled
 
 
-def moving(word: WordSteps, sight: Sight, side: str, width: int, source: Sight | None = None) -> Group:
+def moving(word: WordUpdates, summary: Summary, side: str, width: int, source: Summary | None = None) -> Group:
     """Each layer's step, and the shares that attention (by token) and the rest of the layer have in it.
 
     source: of a target's word, the texts that the cross-attention looks at.
     """
-    occurrence = next(o for o in sight.occurrences if o.label == word.occurrence)
+    occurrence = next(o for o in summary.occurrences if o.label == word.occurrence)
     title = f"How {quoted(occurrence.word)} in {side} {word.occurrence} got from layer to layer"
-    if word.steps is None:
+    if word.updates is None:
         return section(title, Text(f"not shown: {word.refused}", style="dim"))
-    crosses = any(step.cross for step in word.steps)
+    crosses = any(step.cross for step in word.updates)
     heads: list[str | tuple[str, str]] = [("layer", "right"), ("length", "right"), ("attention", "right")]
     heads += [("cross", "right")] if crosses else []
     table = columns(*heads, ("rest", "right"), "most of it from")
     room = max(
         20, width - 2 - sum(len(name) + 2 for name in ("layer", "length", "attention", "rest ")) - 7 * crosses - 1
     )
-    looked_at = source if crosses and source is not None else sight
+    looked_at = source if crosses and source is not None else summary
     counts = Counter(token.text for token in looked_at.tokens[occurrence.text])
-    found = sight.sinks[occurrence.text]
+    found = summary.sinks[occurrence.text]
     if crosses and source is not None and source.target is not None:
         found = source.target.alignments[occurrence.text].sinks
     sinks = {sink.token for sink in found}
-    for step in word.steps:
+    for step in word.updates:
         cells = [str(step.layer), f"{step.length:.2f}", _share(step.attention)]
         cells += [_share(step.cross)] if crosses else []
         table.add_row(

@@ -5,29 +5,29 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from regard.explain.logit_lens import Lens
-from regard.explain.overview import Sight
+from regard.explain.logit_lens import LogitLens
 from regard.explain.predictions import Candidate, Prediction
+from regard.explain.summary import Summary
 from regard.views.terminal.layout import columns, quoted, section, shares, shown, spelled
 
 
-def predictions(sight: Sight, side: str, width: int) -> Group:
+def predictions(summary: Summary, side: str, width: int) -> Group:
     """The likeliest tokens after a place (causal models), or at it (masked language models)."""
-    after = sight.predictions[0].after
+    after = summary.predictions[0].after
     table = columns(side, "after" if after else "at", "likeliest tokens, and their probability")
-    where = [_place(sight, each) for each in sight.predictions]
+    where = [_place(summary, each) for each in summary.predictions]
     room = max(
         30, width - 2 - max(map(len, [side, *(label for label, _ in where)])) - max(len(at) for _, at in where) - 6
     )
-    for (label, at), each in zip(where, sight.predictions, strict=True):
+    for (label, at), each in zip(where, summary.predictions, strict=True):
         table.add_row(label, at, shares(_named(each.candidates), room))
     title = "What the model says next" if after else "What the model says here"
     return section(title, table)
 
 
-def lens(lens: Lens, sight: Sight, side: str, width: int) -> Group:
+def lens(lens: LogitLens, summary: Summary, side: str, width: int) -> Group:
     """What each layer would say at one place."""
-    label, at = _place(sight, lens)
+    label, at = _place(summary, lens)
     final = f"“{spelled(lens.final.text)}”"
     ranks = columns("", "likeliest tokens, and their probability", (f"rank of {final}", "right"))
     room = max(30, width - 2 - len("enters layer 0") - len(f"rank of {final}") - 6)
@@ -46,11 +46,11 @@ def lens(lens: Lens, sight: Sight, side: str, width: int) -> Group:
     return section(f"{where}: what each layer would say (logit lens)", *told)
 
 
-def _place(sight: Sight, each: Prediction | Lens) -> tuple[str, str]:
+def _place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
     """The label of a text or occurrence, and the token with its number where there are more of its kind."""
-    tokens = [token.text for token in sight.tokens[each.text]]
+    tokens = [token.text for token in summary.tokens[each.text]]
     at = spelled(each.at) + (f" ({each.token})" if tokens.count(each.at) > 1 else "")
-    return each.occurrence or sight.labels[each.text], at
+    return each.occurrence or summary.labels[each.text], at
 
 
 def _named(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:

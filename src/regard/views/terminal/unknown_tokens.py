@@ -6,7 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from regard.explain.matrix import Matrix
-from regard.explain.overview import Sight
+from regard.explain.summary import Summary
 from regard.trace.trace import Status
 from regard.views.terminal.layout import short
 
@@ -15,10 +15,10 @@ NAMED = 3  # unknown pieces and texts that are named
 Read = tuple[str, Status, int]  # what a text is called, its status, how many tokens it has
 
 
-def of_sight(sight: Sight) -> list[Read]:
-    """The texts of a sight, and their targets."""
+def of_summary(summary: Summary) -> list[Read]:
+    """The texts of a summary, and their targets."""
     made = []
-    for side, each in (("text", sight), ("target", None if sight.target is None else sight.target.sight)):
+    for side, each in (("text", summary), ("target", None if summary.target is None else summary.target.summary)):
         if each is not None:
             read = zip(each.labels, each.statuses, each.tokens, strict=True)
             made += [(f"{side} {label}", status, len(tokens)) for label, status, tokens in read]

@@ -10,17 +10,17 @@ import regard
 from regard.attention import masks, reference
 from regard.attention.kernels import blockwise, dispatch, matmul
 from regard.attention.kernels.cpu import forward, tiles
-from regard.attention.scores import Rule, normaliser
+from regard.attention.scores import ScoreRule, normaliser
 from tests.attention.cases import Case, cases, check, naive, random, working
 
 SINGLE = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def rule_of(case: Case) -> Rule:
+def rule_of(case: Case) -> ScoreRule:
     return regard.attend(case.query, case.key, case.value, **case.options).weights.rule
 
 
-def compare(query: Tensor, key: Tensor, value: Tensor, rule: Rule, **options: object) -> None:
+def compare(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, **options: object) -> None:
     """Output and logsumexp, each within twice the error of the plain computation."""
     case = Case(query, key, value, options)
     output, logsumexp = forward.attend(query, key, value, rule)
@@ -66,20 +66,20 @@ def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, dtype: torch
     query, key, value = (
         random(n, 1, 2, size, w, dtype=dtype) for n, size, w in ((0, 701, 37), (1, 1301, 37), (2, 1301, 5))
     )
-    compare(query, key, value, Rule(37**-0.5, mask=mask), **({"offset": 0} | options))
+    compare(query, key, value, ScoreRule(37**-0.5, mask=mask), **({"offset": 0} | options))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 127, 512])
 def test_widths(width: int) -> None:
     query, key = random(0, 1, 4, 67, width, dtype=torch.float32), random(1, 1, 2, 131, width, dtype=torch.float32)
-    compare(query, key, random(2, 1, 2, 131, 513 - width, dtype=torch.float32), Rule(width**-0.5))
+    compare(query, key, random(2, 1, 2, 131, 513 - width, dtype=torch.float32), ScoreRule(width**-0.5))
 
 
 @pytest.mark.parametrize("strength", [0.0, 1e2, 1e4, 3e4])
 @pytest.mark.parametrize("sinks", [None, torch.tensor([-1e4, 1e4])])
 def test_scores_of_thousands(strength: float, sinks: Tensor | None) -> None:
     query, key = random(0, 1, 2, 61, 3, dtype=torch.float32) * strength, random(1, 1, 2, 97, 3, dtype=torch.float32)
-    compare(query, key, key, Rule(1.0, sinks=sinks), scale=1.0, **({} if sinks is None else {"sinks": sinks}))
+    compare(query, key, key, ScoreRule(1.0, sinks=sinks), scale=1.0, **({} if sinks is None else {"sinks": sinks}))
 
 
 @pytest.mark.parametrize("where", ["query", "key", "value"])
@@ -88,7 +88,7 @@ def test_what_is_not_finite_comes_through_as_in_torch(where: str, what: float, m
     monkeypatch.setattr(tiles, "COLS", 16)
     given = {name: random(n, 1, 1, 53, 8, dtype=torch.float32) for n, name in enumerate(("query", "key", "value"))}
     given[where][0, 0, 20, 3] = what
-    output, logsumexp = forward.attend(**given, rule=Rule(0.3))
+    output, logsumexp = forward.attend(**given, rule=ScoreRule(0.3))
     line = given["query"] @ given["key"].mT * 0.3
     assert torch.equal(output.isnan(), (line.softmax(-1) @ given["value"]).isnan())
     torch.testing.assert_close(output, line.softmax(-1) @ given["value"], equal_nan=True)
@@ -99,11 +99,11 @@ def test_what_is_not_finite_comes_through_as_in_torch(where: str, what: float, m
 def test_repeats_bitwise_with_any_number_of_threads() -> None:
     query, key, value = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(3))
     count = torch.get_num_threads()
-    first = forward.attend(query, key, value, Rule(0.25, mask=masks.causal()))
+    first = forward.attend(query, key, value, ScoreRule(0.25, mask=masks.causal()))
     try:
         for threads in (count, 1, 2, 3):
             torch.set_num_threads(threads)
-            again = forward.attend(query, key, value, Rule(0.25, mask=masks.causal()))
+            again = forward.attend(query, key, value, ScoreRule(0.25, mask=masks.causal()))
             assert torch.equal(first[0], again[0])
             assert torch.equal(first[1], again[1])
     finally:
@@ -112,9 +112,9 @@ def test_repeats_bitwise_with_any_number_of_threads() -> None:
 
 def test_inside_inference_mode_and_autocast() -> None:
     query, key, value = (random(n, 1, 2, 600, 16, dtype=torch.float32) for n in range(3))
-    right = forward.attend(query, key, value, Rule(0.25))
+    right = forward.attend(query, key, value, ScoreRule(0.25))
     with torch.inference_mode(), torch.autocast("cpu"):
-        inside = forward.attend(query.clone(), key, value, Rule(0.25))
+        inside = forward.attend(query.clone(), key, value, ScoreRule(0.25))
     assert torch.equal(right[0], inside[0])
 
 
@@ -126,7 +126,7 @@ def test_the_rule_s_function_is_asked_for_tiles_only() -> None:
         return (i - j).abs() < 900
 
     query = random(0, 1, 1, 1500, 8, dtype=torch.float32)
-    compare(query, query, query, Rule(8**-0.5, mask=masks.function(near)), window=(899, 899))
+    compare(query, query, query, ScoreRule(8**-0.5, mask=masks.function(near)), window=(899, 899))
     assert max(seen) <= tiles.ROWS * tiles.COLS
 
 
@@ -165,7 +165,7 @@ def test_agrees_with_the_kernel_that_is_always_right() -> None:
     query = random(0, 2, 4, 300, 16, dtype=torch.float32)
     key, value = random(1, 2, 2, 900, 16, dtype=torch.float32), random(2, 2, 2, 900, 24, dtype=torch.float32)
     mask = masks.padding(random(3, 2, 900) > -1) & masks.dense(random(4, 4, 1, 900) > -1) & masks.causal(600)
-    rule = Rule(0.25, 10.0, random(5, 1, 4, 300, 1, dtype=torch.float32), mask, torch.arange(4.0))
+    rule = ScoreRule(0.25, 10.0, random(5, 1, 4, 300, 1, dtype=torch.float32), mask, torch.arange(4.0))
     for ours, theirs in zip(
         forward.attend(query, key, value, rule), blockwise.attend(query, key, value, rule), strict=True
     ):

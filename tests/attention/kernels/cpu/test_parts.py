@@ -13,7 +13,7 @@ from regard.attention.kernels import matmul
 from regard.attention.kernels.cpu import forward, statistics, threads, vector
 from regard.attention.kernels.cpu.tiles import LEAST, spans
 from regard.attention.map_statistics import Wanted
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from tests.attention.cases import random
 
 
@@ -64,7 +64,7 @@ def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert matmul.product() is matmul.linear() is matmul.blas
     x = random(0, 1, 2, 300, 8, dtype=torch.float32)
     torch.testing.assert_close(
-        forward.attend(x, x, x, Rule(1.0))[0], torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0)
+        forward.attend(x, x, x, ScoreRule(1.0))[0], torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0)
     )
 
 
@@ -109,7 +109,7 @@ def test_torch_s_thread_count_stays(count: int) -> None:
         torch.set_num_threads(count)
         threads._pools.pop(count, None)
         x = random(0, 1, 4, 600, 8, dtype=torch.float32)
-        statistics.compute(x, x, Rule(1.0), Wanted(entropy=True), forward.forward(x, x, x, Rule(1.0))[2:])
+        statistics.compute(x, x, ScoreRule(1.0), Wanted(entropy=True), forward.forward(x, x, x, ScoreRule(1.0))[2:])
         other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
         other.start()
         other.join()
@@ -122,7 +122,7 @@ def test_torch_s_thread_count_stays(count: int) -> None:
 def test_several_python_threads_at_once() -> None:
     threads._pools.clear()  # so that they also start the pool at once
     inputs = [tuple(random(3 * n + m, 1, 3, 520, 8, dtype=torch.float32) for m in range(3)) for n in range(6)]
-    rule, wanted = Rule(0.4, mask=masks.causal()), Wanted(4, True, True, True, (16, 16))
+    rule, wanted = ScoreRule(0.4, mask=masks.causal()), Wanted(4, True, True, True, (16, 16))
     answers: dict[int, tuple] = {}
 
     def work(n: int) -> None:

@@ -12,7 +12,7 @@ from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
 from regard.attention.map_statistics import Figures, Wanted
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 from regard.attention.scores import normaliser as plain_normaliser
 from tests.attention.cases import Case, cases, random
 from tests.attention.test_map_statistics import compare
@@ -69,7 +69,7 @@ def test_every_kind_of_call_in_any_block_size(
 def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, parts: tuple[int, int], sweeps: list[int]) -> None:
     query, key, value = (random(n, 1, 2, size, 37, dtype=torch.float32) for n, size in ((0, 701), (1, 1301), (2, 1301)))
     case = Case(query, key, value, options)
-    seen = AttentionMap(query, key, Rule(37**-0.5, mask=mask), offset=options.get("offset", 600))
+    seen = AttentionMap(query, key, ScoreRule(37**-0.5, mask=mask), offset=options.get("offset", 600))
     figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule)[2:])
     assert sum(sweeps) == 0, "the forward's own normaliser was refuted"
     right = case.oracle()
@@ -95,7 +95,7 @@ def near(ours: Tensor | None, exact: Tensor) -> None:
 @pytest.mark.parametrize("sinks", [None, torch.tensor([2.0, -3.0])])
 def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Tensor | None, sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1200, 16, dtype=torch.float32) * strength**0.5 for n in range(2))
-    rule = Rule(1.0, sinks=sinks)
+    rule = ScoreRule(1.0, sinks=sinks)
     found = forward.forward(query, key, key, rule)
     given_one = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)), found[2:])
     assert sum(sweeps) == 0
@@ -108,7 +108,7 @@ def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Te
 @pytest.mark.parametrize("wrong", ["total", "top", "empty", "nan", "moved"])
 def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
     query, key = (random(n, 1, 2, 300, 16, dtype=torch.float32) for n in range(2))
-    found = forward.forward(query, key, key, Rule(0.25))
+    found = forward.forward(query, key, key, ScoreRule(0.25))
     top, total = found.top.clone(), found.total.clone()
     if wrong == "total":
         total[0, 1, 7] *= 1.001
@@ -123,8 +123,8 @@ def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
     else:
         query = query * 1.1  # as where somebody writes into the tensor that the map holds
     wanted = Wanted(3, True, True, True, (5, 5))
-    got, right = statistics.compute(query, key, Rule(0.25), wanted, (top, total)), None
-    right = statistics.compute(query, key, Rule(0.25), wanted)
+    got, right = statistics.compute(query, key, ScoreRule(0.25), wanted, (top, total)), None
+    right = statistics.compute(query, key, ScoreRule(0.25), wanted)
     for name, ours in vars(got).items():
         assert (ours is None) == (getattr(right, name) is None)
         if ours is not None:
@@ -136,7 +136,7 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tiles, "COLS", 100)
     key = torch.randint(levels, (1, 1, 331, 1), generator=torch.Generator().manual_seed(levels)).float()
     query = torch.tensor([1.0, -1.0, 0.0]).view(1, 1, 3, 1)
-    rule = Rule(1.0, mask=masks.function(lambda i, j: (i + j) % 7 != 0))
+    rule = ScoreRule(1.0, mask=masks.function(lambda i, j: (i + j) % 7 != 0))
     figures = statistics.compute(query, key, rule, Wanted(top=20))
     exact = reference.attend(query, key, key, mask=rule.mask.materialise(1, 1, 3, 331, key.device), scale=1.0)
     assert torch.equal(figures.keys, reference.top(exact.scores, 20))
@@ -145,14 +145,14 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("rising", [True, False])
 def test_scores_in_order(rising: bool) -> None:
     key = torch.arange(2000.0).view(1, 1, 2000, 1) * (1 if rising else -1)
-    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, Rule(0.01), Wanted(top=9))
+    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), Wanted(top=9))
     best = range(1999, 1990, -1) if rising else range(9)
     assert figures.keys.tolist() == [[[list(best)] * 5]]
 
 
 def test_fewer_keys_than_asked_for() -> None:
     query = random(0, 1, 1, 5, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, Rule(0.5, mask=masks.causal()), Wanted(top=4))
+    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), Wanted(top=4))
     assert (figures.keys >= 0).sum(-1).tolist() == [[[1, 2, 3, 4, 4]]]
     assert (figures.values[figures.keys < 0] == 0).all()
 
@@ -163,7 +163,7 @@ def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
     query[0, 0, 11, 2] = what
     key[0, 1, 5, 3] = what
     wanted = Wanted(4, True, True, True, (7, 7))
-    ours, theirs = (module(query, key, Rule(0.3), wanted) for module in (statistics.compute, anywhere.anywhere))
+    ours, theirs = (module(query, key, ScoreRule(0.3), wanted) for module in (statistics.compute, anywhere.anywhere))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), equal_nan=True, atol=1e-5, rtol=1e-5)
 
@@ -171,14 +171,14 @@ def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
 def test_repeats_bitwise() -> None:
     query, key = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(2))
     wanted = Wanted(5, True, True, True, (64, 64))
-    first, again = (statistics.compute(query, key, Rule(0.25, mask=masks.causal()), wanted) for _ in range(2))
+    first, again = (statistics.compute(query, key, ScoreRule(0.25, mask=masks.causal()), wanted) for _ in range(2))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         assert torch.equal(getattr(first, name), getattr(again, name))
 
 
 def test_what_is_not_asked_for_is_not_there() -> None:
     query = random(0, 1, 1, 30, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, Rule(0.5), Wanted())
+    figures = statistics.compute(query, query, ScoreRule(0.5), Wanted())
     assert all(figure is None for figure in vars(figures).values())
 
 
@@ -202,7 +202,7 @@ def test_normaliser_of_a_few_rows(case: Case, cols: int, data: st.DataObject) ->
 
 def test_the_map_uses_it(sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1024, 8, dtype=torch.float32) for n in range(2))
-    rule = Rule(0.3)
+    rule = ScoreRule(0.3)
     right = anywhere.anywhere(query, key, rule, Wanted(8, True, True, True, (256, 256)))
     figures = AttentionMap(query, key, rule, offset=0).statistics()
     assert sweeps

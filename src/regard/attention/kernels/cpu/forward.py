@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -25,7 +25,7 @@ class Forward(NamedTuple):
     total: Float[Tensor, "B H L"]
 
 
-def fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float = 0.0) -> bool:
+def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
     """Whether this path computes such a call at all: on a CPU, up to float32, no dropout, nothing empty."""
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
@@ -33,14 +33,14 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: Rule, dropout: float =
 
 
 def attend(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: Rule
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
     """Output, and logsumexp in float32 (output 0 where a query may attend to nothing). No gradients."""
     return forward(query, key, value, rule)[:2]
 
 
 def forward(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: Rule
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
 ) -> Forward:
     """The same, with each row's normaliser: the only form in which scores of thousands keep their precision."""
     # numba is loaded, and the passes compiled, when they are first needed
@@ -75,7 +75,7 @@ def _rows(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    rule: Rule,
+    rule: ScoreRule,
     b: int,
     h: int,
     start: int,

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.cpu import fixed_order, online_softmax, threads, tiles
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 SHARE = 8  # tasks for each worker: the caller waits for the slowest
 
@@ -14,7 +14,7 @@ SHARE = 8  # tasks for each worker: the caller waits for the slowest
 def rows(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     batch: int,
     head: int,
     start: int,

@@ -15,7 +15,7 @@ from regard.attention.kernels.cpu import online_softmax, statistics_passes, thre
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
 from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import Figures, Progress, Wanted, merge_best
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 Spot = tuple[int, int, slice]  # batch, head, rows
 Normaliser = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
@@ -30,7 +30,7 @@ LOWEST = np.finfo(np.float32).min
 def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    rule: Rule,
+    rule: ScoreRule,
     wanted: Wanted,
     normaliser: Normaliser | None = None,
     progress: Progress | None = None,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.kernels.matmul import Product
 from regard.attention.masks import select
-from regard.attention.scores import Rule
+from regard.attention.scores import ScoreRule
 
 ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
 SHARE, LEAST = 4, 128  # tasks for each worker where heads do not share out evenly, and the rows of the smallest
@@ -37,13 +37,13 @@ class Head:
 
     query: Float[Tensor, "L D"]
     key: Float[Tensor, "S D"]
-    rule: Rule
+    rule: ScoreRule
     batch: int
     head: int
     product: Product
 
     @staticmethod
-    def of(query: Tensor, key: Tensor, rule: Rule, batch: int, head: int, product: Product) -> "Head":
+    def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "Head":
         """The head of the whole call's tensors (B, H, L, D) and (B, G, S, D)."""
         group = head // (query.shape[1] // key.shape[1])
         return Head(query[batch, head], single(key[batch, group]), rule, batch, head, product)

@@ -1,4 +1,4 @@
-"""A sight in a terminal of 80 columns or more, or in a pipe, where it is plain text."""
+"""A summary in a terminal of 80 columns or more, or in a pipe, where it is plain text."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -8,8 +8,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from regard.explain.overview import Attended, Occurrence, Pair, Sight
 from regard.explain.sinks import Sink
+from regard.explain.summary import Attended, Occurrence, Pair, Summary
 from regard.text.tokens import Token
 from regard.trace.trace import of_both
 from regard.views.terminal import static_words
@@ -17,7 +17,7 @@ from regard.views.terminal.alignment import across, alignment
 from regard.views.terminal.layer_updates import moving
 from regard.views.terminal.layout import columns, put, quoted, section, shares, short, shown, sink_name, spelled, status
 from regard.views.terminal.predictions import lens, predictions
-from regard.views.terminal.unknown_tokens import of_sight, unknown_first
+from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
 # Backgrounds that black letters are readable on, also for colour-blind eyes (after Okabe and Ito's palette).
 COLOURS = ("#8fd0f5", "#f5c76b", "#7fd6bd", "#f2ec8a", "#e9a9cd", "#c9c9c9")
@@ -25,65 +25,69 @@ MOST_PAIRS = 16  # pairs of occurrences that are all shown; of more, those with 
 VALUES = 4  # how many values of a vector are shown
 
 
-def show(sight: Sight, console: Console, took: float | None = None) -> None:
-    """Print a sight. took: seconds for everything."""
-    put(render(sight, console.width, took), console)
+def show(summary: Summary, console: Console, took: float | None = None) -> None:
+    """Print a summary. took: seconds for everything."""
+    put(render(summary, console.width, took), console)
 
 
-def render(sight: Sight, width: int = 80, took: float | None = None) -> list[RenderableType]:
-    """The parts of a sight, in the order of the way that the data takes."""
-    parts: list[RenderableType] = [*unknown_first(of_sight(sight)), _tokens(sight)]
-    if sight.windows:
-        parts.append(_windows(sight))
-    if sight.target is None:
-        parts += _side(sight, "text", width)
+def render(summary: Summary, width: int = 80, took: float | None = None) -> list[RenderableType]:
+    """The parts of a summary, in the order of the way that the data takes."""
+    parts: list[RenderableType] = [*unknown_first(of_summary(summary)), _tokens(summary)]
+    if summary.windows:
+        parts.append(_windows(summary))
+    if summary.target is None:
+        parts += _side(summary, "text", width)
     else:
-        parts += [_tokens(sight.target.sight, "Tokens of the targets", sight.target.generated)]
-        parts += [alignment(each, sight, width) for each in sight.target.alignments]
-        parts += _side(sight, "text", width) + across(sight, width) + _side(sight.target.sight, "target", width, sight)
-    words = list(dict.fromkeys(reference.word for reference in sight.references))
-    statuses = sight.statuses
-    if sight.target is not None:
-        statuses = [of_both(*each) for each in zip(statuses, sight.target.sight.statuses, strict=True)]
-    parts.append(status(statuses, dict(zip(words, sight.reference_statuses, strict=True)), took=took))
+        parts += [_tokens(summary.target.summary, "Tokens of the targets", summary.target.generated)]
+        parts += [alignment(each, summary, width) for each in summary.target.alignments]
+        parts += (
+            _side(summary, "text", width)
+            + across(summary, width)
+            + _side(summary.target.summary, "target", width, summary)
+        )
+    words = list(dict.fromkeys(reference.word for reference in summary.references))
+    statuses = summary.statuses
+    if summary.target is not None:
+        statuses = [of_both(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
+    parts.append(status(statuses, dict(zip(words, summary.reference_statuses, strict=True)), took=took))
     return parts
 
 
-def _side(sight: Sight, side: str, width: int, source: Sight | None = None) -> list[RenderableType]:
+def _side(summary: Summary, side: str, width: int, source: Summary | None = None) -> list[RenderableType]:
     """What is shown of texts, or of their targets: of the word where it occurs there, or of all tokens.
 
     source: of targets, the texts.
     """
     parts: list[RenderableType] = []
-    if sight.word is None:
-        parts += [_overview(sight, n, side, width) for n in range(len(sight.texts))]
-    elif sight.occurrences:
-        parts += [_learned(sight, side), _layers(sight, side), _states(sight, side)]
-        parts += [_attends(sight, occurrence, side, width) for occurrence in sight.occurrences]
-        parts += [moving(each, sight, side, width, source) for each in sight.steps]
-        if sight.references:
-            parts.append(_references(sight))
-        if sight.static is not None:
-            parts.append(static_words.table(sight.static))
-    if sight.predictions:
-        parts.append(predictions(sight, side, width))
-    return parts + [lens(each, sight, side, width) for each in sight.lenses]
+    if summary.word is None:
+        parts += [_overview(summary, n, side, width) for n in range(len(summary.texts))]
+    elif summary.occurrences:
+        parts += [_learned(summary, side), _layers(summary, side), _states(summary, side)]
+        parts += [_attends(summary, occurrence, side, width) for occurrence in summary.occurrences]
+        parts += [moving(each, summary, side, width, source) for each in summary.layer_updates]
+        if summary.references:
+            parts.append(_references(summary))
+        if summary.static is not None:
+            parts.append(static_words.table(summary.static))
+    if summary.predictions:
+        parts.append(predictions(summary, side, width))
+    return parts + [lens(each, summary, side, width) for each in summary.logit_lenses]
 
 
-def _tokens(sight: Sight, title: str = "Tokens", generated: Sequence[bool] = ()) -> Group:
+def _tokens(summary: Summary, title: str = "Tokens", generated: Sequence[bool] = ()) -> Group:
     lines: list[RenderableType] = []
-    marked = {(o.text, n) for o in sight.occurrences for n in o.tokens}
-    for number, tokens in enumerate(sight.tokens):
-        line = Text.assemble((f"{sight.labels[number]}  ", "bold"))
+    marked = {(o.text, n) for o in summary.occurrences for n in o.tokens}
+    for number, tokens in enumerate(summary.tokens):
+        line = Text.assemble((f"{summary.labels[number]}  ", "bold"))
         for place, token in enumerate(tokens):
             line.append(*_token(token, place, (number, place) in marked))
             line.append(" ")
         lines.append(line)
-    counts = ", ".join(str(len(tokens)) for tokens in sight.tokens)
+    counts = ", ".join(str(len(tokens)) for tokens in summary.tokens)
     if any(generated):
-        which = "" if all(generated) else " " + ", ".join(sight.labels[n] for n, own in enumerate(generated) if own)
+        which = "" if all(generated) else " " + ", ".join(summary.labels[n] for n, own in enumerate(generated) if own)
         lines.append(Text(f"the model wrote target{which} itself: the likeliest token each time", style="dim"))
-    lines += [_sink(sink, sight.labels[n]) for n, each in enumerate(sight.sinks) for sink in each]
+    lines += [_sink(sink, summary.labels[n]) for n, each in enumerate(summary.sinks) for sink in each]
     return section(f"{title} ({counts}, special ones included)", *lines)
 
 
@@ -96,9 +100,9 @@ def _sink(sink: Sink, label: str) -> Text:
     return Text(told, style="dim")
 
 
-def _windows(sight: Sight) -> Group:
+def _windows(summary: Summary) -> Group:
     table = columns("shown as", ("text", "right"), ("window", "right"), ("its tokens", "right"))
-    for label, each in zip(sight.labels, sight.windows, strict=True):
+    for label, each in zip(summary.labels, summary.windows, strict=True):
         table.add_row(label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}")
     note = (
         "each window is a text of its own to the model; an occurrence is shown in the one where it is furthest inside"
@@ -113,38 +117,38 @@ def _token(token: Token, place: int, marked: bool) -> tuple[str, str]:
     return spelled(token.text, 1000), f"bold underline {style}" if marked else style
 
 
-def _learned(sight: Sight, side: str) -> Group:
+def _learned(summary: Summary, side: str) -> Group:
     table = columns(side, "tokens", ("first values", "right"))
-    for occurrence in sight.occurrences:
-        tokens = [sight.tokens[occurrence.text][n] for n in occurrence.tokens]
+    for occurrence in summary.occurrences:
+        tokens = [summary.tokens[occurrence.text][n] for n in occurrence.tokens]
         names = " ".join(f"{spelled(t.text)} at {n}" for t, n in zip(tokens, occurrence.tokens, strict=True))
         values = "the model has none" if occurrence.learned is None else _values(occurrence.learned, VALUES)
         table.add_row(occurrence.label, names, values)
-    equal = [pair.learned_equal for pair in sight.pairs]
+    equal = [pair.learned_equal for pair in summary.pairs]
     lines: list[RenderableType] = [table]
     if equal and None not in equal:
         told = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
-        unknown = any(o.word in sight.statuses[o.text].unknown for o in sight.occurrences)
+        unknown = any(o.word in summary.statuses[o.text].unknown for o in summary.occurrences)
         told += ", but the tokenizer does not know the word" if unknown else ""
         good = all(equal) and not unknown
         lines.append(Text(f"The learned embeddings are {told}.", style="green" if good else "yellow"))
-    width = len(sight.occurrences[0].learned or ())
-    return section(f"{_whose(sight, side)}: learned embedding, {width} values", *lines)
+    width = len(summary.occurrences[0].learned or ())
+    return section(f"{_whose(summary, side)}: learned embedding, {width} values", *lines)
 
 
-def _layers(sight: Sight, side: str) -> Group:
+def _layers(summary: Summary, side: str) -> Group:
     """Cosine between the texts, layer by layer."""
-    pairs: Sequence[Pair] = sight.pairs
+    pairs: Sequence[Pair] = summary.pairs
     if not pairs:
-        return section(f"{_whose(sight, side)}: one occurrence, so there is nothing to compare it with")
+        return section(f"{_whose(summary, side)}: one occurrence, so there is nothing to compare it with")
     note = ""
     if len(pairs) > MOST_PAIRS:
-        first = sight.occurrences[0].label
+        first = summary.occurrences[0].label
         pairs = [pair for pair in pairs if pair.a == first]
-        note = f"{len(sight.pairs)} pairs in all; shown are those with occurrence {first}, --json has the others"
+        note = f"{len(summary.pairs)} pairs in all; shown are those with occurrence {first}, --json has the others"
     rows = [["learned", *(shown(pair.learned) for pair in pairs)]]
-    for n in range(len(pairs[0].states)):
-        rows.append([_state_name(n), *(shown(pair.states[n]) for pair in pairs)])
+    for n in range(len(pairs[0].hidden_states)):
+        rows.append([_state_name(n), *(shown(pair.hidden_states[n]) for pair in pairs)])
     tables: list[RenderableType] = []
     for start in range(0, len(pairs), 8):
         table = columns("", *((f"{pair.a} · {pair.b}", "right") for pair in pairs[start : start + 8]))
@@ -152,26 +156,26 @@ def _layers(sight: Sight, side: str) -> Group:
             table.add_row(row[0], *row[1 + start : 9 + start])
         tables.append(table)
     tables += [Text(note, style="dim")] if note else []
-    return section(f"{_whose(sight, side)}: cosine between its occurrences, by {side}", *tables)
+    return section(f"{_whose(summary, side)}: cosine between its occurrences, by {side}", *tables)
 
 
-def _states(sight: Sight, side: str) -> Group:
+def _states(summary: Summary, side: str) -> Group:
     """The word's vector at every layer: its first values in each text."""
     table = columns("", side, (f"first {VALUES} values", "right"), ("length", "right"))
-    count = len(sight.occurrences[0].states)
+    count = len(summary.occurrences[0].hidden_states)
     for n in range(count):
-        for occurrence in sight.occurrences:
-            state = occurrence.states[n]
+        for occurrence in summary.occurrences:
+            state = occurrence.hidden_states[n]
             if state is None:
                 continue
-            name = _state_name(n) if occurrence is sight.occurrences[0] else ""
+            name = _state_name(n) if occurrence is summary.occurrences[0] else ""
             length = sum(x * x for x in state) ** 0.5
             table.add_row(name, occurrence.label, _values(state, VALUES), f"{length:.2f}")
-    return section(f"{_whose(sight, side)}: contextual embedding", table)
+    return section(f"{_whose(summary, side)}: contextual embedding", table)
 
 
-def _attends(sight: Sight, occurrence: Occurrence, side: str, width: int) -> Group:
-    counts = Counter(token.text for token in sight.tokens[occurrence.text])
+def _attends(summary: Summary, occurrence: Occurrence, side: str, width: int) -> Group:
+    counts = Counter(token.text for token in summary.tokens[occurrence.text])
     repeated = {text for text, count in counts.items() if count > 1}
     parts: list[RenderableType] = [
         Text("mean of heads, by layer", style="italic"),
@@ -180,12 +184,12 @@ def _attends(sight: Sight, occurrence: Occurrence, side: str, width: int) -> Gro
     for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
         parts.append(Text(f"single heads of layer {layer}", style="italic"))
         parts.append(_attention_table(list(heads), "head", repeated, width))
-    own = {sink.token for sink in sight.sinks[occurrence.text]} & set(occurrence.tokens)
+    own = {sink.token for sink in summary.sinks[occurrence.text]} & set(occurrence.tokens)
     if own:
         told = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
         parts.append(Text(f"{quoted(occurrence.word)} is an attention sink: {told} others give it is for its place, "
                           "not for its meaning", style="dim"))  # fmt: skip
-    return section(f"{quoted(sight.word)} in {side} {occurrence.label} attends to", *parts)
+    return section(f"{quoted(summary.word)} in {side} {occurrence.label} attends to", *parts)
 
 
 def _sees_itself(occurrence: Occurrence) -> bool:
@@ -208,21 +212,21 @@ def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str
     return table
 
 
-def _references(sight: Sight) -> Group:
-    labels = [o.label for o in sight.occurrences]
+def _references(summary: Summary) -> Group:
+    labels = [o.label for o in summary.occurrences]
     table = columns("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
-    for word, group in groupby(sight.references, key=lambda r: r.word):
+    for word, group in groupby(summary.references, key=lambda r: r.word):
         for reference in sorted(group, key=lambda r: labels.index(r.occurrence)):
             name = short(word) if reference.occurrence == labels[0] else ""
             table.add_row(name, reference.occurrence, shown(reference.learned), shown(reference.contextual))
     note = "cosine; a reference word's contextual embedding is its own, as a text of its own"
-    return section(f"{quoted(sight.word)} beside reference words", table, Text(note, style="dim"))
+    return section(f"{quoted(summary.word)} beside reference words", table, Text(note, style="dim"))
 
 
-def _overview(sight: Sight, number: int, side: str, width: int) -> Group:
+def _overview(summary: Summary, number: int, side: str, width: int) -> Group:
     """For each token, where most of its attention goes in each layer; as many layers a table as fit."""
-    table_rows, tokens = sight.overview[number], sight.tokens[number]
-    sinks = {sink.token for sink in sight.sinks[number]}
+    table_rows, tokens = summary.overview[number], summary.tokens[number]
+    sinks = {sink.token for sink in summary.sinks[number]}
     layers = [each.layer for each in table_rows[0]]
     longest = max(len(spelled(token.text, 1000)) for token in tokens)
     cell = min(longest, 12) + 5
@@ -242,7 +246,7 @@ def _overview(sight: Sight, number: int, side: str, width: int) -> Group:
     note = "the largest weight on a token that is not special; * where special tokens take more than half"
     if sinks:
         note = "the largest weight on a token that is neither special nor a sink; * where these take more than half"
-    title = f"{side.capitalize()} {sight.labels[number]}: where each token looks most ({whose})"
+    title = f"{side.capitalize()} {summary.labels[number]}: where each token looks most ({whose})"
     return section(title, *parts, Text(note, style="dim"))
 
 
@@ -254,8 +258,8 @@ def _most(row: Attended) -> Text:
     return Text.assemble(name, (f" {row.top[0].weight:.2f}{mark}", "dim"))
 
 
-def _whose(sight: Sight, side: str) -> str:
-    return quoted(sight.word) + (" in the targets" if side == "target" else "")
+def _whose(summary: Summary, side: str) -> str:
+    return quoted(summary.word) + (" in the targets" if side == "target" else "")
 
 
 def _values(vector: Sequence[float], count: int) -> str:

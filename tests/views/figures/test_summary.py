@@ -6,15 +6,15 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from regard.views.figures.canvas import spread
-from regard.views.figures.overview import draw
+from regard.views.figures.summary import draw
 
 
 @pytest.mark.parametrize("options", [{}, {"layer": 3}, {"layer": 3, "head": 5}, {"head": 0}])
 @pytest.mark.parametrize("word", ["bank", None])
 def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | None) -> None:
-    notes = draw(see(bank, word, **options), bank, tmp_path / "a.png", **options)
+    notes = draw(summarise(bank, word, **options), bank, tmp_path / "a.png", **options)
     assert notes == []
     picture = matplotlib.image.imread(tmp_path / "a.png")
     assert picture.shape[0] > 500
@@ -23,9 +23,9 @@ def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | Non
 
 
 def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) -> None:
-    sight = see(bank, "bank", references=[minilm.trace("money")])
+    summary = summarise(bank, "bank", references=[minilm.trace("money")])
     for name in ("a.svg", "b.SVG"):
-        draw(sight, bank, tmp_path / name)
+        draw(summary, bank, tmp_path / name)
     first = (tmp_path / "a.svg").read_bytes()
     assert first.startswith(b"<?xml")
     assert first == (tmp_path / "b.SVG").read_bytes()
@@ -33,16 +33,16 @@ def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) 
 
 def test_a_long_text(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
-    draw(see([trace], "bank"), [trace], tmp_path / "a.png")
+    draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("bank 水")
-    notes = draw(see([trace], "bank"), [trace], tmp_path / "a.png")
+    notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
     assert notes == [] or "CJK UNIFIED IDEOGRAPH-6C34" in notes[0]
     trace = minilm.trace("a $x_1$ & <b>bank</b>")  # neither mathematics nor markup
-    assert draw(see([trace], "bank"), [trace], tmp_path / "a.svg") == []
+    assert draw(summarise([trace], "bank"), [trace], tmp_path / "a.svg") == []
     assert {"$", "&", "<", "/"} <= set(written(tmp_path / "a.svg"))
 
 
@@ -52,8 +52,8 @@ def written(file: Path) -> list[str]:
 
 
 def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
-    sight = see(bank, "bank", references=[minilm.trace("money")])
-    draw(sight, bank, tmp_path / "a.svg")
+    summary = summarise(bank, "bank", references=[minilm.trace("money")])
+    draw(summary, bank, tmp_path / "a.svg")
     found = written(tmp_path / "a.svg")
     for trace in bank:
         assert {token.text for token in trace.tokens} <= set(found)
@@ -64,7 +64,7 @@ def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
 
 def test_characters_without_a_glyph_stay_in_an_svg(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("bank 水")
-    notes = draw(see([trace], "bank"), [trace], tmp_path / "a.svg")
+    notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.svg")
     assert "水" in written(tmp_path / "a.svg")
     assert notes == [] or notes[0].endswith("an SVG is drawn with the fonts of whoever opens it")
 

@@ -1,4 +1,4 @@
-"""Pictures of a sight: the attention matrix, lines from a word to what it attends to, its path through the layers."""
+"""Pictures of a summary: the attention matrix, lines from a word to what it attends to, its path through the layers."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from regard.explain.attended import check_heads, there
-from regard.explain.overview import Sight
+from regard.explain.summary import Summary
 from regard.trace.trace import Trace, gives
 from regard.views.figures import alignment, movement, predictions
 from regard.views.figures.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
@@ -23,31 +23,31 @@ from regard.views.terminal.layout import short, spelled
 
 
 def draw(
-    sight: Sight, traces: Sequence[Any], file: Path, *, layer: int | None = None, head: int | None = None
+    summary: Summary, traces: Sequence[Any], file: Path, *, layer: int | None = None, head: int | None = None
 ) -> list[str]:
-    """Write one picture of a sight, PNG or SVG by the file's ending, whole or not at all.
+    """Write one picture of a summary, PNG or SVG by the file's ending, whole or not at all.
 
     For each text the attention matrix (of layer, the first where none is given; of head, or the mean of heads) and,
     where a word is followed, lines from it to what each head attends to; then what a language model says next, what
     each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text and its target
     the cross-attention between them in the place of the matrices and of the path.
 
-    traces: those that the sight is of. Returns notes on what the picture could not show: characters that no installed
+    traces: those that the summary is of. Returns notes on what the picture could not show: characters that no installed
     font has.
     """
-    sides = [sight] if sight.target is None else [sight, sight.target.sight]
+    sides = [summary] if summary.target is None else [summary, summary.target.summary]
     rows: list[tuple[float, Any]] = []  # height in inches, and what draws the row into its part of the grid
-    if sight.target is None:
-        rows += _matrix_rows(sight, traces, layer, head)
+    if summary.target is None:
+        rows += _matrix_rows(summary, traces, layer, head)
     else:
-        rows += [row for each in sight.target.alignments for row in alignment.rows(sight, each)]
+        rows += [row for each in summary.target.alignments for row in alignment.rows(summary, each)]
     for side in sides:
         rows += predictions.rows(side)
-    if sight.target is None and sight.movement:
-        rows.append(movement.row(sight))
-    if sight.static is not None:
-        rows.append((4.4, lambda figure, place: static_words.paint(figure, place, sight.static)))
-    wide = bool(sight.occurrences) or sight.target is not None
+    if summary.target is None and summary.movement:
+        rows.append(movement.row(summary))
+    if summary.static is not None:
+        rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
+    wide = bool(summary.occurrences) or summary.target is not None
     figure = Figure(figsize=(13 if wide else 8.5, sum(height for height, _ in rows)), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(len(rows), 1, height_ratios=[height for height, _ in rows])
@@ -56,23 +56,25 @@ def draw(
     return write(figure, file)
 
 
-def _matrix_rows(sight: Sight, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[tuple[float, Any]]:
+def _matrix_rows(
+    summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None
+) -> list[tuple[float, Any]]:
     layer, head = check_heads(traces[0], layer, head)
     layer = there(traces[0].attention)[0] if layer is None else layer
     shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
-    sinks = [{sink.token for sink in each} for each in sight.sinks]
+    sinks = [{sink.token for sink in each} for each in summary.sinks]
     largest = max(_largest(*each) for each in zip(shown, traces, sinks, strict=True))
 
     def paint(figure: Figure, place: Any, number: int) -> None:
-        parts = place.subgridspec(1, 2 if sight.occurrences else 1)
-        title = f"Text {sight.labels[number]}: attention weights, {whose(layer, head)}"
+        parts = place.subgridspec(1, 2 if summary.occurrences else 1)
+        title = f"Text {summary.labels[number]}: attention weights, {whose(layer, head)}"
         _matrix(figure, figure.add_subplot(parts[0]), shown[number], traces[number], title, largest, sinks[number])
-        if sight.occurrences:
-            _lines(figure.add_subplot(parts[1]), sight, number, traces[number], layer, head)
+        if summary.occurrences:
+            _lines(figure.add_subplot(parts[1]), summary, number, traces[number], layer, head)
 
     return [
         (_height(len(tokens)), lambda figure, place, number=number: paint(figure, place, number))
-        for number, tokens in enumerate(sight.tokens)
+        for number, tokens in enumerate(summary.tokens)
     ]
 
 
@@ -104,11 +106,11 @@ def _matrix(
         bar.set_label(f"{' and '.join(kinds)} take up to {values.max():.2f}", fontsize=7)
 
 
-def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head: int | None) -> None:
+def _lines(axes: Axes, summary: Summary, number: int, trace: Trace, layer: int, head: int | None) -> None:
     """From each occurrence of the word a line to every token, one colour a head, as wide as the weight."""
     tokens = trace.tokens
-    mine = [o for o in sight.occurrences if o.text == number]
-    sinks = {sink.token for sink in sight.sinks[number]}
+    mine = [o for o in summary.occurrences if o.text == number]
+    sinks = {sink.token for sink in summary.sinks[number]}
     heads = list(range(trace.attention[layer].shape[0])) if head is None else [head]
     axes.set_axis_off()
     axes.set_ylim(len(tokens) - 0.5, -0.5)
@@ -144,7 +146,9 @@ def _lines(axes: Axes, sight: Sight, number: int, trace: Trace, layer: int, head
     axes.legend(handles=marks, title="head", ncols=max(1, -(-len(marks) // 12)), loc="center left",
                 bbox_to_anchor=(1.0, 0.5), fontsize=7, title_fontsize=7, frameon=False)  # fmt: skip
     told = whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
-    axes.set_title(f"Text {sight.labels[number]}: what {_quoted(sight)} attends to, {told}; width: weight", fontsize=10)
+    axes.set_title(
+        f"Text {summary.labels[number]}: what {_quoted(summary)} attends to, {told}; width: weight", fontsize=10
+    )
 
 
 def _largest(matrix: Float[Tensor, "L L"], trace: Trace, sinks: Collection[int]) -> float:
@@ -159,8 +163,8 @@ def _apart(trace: Trace, sinks: Collection[int]) -> list[tuple[str, list[int]]]:
     return [("special tokens", special), ("attention sinks", sorted(sinks))]
 
 
-def _quoted(sight: Sight) -> str:
-    return f"“{short(sight.word or '')}”"
+def _quoted(summary: Summary) -> str:
+    return f"“{short(summary.word or '')}”"
 
 
 def _height(tokens: int) -> float:

@@ -3,19 +3,19 @@ import io
 import pytest
 from rich.console import Console
 
-from regard.explain.overview import see
+from regard.explain.summary import summarise
 from regard.views.terminal.layout import shares, spelled, visible
-from regard.views.terminal.overview import show
+from regard.views.terminal.summary import show
 
 
-def printed(sight, width: int = 80, **options) -> str:
+def printed(summary, width: int = 80, **options) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, **options)
-    show(sight, console)
+    show(summary, console)
     return console.file.getvalue()
 
 
 def test_a_word_in_two_texts(bank, minilm) -> None:
-    out = printed(see(bank, "bank", references=minilm.trace(["money", "river"]), layer=0, head=3))
+    out = printed(summarise(bank, "bank", references=minilm.trace(["money", "river"]), layer=0, head=3))
     assert "\x1b" not in out
     for expected in (
         "1  [CLS] write a poem about a man fishing on a river bank . [SEP]",
@@ -33,24 +33,29 @@ def test_a_word_in_two_texts(bank, minilm) -> None:
 @pytest.mark.parametrize("width", [80, 81, 120])
 def test_nothing_is_wider_than_the_terminal(bank, minilm, width: int) -> None:
     long = minilm.trace("a withdrawal " * 20)
-    for sight in (see(bank, "bank", layer=1), see(bank), see([long]), see([long], "withdrawal")):
-        assert max(len(line) for line in printed(sight, width).splitlines()) <= width
+    for summary in (
+        summarise(bank, "bank", layer=1),
+        summarise(bank),
+        summarise([long]),
+        summarise([long], "withdrawal"),
+    ):
+        assert max(len(line) for line in printed(summary, width).splitlines()) <= width
 
 
 def test_many_occurrences_are_said_not_dropped(minilm) -> None:
-    out = printed(see([minilm.trace("a bank " * 7)], "bank"))
+    out = printed(summarise([minilm.trace("a bank " * 7)], "bank"))
     assert "21 pairs in all; shown are those with occurrence 1a" in out
     assert "1a · 1g" in out
 
 
 def test_colours_on_a_terminal(bank) -> None:
-    out = printed(see(bank, "bank"), force_terminal=True, color_system="truecolor")
+    out = printed(summarise(bank, "bank"), force_terminal=True, color_system="truecolor")
     assert "\x1b[2m[CLS]" in out  # special tokens are dimmed
     assert "48;2;" in out  # others are coloured
 
 
 def test_the_overview_marks_rows_that_special_tokens_take(bank) -> None:
-    out = printed(see(bank))
+    out = printed(summarise(bank))
     assert "Text 1: where each token looks most (mean of heads)" in out
     assert "11 bank" in out
     assert "river 0.25" in out
@@ -59,30 +64,30 @@ def test_the_overview_marks_rows_that_special_tokens_take(bank) -> None:
 
 def test_text_gives_no_orders_to_the_terminal(minilm) -> None:
     assert visible("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
-    out = printed(see([minilm.trace("a [red]bank[/red] \x07\x1b[31m")], "bank"))
+    out = printed(summarise([minilm.trace("a [red]bank[/red] \x07\x1b[31m")], "bank"))
     assert "\x1b" not in out
     assert "[ red ]" in out
     assert "dropped" in out
 
 
 def test_unknown_parts_are_named(minilm) -> None:
-    out = printed(see([minilm.trace("a bank 銀 \u0001")], "bank"))
+    out = printed(summarise([minilm.trace("a bank 銀 \u0001")], "bank"))
     assert "unknown     “銀” in text 1 (to the tokenizer)" in out
     assert "dropped     “\\x01” in text 1 (by the tokenizer)" in out
 
 
 def test_unknown_reference_words_are_named(bank, minilm) -> None:
-    out = printed(see(bank, "bank", references=[minilm.trace("money"), minilm.trace("🏦")]))
+    out = printed(summarise(bank, "bank", references=[minilm.trace("money"), minilm.trace("🏦")]))
     assert "unknown     “🏦” in --with 🏦" in out
 
 
 def test_equal_vectors_of_an_unknown_word_are_no_news(minilm) -> None:
-    out = printed(see(minilm.trace(["a 銀", "the 銀"]), "銀"))
+    out = printed(summarise(minilm.trace(["a 銀", "the 銀"]), "銀"))
     assert "equal to the last bit, but the tokenizer does not know the word" in " ".join(out.split())
 
 
 def test_tokens_that_repeat_have_numbers(minilm) -> None:
-    out = printed(see([minilm.trace("the bank by the bank")], "by"))
+    out = printed(summarise([minilm.trace("the bank by the bank")], "by"))
     assert "bank (2) " in out
     assert "bank (5) " in out
     assert "by (" not in out

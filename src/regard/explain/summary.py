@@ -12,8 +12,8 @@ from typing import Any
 from regard.errors import RegardError
 from regard.explain.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.attended import Attended, attended, check_heads, there
-from regard.explain.layer_updates import Step, steps
-from regard.explain.logit_lens import Lens, lens
+from regard.explain.layer_updates import LayerUpdate, layer_updates
+from regard.explain.logit_lens import LogitLens, logit_lens
 from regard.explain.movement import Movement, movement
 from regard.explain.occurrences import Found, Occurrence, Pair, Reference, compare, compare_reference, find, occurrences
 from regard.explain.predictions import Names, Prediction, names_of, predict, spoken, written
@@ -27,24 +27,24 @@ from regard.trace.trace import PairTrace, Status, Trace
 
 
 @dataclass(frozen=True)
-class WordSteps:
+class WordUpdates:
     """An occurrence's steps through the layers, or why they cannot be told apart."""
 
     occurrence: str
-    steps: list[Step] | None
+    updates: list[LayerUpdate] | None
     refused: str | None
 
 
 @dataclass(frozen=True)
-class Sight:
+class Summary:
     """All that is shown of some texts.
 
     labels: what tables call the texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`:
     the attention sinks of text t.
     `overview[t][i]`: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
     the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
-    states. steps: how much of each occurrence's steps came from attention. predictions: of models with a language head,
-    what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences. lenses: what
+    states. layer_updates: how much of each occurrence's steps came from attention. predictions: of models with a language head,
+    what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what
     each layer would say at such places, where that was asked for. target: of encoder-decoders, the other side. static:
     the word's static vector, where that was asked for.
     """
@@ -61,9 +61,9 @@ class Sight:
     references: list[Reference]
     overview: list[list[list[Attended]]]
     movement: Movement | None
-    steps: list[WordSteps]
+    layer_updates: list[WordUpdates]
     predictions: list[Prediction]
-    lenses: list[Lens]
+    logit_lenses: list[LogitLens]
     statuses: list[Status]
     reference_statuses: list[Status]
     target: "Target | None"
@@ -74,18 +74,19 @@ class Sight:
 class Target:
     """What the decoder of an encoder-decoder did to the targets of some texts, and where it looked in them.
 
-    sight: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a text.
-    of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in texts.
+    summary: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a
+    text. of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in
+    texts.
     """
 
-    sight: Sight
+    summary: Summary
     generated: list[bool]
     alignments: list[Alignment]
     of_words: list[Across]
     to_words: list[Across]
 
 
-def see(
+def summarise(
     traces: Sequence[Trace] | Sequence[PairTrace],
     word: str | None = None,
     *,
@@ -97,7 +98,7 @@ def see(
     lens_of: Any = None,
     generated: Sequence[bool] = (),
     unfolded: Unfolded | None = None,
-) -> Sight:
+) -> Summary:
     """Look at texts: at one word in them, or without a word at every token.
 
     Args:
@@ -127,7 +128,7 @@ def see(
         names = names_of(*lone) if names is None else names
         made = _side(lone, found, word, references, layer, head, top, names, unfolded)
         if lens_of is not None:
-            made = replace(made, lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
+            made = replace(made, logit_lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
         return made
     return _see_pairs(both, word, references, layer, head, top, names, lens_of, generated)
 
@@ -142,7 +143,7 @@ def _see_pairs(
     names: Names | None,
     lens_of: Any,
     generated: Sequence[bool],
-) -> Sight:
+) -> Summary:
     sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
@@ -152,11 +153,11 @@ def _see_pairs(
     if references and not in_sources:
         raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
     if lens_of is not None:
-        target = replace(target, lenses=_lenses(target, targets, sources, lens_of, names))
+        target = replace(target, logit_lenses=_lenses(target, targets, sources, lens_of, names))
     layer, head = decoder
     layers = choose(pairs, head) if layer is None else (layer, layer)
     other = Target(
-        sight=target,
+        summary=target,
         generated=list(generated) or [False] * len(pairs),
         alignments=[align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)],
         of_words=[from_target(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in target.occurrences],
@@ -194,16 +195,16 @@ def _side(
     unfolded: Unfolded | None = None,
     *,
     both: Sequence[PairTrace] = (),
-) -> Sight:
-    """A sight of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
+) -> Summary:
+    """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
     labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
     apart = [sinks(trace) for trace in traces]
     numbers = [{sink.token for sink in each} for each in apart]
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
     words = [(traces[o.text], o.as_word()) for o in seen]
-    whole = all(len(there(t.states)) == len(t.states) for t in traces)
-    return Sight(
+    whole = all(len(there(t.hidden_states)) == len(t.hidden_states) for t in traces)
+    return Summary(
         word=word,
         top=top,
         labels=labels,
@@ -218,14 +219,14 @@ def _side(
         if word is not None
         else [_overview(trace, head, top, own) for trace, own in zip(traces, numbers, strict=True)],
         movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
-        steps=[_steps_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
+        layer_updates=[_updates_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
             if trace.logits is not None
             for token, label in _spoken(trace, n, word, seen, bool(both))
         ],
-        lenses=[],
+        logit_lenses=[],
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
         target=None,
@@ -233,13 +234,13 @@ def _side(
 
 
 def _lenses(
-    sight: Sight, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
-) -> list[Lens]:
-    """The lens at the places of a sight that have predictions."""
+    summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
+) -> list[LogitLens]:
+    """The lens at the places of a summary that have predictions."""
     made = []
     for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
         readout = Readout(model, trace, source)
-        places = _spoken(trace, n, sight.word, sight.occurrences, source is not None)
+        places = _spoken(trace, n, summary.word, summary.occurrences, source is not None)
         if not places:
             needs = (
                 "follow a word of the target" if source is not None else "follow a word, or put a mask into the text"
@@ -248,7 +249,7 @@ def _lenses(
                 f"next: there is no place in the text at which {trace.status.model} says something: {needs}"
             )
         for token, label in places:
-            made.append(lens(readout, trace, token, sight.top, names=names, text=n, occurrence=label))
+            made.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
     return made
 
 
@@ -260,11 +261,11 @@ def _spoken(
     return spoken(trace, own) if not writes or word is None else written(own)
 
 
-def _steps_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> WordSteps:
+def _updates_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> WordUpdates:
     try:
-        return WordSteps(occurrence.label, steps(trace, occurrence.as_word(), top=top), None)
+        return WordUpdates(occurrence.label, layer_updates(trace, occurrence.as_word(), top=top), None)
     except RegardError as error:
-        return WordSteps(occurrence.label, None, str(error))
+        return WordUpdates(occurrence.label, None, str(error))
 
 
 def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
