@@ -1,4 +1,4 @@
-"""What cuts cost at the door, as ratios inside one run: python -m benchmarks.cuts
+"""What cuts cost at the door, as ratios inside one run: python -m benchmarks.ablations
 
 Ratios are medians of rounds in which both sides take turns, and behind them the ratio of both sides' fastest rounds,
 which a busy machine disturbs less; with --threads 1 no thread waits for another that is not being run. Both sides are

@@ -25,8 +25,8 @@ import torch
 import transformers
 
 import regard
+from benchmarks.ablations import turns
 from benchmarks.attention import MIB, machine, resident, seconds, verdict
-from benchmarks.cuts import turns
 from regard.capture import fast_linear
 from regard.explain.contributions import contributions
 from regard.text.tokens import encode_all
@@ -146,13 +146,13 @@ def cuts(quick: bool) -> None:
     model = regard.load(device="cpu")
     texts = random_texts(model.tokenizer, TEXTS, WORDS, 0)
     kinds: list[tuple[str, list[Any], float]] = [
-        ("a head", [regard.head(3, 5)], 1.02),
-        ("an edge in all layers and heads", [regard.edge(100, 17)], 1.10),
-        ("an edge in one layer", [regard.edge(100, 17, layers=2)], 1.10),
+        ("a head", [regard.ablate(regard.head(3, 5))], 1.02),
+        ("an edge in all layers and heads", [regard.ablate(regard.edge(100, 17))], 1.10),
+        ("an edge in one layer", [regard.ablate(regard.edge(100, 17, layers=2))], 1.10),
     ]
     for name, without, target in kinds:
         plain = lambda: model.trace(texts)  # noqa: E731
-        cut = lambda: model.trace(texts, without=without)  # noqa: E731, B023
+        cut = lambda: model.trace(texts, interventions=without)  # noqa: E731, B023
         show(name, turns(plain, cut, 10 if quick else 60), target)
 
 

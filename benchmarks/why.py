@@ -2,7 +2,7 @@
 
 "bank" in a sentence of 14 tokens through MiniLM: 14 tokens and 72 heads behind it, each measured by ablating it. The
 runs go in batches and reuse the layers below the first ablated one (`model.ablated`); beside them the same runs one
-after another, as `model.trace(text, without=...)` makes them. Medians of rounds in which both sides take turns.
+after another, as `model.trace(text, interventions=...)` makes them. Medians of rounds in which both sides take turns.
 """
 
 import argparse
@@ -26,15 +26,17 @@ def main() -> None:
     model = regard.load(device="cpu")
     trace = model.trace(TEXT)
     (word,) = trace.word(WORD)
-    tokens = [[interventions.edge(word, n)] for n in range(len(trace.tokens))]
+    tokens = [[interventions.ablate(interventions.edge(word, n))] for n in range(len(trace.tokens))]
     layers = enumerate(trace.attention)
-    sets = tokens + [[interventions.head(n, h)] for n, weights in layers for h in range(len(weights))]
+    sets = tokens + [
+        [interventions.ablate(interventions.head(n, h))] for n, weights in layers for h in range(len(weights))
+    ]
 
     def together() -> object:
-        return why(trace, word, lambda each: model.ablated(TEXT, each), interventions)
+        return why(trace, word, lambda each: model.ablated(TEXT, each))
 
     def alone() -> object:
-        return [model.trace(TEXT, without=each) for each in sets]
+        return [model.trace(TEXT, interventions=each) for each in sets]
 
     together(), alone()
     times = [(seconds(together), seconds(alone)) for _ in range(rounds)]

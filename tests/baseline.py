@@ -142,8 +142,8 @@ def traces() -> Iterator[tuple[str, Any]]:
     minilm, stories = regard.load(device="cpu"), regard.load(STORIES, device="cpu")
     for name, each in zip(("river", "money"), minilm.trace([RIVER, MONEY]), strict=True):
         yield f"minilm {name}", tensors(each)
-    ablations = [regard.head(3, 5), regard.edge("bank", "river")]
-    yield "minilm ablated", tensors(minilm.trace(RIVER, without=ablations))
+    ablations = [regard.ablate(regard.head(3, 5)), regard.ablate(regard.edge("bank", "river"))]
+    yield "minilm ablated", tensors(minilm.trace(RIVER, interventions=ablations))
     yield "stories", tensors(stories.trace(STORY))
     yield "stories generated", tensors(stories.generate("Once upon", new_tokens=8).trace)
     pair = regard.load(OPUS, device="cpu")

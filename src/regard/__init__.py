@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.attention.kernels.dispatch import kernels as kernels
     from regard.attention.recording import record as record
     from regard.attention.recording import scope as scope
+    from regard.capture.interventions import ablate as ablate
     from regard.capture.interventions import edge as edge
     from regard.capture.interventions import head as head
     from regard.errors import RegardError as RegardError
@@ -47,6 +48,7 @@ _WHERE = {
     "Trace": "regard.trace.trace",
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",
+    "ablate": "regard.capture.interventions",
     "attend": "regard.attention.attend",
     "edge": "regard.capture.interventions",
     "head": "regard.capture.interventions",

@@ -70,8 +70,8 @@ def test_which_calls_a_cut_holds_for() -> None:
             for path in paths:
                 with regard.scope(path):
                     regard.attend(x, x, x)
-        assert [call.cuts != () for call in calls.values()] == [not call.output.any() for call in calls.values()]
-        return [n for n, call in enumerate(calls.values()) if call.cuts]
+        assert [call.ablations != () for call in calls.values()] == [not call.output.any() for call in calls.values()]
+        return [n for n, call in enumerate(calls.values()) if call.ablations]
 
     assert cut_calls() == [0, 1, 2, 3, 4, 5]
     assert cut_calls(1) == [1, 2, 3]
@@ -102,7 +102,7 @@ def test_calls_by_other_names_than_their_paths() -> None:
             with regard.scope(path):
                 regard.attend(x, x, x)
     assert asked == [("layer.7", 0), ("layer.7", 1), ("other", 0)]
-    assert [call.cuts for call in calls.values()] == [(cuts[3],), (cuts[0], cuts[3]), ()]
+    assert [call.ablations for call in calls.values()] == [(cuts[3],), (cuts[0], cuts[3]), ()]
     assert block.unmet == (cuts[1], cuts[2])
 
 
@@ -185,7 +185,7 @@ def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Excep
 @pytest.mark.usefixtures("as_users_call")
 def test_what_is_no_cut() -> None:
     with (
-        pytest.raises(TypeError, match="cutting: given dict, needs HeadAblation and EdgeAblation objects"),
+        pytest.raises(TypeError, match="ablating: given dict, needs HeadAblation and EdgeAblation objects"),
         ablating([{}]),
     ):
         pass

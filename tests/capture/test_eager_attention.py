@@ -11,7 +11,7 @@ import transformers
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.capture import eager_attention
-from regard.capture.interventions import head
+from regard.capture.interventions import ablate, head
 from regard.explain.contributions import contributions
 from regard.model_files.sizes import sizes as sizes_of
 from regard.models.model import Model
@@ -125,8 +125,8 @@ def test_a_pair() -> None:
 
 def test_refused_by_name() -> None:
     bloom = Model(tiny("bloom"), None, name="tiny-bloom")
-    with pytest.raises(regard.RegardError, match="without: its attention does not go .* nothing of tiny-bloom"):
-        bloom.trace(ids=IDS, without=[head(0, 1)])
+    with pytest.raises(regard.RegardError, match="interventions: its attention does not go .* nothing of tiny-bloom"):
+        bloom.trace(ids=IDS, interventions=[ablate(head(0, 1))])
     with pytest.raises(regard.RegardError, match="does not go through the attention interface"):
         contributions(bloom.trace(ids=IDS), 2, layer=0)
     for kind, sizes, says in (

@@ -9,7 +9,7 @@ import transformers as hf
 import regard
 from regard.capture.build_trace import CONTRARY
 from regard.capture.inputs import NUMBERED
-from regard.capture.interventions import head
+from regard.capture.interventions import ablate, head
 from regard.models.model import Model
 
 SMALL = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}
@@ -113,7 +113,10 @@ def test_refused_by_name() -> None:
         ({"inputs": {"pixel_values": PIXELS, "text": None}}, "needs to be a mapping of names to tensors"),
         ({"inputs": {}}, "needs to be a mapping"),
         ({"inputs": {"pixel_values": PIXELS}, "ids": [1]}, "given two of them"),
-        ({"inputs": {"pixel_values": PIXELS}, "without": [head(0, 1)]}, "they cannot be given with inputs"),
+        (
+            {"inputs": {"pixel_values": PIXELS}, "interventions": [ablate(head(0, 1))]},
+            "they cannot be given with inputs",
+        ),
     ):
         with pytest.raises(regard.RegardError, match=says):
             opened.trace(**options)

@@ -11,6 +11,7 @@ from regard.capture import call_ids
 from regard.capture.ablation import applied
 from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.hidden_states import watched_layers
+from regard.capture.interventions import target_of
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
@@ -29,7 +30,7 @@ def same(a: torch.Tensor, b: torch.Tensor) -> bool:
 def test_a_module_that_is_called_as_every_layer_is_cut_in_one() -> None:
     """ALBERT: the n-th call of its one module is layer n."""
     model = opened("albert", num_hidden_layers=3)
-    plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], without=[regard.head(1, 2)])
+    plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(1, 2))])
     (path,) = [p for p, m in model.model.named_modules() if type(m).__name__ == "AlbertAttention"]
     with ablating([HeadAblation(layers={(path, 1)}, heads={2})]):
         expected = model.trace(ids=IDS[0])
@@ -40,7 +41,7 @@ def test_a_module_that_is_called_as_every_layer_is_cut_in_one() -> None:
         False,
     ]
     assert torch.equal(cut.contextual, expected.contextual)
-    edge = model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=[0, 2])])
+    edge = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=[0, 2]))])
     assert [bool(weights[:, 4, 2].any()) for weights in edge.attention] == [False, True, False]
 
 
@@ -49,17 +50,20 @@ def test_two_calls_a_layer_are_cut_each() -> None:
     model = opened("diffllama")
     plain = model.trace(ids=IDS[0])
     assert len(plain.attention) == 4
-    cut = model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=3)])
+    cut = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=3))])
     assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, True, True, False]
     assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [True, True, False]
     with pytest.raises(regard.RegardError, match="layer 4 is out of range, diffllama has layers 0 to 3"):
-        model.trace(ids=IDS[0], without=[regard.head(4, 0)])
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(4, 0))])
 
 
 def test_hybrids_count_their_attention() -> None:
     types = ["conv", "full_attention", "conv", "full_attention"]
     model = opened("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
-    plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], without=[regard.edge(4, 2, layers=1)])
+    plain, cut = (
+        model.trace(ids=IDS[0]),
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))]),
+    )
     assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, False]
     assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [
         True,
@@ -69,7 +73,7 @@ def test_hybrids_count_their_attention() -> None:
         False,
     ]
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, lfm2 has layers 0 to 1"):
-        model.trace(ids=IDS[0], without=[regard.head(2, 0)])
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
 
 
 @pytest.fixture(scope="module", params=["marian", "bart", "t5"])
@@ -78,7 +82,7 @@ def pair(request) -> Model:
 
 
 def trace(model: Model, *without):
-    return model.trace(ids=IDS[0], target_ids=TARGET, without=without)
+    return model.trace(ids=IDS[0], target_ids=TARGET, interventions=without)
 
 
 PROJECTIONS = {
@@ -90,7 +94,7 @@ PROJECTIONS = {
 
 @pytest.mark.parametrize("part", call_ids.PARTS)
 def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part) -> None:
-    cut = trace(pair, regard.head(1, 2, part=part))
+    cut = trace(pair, regard.ablate(regard.head(1, 2, part=part)))
     projection = pair.model.get_submodule(PROJECTIONS[part][pair.name == "t5"])
     width = projection.weight.shape[1] // 3
     with torch.no_grad():
@@ -101,12 +105,16 @@ def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part
     for side in ("encoder", "decoder"):
         torch.testing.assert_close(getattr(cut, side).contextual, getattr(expected, side).contextual, atol=1e-5, rtol=0)
     assert not same(cut.decoder.contextual, trace(pair).decoder.contextual)
-    assert any("cut: head 2 of layer 1 of the" in note for note in cut.status.notes)
+    assert any("ablated: head 2 of layer 1 of the" in note for note in cut.status.notes)
 
 
 @pytest.mark.parametrize("part", call_ids.PARTS)
 def test_an_edge_is_cut_in_its_part_alone(pair: Model, part) -> None:
-    cut = trace(pair, regard.edge(5, 2, part=part, heads=1), regard.edge(6, 0, layers=0, part=part))
+    cut = trace(
+        pair,
+        regard.ablate(regard.edge(5, 2, part=part, heads=1)),
+        regard.ablate(regard.edge(6, 0, layers=0, part=part)),
+    )
     parts = {"encoder": cut.encoder.attention, "decoder": cut.decoder.attention, "cross": cut.decoder.cross}
     for name, maps in parts.items():
         for layer, weights in enumerate(maps):
@@ -116,32 +124,45 @@ def test_an_edge_is_cut_in_its_part_alone(pair: Model, part) -> None:
 
 
 def test_cuts_in_a_batch_of_pairs_are_each_pairs_own(pair: Model) -> None:
-    cuts = [regard.edge(3, 4, part="cross"), regard.head(0, 1, part="encoder"), regard.edge(2, 1, part="decoder")]
+    cuts = [
+        regard.ablate(regard.edge(3, 4, part="cross")),
+        regard.ablate(regard.head(0, 1, part="encoder")),
+        regard.ablate(regard.edge(2, 1, part="decoder")),
+    ]
     texts, targets = [IDS[0].tolist(), IDS[1, :6].tolist()], [TARGET.tolist(), TARGET[:5].tolist()]
-    batched = pair.trace(ids=texts, target_ids=targets, without=cuts)
+    batched = pair.trace(ids=texts, target_ids=targets, interventions=cuts)
     for both, text, target in zip(batched, texts, targets, strict=True):
-        single = pair.trace(ids=text, target_ids=target, without=cuts)
+        single = pair.trace(ids=text, target_ids=target, interventions=cuts)
         torch.testing.assert_close(both.decoder.contextual, single.decoder.contextual, atol=1e-5, rtol=0)
         torch.testing.assert_close(both.encoder.contextual, single.encoder.contextual, atol=1e-5, rtol=0)
 
 
 def test_words_are_of_the_side_that_they_are_read_on(pair: Model) -> None:
     with pytest.raises(regard.RegardError, match="token 8 is out of range, the text has tokens 0 to 6"):
-        trace(pair, regard.edge(8, 2, part="cross"))
-    assert trace(pair, regard.edge(2, 8, part="cross")).decoder.cross[0][:, 2, 8].sum() == 0
+        trace(pair, regard.ablate(regard.edge(8, 2, part="cross")))
+    assert trace(pair, regard.ablate(regard.edge(2, 8, part="cross"))).decoder.cross[0][:, 2, 8].sum() == 0
     with pytest.raises(regard.RegardError, match="token 8 is out of range, the text has tokens 0 to 6"):
-        trace(pair, regard.edge(2, 8, part="decoder"))
+        trace(pair, regard.ablate(regard.edge(2, 8, part="decoder")))
     with pytest.raises(regard.RegardError, match="token 11 is out of range, the text has tokens 0 to 10"):
-        trace(pair, regard.edge(2, 11, part="encoder"))
+        trace(pair, regard.ablate(regard.edge(2, 11, part="encoder")))
 
 
 def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
     for cut, says in (
-        (regard.head(0, 1), "say which attention is meant, one of part='encoder', part='decoder', part='cross'"),
-        (regard.edge(2, 1), "is an encoder-decoder: say which attention"),
-        (regard.head(2, 1, part="cross"), "layer 2 is out of range, .* has layers 0 to 1 of the cross-attention"),
-        (regard.edge(2, 1, layers=[0, 7], part="encoder"), "layer 7 is out of range, .* 0 to 1 of the encoder"),
-        (regard.head(1, 3, part="decoder"), "head 3 is out of range, .* has heads 0 to 2"),
+        (
+            regard.ablate(regard.head(0, 1)),
+            "say which attention is meant, one of part='encoder', part='decoder', part='cross'",
+        ),
+        (regard.ablate(regard.edge(2, 1)), "is an encoder-decoder: say which attention"),
+        (
+            regard.ablate(regard.head(2, 1, part="cross")),
+            "layer 2 is out of range, .* has layers 0 to 1 of the cross-attention",
+        ),
+        (
+            regard.ablate(regard.edge(2, 1, layers=[0, 7], part="encoder")),
+            "layer 7 is out of range, .* 0 to 1 of the encoder",
+        ),
+        (regard.ablate(regard.head(1, 3, part="decoder")), "head 3 is out of range, .* has heads 0 to 2"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             trace(pair, cut)
@@ -170,7 +191,7 @@ def test_what_is_no_cut() -> None:
 
 def test_a_part_of_a_model_that_has_none_is_refused() -> None:
     with pytest.raises(regard.RegardError, match="bert is no encoder-decoder, leave out part='cross'"):
-        opened("bert").trace(ids=IDS[0], without=[regard.head(0, 1, part="cross")])
+        opened("bert").trace(ids=IDS[0], interventions=[regard.ablate(regard.head(0, 1, part="cross"))])
 
 
 def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
@@ -183,7 +204,7 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
 
     monkeypatch.setattr(call_ids.Numbering, "_crossing", late)
     with pytest.raises(regard.RegardError, match="of marian make which layer was known only after they were made"):
-        trace(opened("marian"), regard.head(0, 1, part="decoder"))
+        trace(opened("marian"), regard.ablate(regard.head(0, 1, part="decoder")))
 
 
 def test_keys_that_are_no_tokens_have_no_edges() -> None:
@@ -207,3 +228,13 @@ def test_keys_that_are_no_tokens_have_no_edges() -> None:
                 cuts.check(stacks, calls, [10])
         else:
             cuts.check(stacks, calls, [10])
+
+
+def test_what_is_no_intervention() -> None:
+    for given, says in (
+        (regard.head(0, 1), r"given regard.head\(...\), needs regard.ablate\(regard.head\(...\)\)"),
+        (regard.edge(0, 1), r"given regard.edge\(...\), needs regard.ablate\(regard.edge"),
+        ("head 3", r"given str, needs regard.ablate\(...\)"),
+    ):
+        with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
+            target_of(given)

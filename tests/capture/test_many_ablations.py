@@ -30,13 +30,13 @@ def ran(model: nn.Module, ending: str) -> tuple[Counter[str], list[Any]]:
 
 
 SETS = [
-    [regard.head(0, 1)],
-    [regard.edge(4, 2)],
-    [regard.head(1, 0), regard.edge(5, 0, layers=1)],
+    [regard.ablate(regard.head(0, 1))],
+    [regard.ablate(regard.edge(4, 2))],
+    [regard.ablate(regard.head(1, 0)), regard.ablate(regard.edge(5, 0, layers=1))],
     [],
-    [regard.edge(10, 3, layers=1, heads=[0, 1])],
-    [regard.head(0, 0), regard.head(1, 2)],
-    [regard.head(1, 1)],
+    [regard.ablate(regard.edge(10, 3, layers=1, heads=[0, 1]))],
+    [regard.ablate(regard.head(0, 0)), regard.ablate(regard.head(1, 2))],
+    [regard.ablate(regard.head(1, 1))],
 ]
 
 
@@ -49,11 +49,11 @@ def test_each_is_as_if_traced_alone(kind: str) -> None:
     found = dict(model.ablated(ids=IDS, sets=SETS))
     assert sorted(found) == list(range(len(SETS)))
     for number, ablations in enumerate(SETS):
-        alone = model.trace(ids=IDS, without=ablations)
+        alone = model.trace(ids=IDS, interventions=ablations)
         torch.testing.assert_close(found[number].contextual, alone.contextual, atol=2e-6, rtol=1e-5)
         if alone.logits is not None:
             torch.testing.assert_close(found[number].logits, alone.logits, atol=2e-6, rtol=1e-5)
-        told = [[note for note in each.status.notes if note.startswith("cut:")] for each in (found[number], alone)]
+        told = [[note for note in each.status.notes if note.startswith("ablated:")] for each in (found[number], alone)]
         assert told[0] == told[1]
         assert len(told[0]) == len(ablations)
         with pytest.raises(regard.RegardError, match=r"attention\[0\] was not kept"):
@@ -63,7 +63,7 @@ def test_each_is_as_if_traced_alone(kind: str) -> None:
 def test_a_layer_below_is_not_computed_again() -> None:
     model = opened("bert")
     counts, handles = ran(model.model, "attention.self")
-    list(model.ablated(ids=IDS, sets=[[regard.head(1, n)] for n in range(3)]))
+    list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(1, n))] for n in range(3)]))
     for handle in handles:
         handle.remove()
     assert counts == {"encoder.layer.0.attention.self": 1, "encoder.layer.1.attention.self": 2}
@@ -73,8 +73,12 @@ def test_a_layer_below_is_not_computed_again() -> None:
 def test_an_encoder_is_run_once_for_its_decoder() -> None:
     model = opened("marian")
     parts = ("encoder", "decoder", "cross")
-    sets = [[regard.head(layer, head, part=part)] for part in parts for layer in (0, 1) for head in (0, 2)]
-    sets.append([regard.edge(3, 8, part="cross"), regard.edge(3, 1, part="decoder", layers=1)])
+    sets = [
+        [regard.ablate(regard.head(layer, head, part=part))] for part in parts for layer in (0, 1) for head in (0, 2)
+    ]
+    sets.append(
+        [regard.ablate(regard.edge(3, 8, part="cross")), regard.ablate(regard.edge(3, 1, part="decoder", layers=1))]
+    )
     counts, handles = ran(model.model, "self_attn")
     found = dict(model.ablated(ids=IDS, target_ids=TARGET, sets=sets))
     for handle in handles:
@@ -82,7 +86,7 @@ def test_an_encoder_is_run_once_for_its_decoder() -> None:
     # the plain pass, (encoder, 0), (encoder, 1), (decoder, 0) and (decoder, 1)
     assert [counts[f"{side}.layers.{n}.self_attn"] for side in ("encoder", "decoder") for n in (0, 1)] == [2, 3, 4, 5]
     for number, ablations in enumerate(sets):
-        alone = model.trace(ids=IDS, target_ids=TARGET, without=ablations)
+        alone = model.trace(ids=IDS, target_ids=TARGET, interventions=ablations)
         for side in ("encoder", "decoder"):
             one, other = getattr(found[number], side), getattr(alone, side)
             torch.testing.assert_close(one.contextual, other.contextual, atol=2e-6, rtol=1e-5)
@@ -100,12 +104,12 @@ def test_where_layers_pass_something_by_all_are_computed(missing: str) -> None:
         return output + (heard.pop("keys") if missing == "fails" or heard else 0.0)
 
     second.register_forward_hook(hear)
-    sets = [[regard.head(1, 0)], [regard.head(1, 2)]]
+    sets = [[regard.ablate(regard.head(1, 0))], [regard.ablate(regard.head(1, 2))]]
     found = dict(model.ablated(ids=IDS, sets=sets))
     assert sorted(found) == [0, 1]
     for number, ablations in enumerate(sets):
         torch.testing.assert_close(
-            found[number].contextual, model.trace(ids=IDS, without=ablations).contextual, atol=2e-6, rtol=1e-5
+            found[number].contextual, model.trace(ids=IDS, interventions=ablations).contextual, atol=2e-6, rtol=1e-5
         )
 
 
@@ -120,9 +124,9 @@ def test_as_many_run_together_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
             raise regard.RegardError("too much")
 
     run = model._passes.run
-    monkeypatch.setattr(models, "foresee", foresee)
+    monkeypatch.setattr(models, "require_trace_memory", foresee)
     monkeypatch.setattr(model._passes, "run", lambda sources, *rest: made.append(len(sources)) or run(sources, *rest))
-    assert len(list(model.ablated(ids=IDS, sets=[[regard.head(0, 1)]] * 7))) == 7
+    assert len(list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(0, 1))]] * 7))) == 7
     assert tried == [8, 4, 2]  # each with the row that has no ablation
     assert made == [1] * 7
 
@@ -130,13 +134,13 @@ def test_as_many_run_together_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_model_comes_back_whole_after_a_refusal() -> None:
     model = opened("bert")
     with pytest.raises(regard.RegardError, match="head 6 is out of range, bert has heads 0 to 5"):
-        list(model.ablated(ids=IDS, sets=[[regard.head(1, 1)], [regard.head(1, 6)]]))
+        list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(1, 1))], [regard.ablate(regard.head(1, 6))]]))
     assert not any("forward" in module.__dict__ for module in model.model.modules())
     with pytest.raises(regard.RegardError, match="layer 2 is out of range, bert has layers 0 to 1"):
-        list(model.ablated(ids=IDS, sets=[[regard.head(2, 1)]]))
-    with pytest.raises(regard.RegardError, match=r"given str, needs regard.head\(...\) and regard.edge"):
+        list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(2, 1))]]))
+    with pytest.raises(regard.RegardError, match=r"given str, needs regard.ablate"):
         list(model.ablated(ids=IDS, sets=[["head 3"]]))
     with pytest.raises(regard.RegardError, match="given several texts, needs one"):
-        list(model.ablated(ids=[[1, 2], [3, 4]], sets=[[regard.head(0, 1)]]))
+        list(model.ablated(ids=[[1, 2], [3, 4]], sets=[[regard.ablate(regard.head(0, 1))]]))
     with pytest.raises(regard.RegardError, match="bert is no encoder-decoder, leave out part='decoder'"):
-        list(model.ablated(ids=IDS, sets=[[regard.head(1, 1, part="decoder")]]))
+        list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(1, 1, part="decoder"))]]))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import regard
 from regard.capture import eager_attention, hf_attention, regard_attention
-from regard.capture.interventions import head
+from regard.capture.interventions import ablate, head
 from regard.explain.summary import summarise
 from regard.generation import step_capture
 from regard.models.model import Model
@@ -97,12 +97,12 @@ def test_what_is_no_number_is_endlessly_far(minilm, monkeypatch) -> None:
 
 
 def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
-    traced = pair.trace("the man ☃", target="sur la rive", without=[head(0, 1, part="encoder")])
+    traced = pair.trace("the man ☃", target="sur la rive", interventions=[ablate(head(0, 1, part="encoder"))])
     source, target, both = traced.encoder.status, traced.decoder.status, traced.status
     assert source.unknown == both.unknown == ("☃",)
     assert target.unknown == ()
     assert source.seconds == target.seconds == both.seconds > 0
-    assert any(note.startswith("cut: ") for note in source.notes)
+    assert any(note.startswith("ablated: ") for note in source.notes)
     source.notes += ("of the encoder",)
     target.notes += ("of the decoder",)
     assert traced.status.notes == (*source.notes, "of the decoder")

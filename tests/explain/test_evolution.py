@@ -14,7 +14,7 @@ from tests.support import MONEY, RIVER
 
 def test_steps_side_by_side(minilm) -> None:
     trace = minilm.trace(RIVER)
-    cut = minilm.trace(RIVER, without=[regard.head(0, 3)])
+    cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 3))])
     found = evolution([(0, trace), (10, cut), (20, trace)], 1, 3)
     expected = trace.attention[1][3].double()
     torch.testing.assert_close(torch.tensor(found.weights[0]).double(), expected, atol=1e-6, rtol=0)

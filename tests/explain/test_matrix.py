@@ -229,7 +229,13 @@ def test_one_head_of_a_map() -> None:
 
 
 def test_edges_that_were_cut_stay_cut_in_one_head(minilm) -> None:
-    cut = minilm.trace(TEXT, without=[regard.edge("money", "purse", heads=[3]), regard.edge("sail", "money")])
+    cut = minilm.trace(
+        TEXT,
+        interventions=[
+            regard.ablate(regard.edge("money", "purse", heads=[3])),
+            regard.ablate(regard.edge("sail", "money")),
+        ],
+    )
     for head in (3, 4):
         torch.testing.assert_close(
             one_head(cut.attention[2], head).dense()[0], cut.attention[2][head], atol=1e-6, rtol=0

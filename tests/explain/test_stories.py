@@ -3,7 +3,6 @@
 import pytest
 
 import regard
-from regard.capture import interventions
 from regard.explain.ablation_effect import effect
 from regard.explain.layer_updates import layer_updates
 from regard.explain.why import why
@@ -35,12 +34,12 @@ def test_every_step_adds_up(stories) -> None:
 def test_what_comes_after_a_word_ranks_what_is_behind_it(stories) -> None:
     trace = stories.trace(TEXT)
     (word,) = trace.word("little")
-    found = why(trace, word, lambda sets: stories.ablated(TEXT, sets), interventions)
+    found = why(trace, word, lambda sets: stories.ablated(TEXT, sets))
     assert found.by == "divergence"
     assert found.tokens[0].divergence > 100 * found.tokens[-1].divergence
     assert len(found.heads) == 40
     best = found.heads[0]
-    cut = stories.trace(TEXT, without=[regard.head(best.layer, best.head)])
+    cut = stories.trace(TEXT, interventions=[regard.ablate(regard.head(best.layer, best.head))])
     again = effect(trace, cut, word)
     assert best.divergence == pytest.approx(again.after_place, abs=1e-9)
     assert again.after_place != pytest.approx(again.next_token, abs=1e-6)  # "little" is not the text's last word

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import regard
-from regard.capture import interventions
 from regard.explain.ablation_effect import effect
 from regard.explain.why import occurrences, spearman, why
 from regard.models.model import Model
@@ -23,7 +22,7 @@ def test_rank_correlation() -> None:
 
 
 def test_an_edge_that_is_cut_has_no_weight_and_the_others_share_it(minilm, bank) -> None:
-    cut = minilm.trace(RIVER, without=[regard.edge("bank", "river", layers=0)])
+    cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.edge("bank", "river", layers=0))])
     before, after = bank[0].attention[0].dense(), cut.attention[0].dense()
     assert torch.all(after[:, 11, 10] == 0)
     torch.testing.assert_close(after[:, 11].sum(-1), torch.ones(12))
@@ -31,7 +30,7 @@ def test_an_edge_that_is_cut_has_no_weight_and_the_others_share_it(minilm, bank)
     kept[:, 10] = 0
     torch.testing.assert_close(after[:, 11], kept / kept.sum(-1, keepdim=True), atol=1e-6, rtol=0)
     torch.testing.assert_close(after[:, :11], before[:, :11], atol=1e-6, rtol=0)
-    assert "cut: 'bank' may not look at 'river' in layers 0" in cut.status.notes
+    assert "ablated: the edge from 'bank' to 'river' in layers 0" in cut.status.notes
     assert effect(bank[0], cut, "bank").moved > 1e-4
     assert effect(bank[0], cut, "bank").next_token is None
     assert cut.status.difference < 5e-6  # still the family's own attention, under the cut
@@ -40,7 +39,7 @@ def test_an_edge_that_is_cut_has_no_weight_and_the_others_share_it(minilm, bank)
 def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
     model = make_tiny(tmp_path, minilm)
     opened = regard.load(tmp_path, device="cpu")
-    cut = opened.trace("a river bank", without=[regard.head(1, 2)])
+    cut = opened.trace("a river bank", interventions=[regard.ablate(regard.head(1, 2))])
     attention = model.encoder.layer[1].attention.output.dense
     with torch.no_grad():
         attention.weight[:, 16:24] = 0  # what head 2 of 3 is multiplied by
@@ -51,9 +50,9 @@ def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
 
 def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
     texts = [RIVER, "the river bank", "a bank by the river is a bank"]
-    cuts = [regard.edge("bank", "river")]
-    for batched, text in zip(minilm.trace(texts, without=cuts), texts, strict=True):
-        single = minilm.trace(text, without=cuts)
+    cuts = [regard.ablate(regard.edge("bank", "river"))]
+    for batched, text in zip(minilm.trace(texts, interventions=cuts), texts, strict=True):
+        single = minilm.trace(text, interventions=cuts)
         torch.testing.assert_close(batched.contextual, single.contextual, atol=1e-5, rtol=0)
         for word in single.word("bank"):
             for n in range(6):
@@ -63,17 +62,16 @@ def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
 @pytest.mark.parametrize(
     ("cut", "says"),
     [
-        (regard.head(6, 0), "layer 6 is out of range, all-MiniLM-L6-v2 has layers 0 to 5"),
-        (regard.head(0, 12), "head 12 is out of range, all-MiniLM-L6-v2 has heads 0 to 11"),
-        (regard.edge("bank", "money"), "word 'money' is not in the text"),
-        (regard.edge("bank", 14), "token 14 is out of range, the text has tokens 0 to 13"),
-        (regard.edge("bank", "river", heads=[3, 12]), "head 12 is out of range"),
-        ("head 3", "given str, needs regard.head"),
+        (regard.ablate(regard.head(6, 0)), "layer 6 is out of range, all-MiniLM-L6-v2 has layers 0 to 5"),
+        (regard.ablate(regard.head(0, 12)), "head 12 is out of range, all-MiniLM-L6-v2 has heads 0 to 11"),
+        (regard.ablate(regard.edge("bank", "money")), "word 'money' is not in the text"),
+        (regard.ablate(regard.edge("bank", 14)), "token 14 is out of range, the text has tokens 0 to 13"),
+        (regard.ablate(regard.edge("bank", "river", heads=[3, 12])), "head 12 is out of range"),
     ],
 )
 def test_cuts_that_do_not_exist(minilm, cut, says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
-        minilm.trace(RIVER, without=[cut])
+        minilm.trace(RIVER, interventions=[cut])
 
 
 def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
@@ -82,7 +80,7 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     text = "a man on a river bank"
     trace = opened.trace(text)
     (word,) = trace.word("bank")
-    found = why(trace, word, lambda sets: opened.ablated(text, sets), interventions)
+    found = why(trace, word, lambda sets: opened.ablated(text, sets))
     assert len(found.tokens) == len(trace.tokens)
     assert len(found.heads) == 6
     for causes in (found.tokens, found.heads):
@@ -93,7 +91,7 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     assert river.weight == pytest.approx(
         float(torch.stack([w[:, word.tokens[0], river.token] for w in trace.attention]).mean()), abs=1e-6
     )
-    cut = opened.trace(text, without=[regard.edge("bank", river.token)])
+    cut = opened.trace(text, interventions=[regard.ablate(regard.edge("bank", river.token))])
     assert river.effect == pytest.approx(effect(trace, cut, "bank").moved, abs=1e-9)
     assert all(-1 <= x <= 1 for x in (*found.tokens_agreement, *found.heads_agreement))
 
@@ -110,14 +108,14 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     assert nothing.next_token == pytest.approx(0, abs=1e-9)
     assert nothing.after_place == pytest.approx(0, abs=1e-9)
     last = len(trace.tokens) - 1
-    cut = opened.trace(trace.text, without=[regard.edge(last, "river")])
+    cut = opened.trace(trace.text, interventions=[regard.ablate(regard.edge(last, "river"))])
     of_last = effect(trace, cut, "bank")  # what the last token may look at changes nothing before it
     assert of_last.next_token > 1e-9
     assert of_last.after_place == pytest.approx(0, abs=1e-9)
     (bank,) = trace.word("bank")
     kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
     assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
-    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets), interventions)
+    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets))
     assert found.by == "divergence"
     for causes in (found.tokens, found.heads):
         measured = [cause.divergence for cause in causes]
@@ -125,7 +123,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
         assert measured[0] > 0
     assert {cause.token for cause in found.tokens} == set(range(bank.tokens[-1] + 1))  # none that come later
     river = next(cause for cause in found.tokens if cause.name == "river")
-    again = effect(trace, opened.trace(trace.text, without=[regard.edge(bank, river.token)]), bank)
+    again = effect(trace, opened.trace(trace.text, interventions=[regard.ablate(regard.edge(bank, river.token))]), bank)
     assert (river.effect, river.divergence) == pytest.approx((again.moved, again.after_place), abs=1e-9)
 
 
@@ -137,7 +135,7 @@ def test_a_head_that_fills_gaps_says_nothing_of_what_comes_next(minilm, tmp_path
     opened = regard.load(tmp_path, device="cpu")
     trace = opened.trace("a river bank")
     assert trace.logits is not None
-    found = effect(trace, opened.trace("a river bank", without=[regard.head(0, 1)]), "bank")
+    found = effect(trace, opened.trace("a river bank", interventions=[regard.ablate(regard.head(0, 1))]), "bank")
     assert found.moved > 1e-9
     assert (found.next_token, found.after_place) == (None, None)
 
@@ -151,14 +149,14 @@ def test_why_of_an_encoder_decoders_words() -> None:
     pair = opened.trace(**given)
 
     def retrace(cuts):
-        return opened.trace(**given, without=cuts)
+        return opened.trace(**given, interventions=cuts)
 
     at = Word("w", 0, 1, (2, 3))
 
     def ablated(sets):
         return opened.ablated(**given, sets=sets)
 
-    target, source = (why(pair, at, ablated, interventions, side=side) for side in ("target", "source"))
+    target, source = (why(pair, at, ablated, side=side) for side in ("target", "source"))
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
         [("encoder", n) for n in range(9)],
@@ -167,19 +165,19 @@ def test_why_of_an_encoder_decoders_words() -> None:
     assert len(source.heads) == 6
     assert (target.by, source.by) == ("effect", "effect")  # a bare model, without a language head
     cause = next(c for c in target.tokens if (c.part, c.token) == ("cross", 5))
-    cut = retrace([regard.edge(at, 5, part="cross")])
+    cut = retrace([regard.ablate(regard.edge(at, 5, part="cross"))])
     assert cause.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     assert cause.effect > 0
     assert cause.weight == pytest.approx(
         float(torch.stack([w[:, [2, 3], 5] for w in pair.decoder.cross]).mean()), abs=1e-6
     )
     head = next(c for c in target.heads if c.name == "cross layer 1, head 2")
-    cut = retrace([regard.head(1, 2, part="cross")])
+    cut = retrace([regard.ablate(regard.head(1, 2, part="cross"))])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whether the word is of side"):
-        why(pair, at, ablated, interventions)
+        why(pair, at, ablated)
     with pytest.raises(regard.RegardError, match="side 'target' is of an encoder-decoder"):
-        why(pair.encoder, at, ablated, interventions, side="target")
+        why(pair.encoder, at, ablated, side="target")
 
 
 def test_occurrences_of_both_sides() -> None:
@@ -208,5 +206,5 @@ def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:
     from regard.attention import ablation
 
     monkeypatch.setattr(ablation, "_holds", lambda *_: False)
-    with pytest.raises(regard.RegardError, match="layer 3 of all-MiniLM-L6-v2 has no attention that could be cut"):
-        minilm.trace(RIVER, without=[regard.head(3, 1)])
+    with pytest.raises(regard.RegardError, match="layer 3 of all-MiniLM-L6-v2 has no attention that could be ablated"):
+        minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 1))])

@@ -127,11 +127,11 @@ def test_a_pair_is_traced_with_its_crossing_attention() -> None:
 
 def test_cuts_are_as_if_it_were_not_there() -> None:
     model = opened("gpt")
-    cut = model.trace(TEXTS[0], without=[regard.head(1, 2)])
+    cut = model.trace(TEXTS[0], interventions=[regard.ablate(regard.head(1, 2))])
     with torch.no_grad():
         model.model.decoder[1].attention.output.weight[:, 8:] = 0  # the third head's columns
     torch.testing.assert_close(cut.contextual, model.trace(TEXTS[0]).contextual, rtol=0, atol=1e-5)
-    edge = model.trace(TEXTS[0], without=[regard.edge("bank", "river")])
+    edge = model.trace(TEXTS[0], interventions=[regard.ablate(regard.edge("bank", "river"))])
     assert not edge.attention[0][:, 7, 6].any()
 
 

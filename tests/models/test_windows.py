@@ -140,7 +140,10 @@ def test_a_stream_holds_one_window_after_another(minilm, read) -> None:
         ({"window": 29, "stride": 27}, "stride: given 27, needs 1 to 26: a window of 29 tokens holds 27 of the text"),
         ({"window": 29, "stride": 0}, "stride: given 0, needs 1 to 26"),
         ({"stride": 5}, "stride: given 5 without a window"),
-        ({"window": 29, "without": [regard.edge("sea", "money")]}, "edges cannot be cut in windows"),
+        (
+            {"window": 29, "interventions": [regard.ablate(regard.edge("sea", "money"))]},
+            "edges cannot be ablated in windows",
+        ),
     ],
 )
 def test_what_is_refused(minilm, options, says: str) -> None:

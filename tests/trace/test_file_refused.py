@@ -126,12 +126,12 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
     layer("needs .1, H, L, D. with H = 5, L = 5", heads=5)
     layer("needs .1, G, S, D. with S = 4", keys=4)
     layer("tensor 'gone' is missing", value="gone")
-    layer("a block of the kind 'cake'", block=held[1]["block"] | {"kind": "cake"})
+    layer("an attention output of the kind 'cake'", block=held[1]["block"] | {"kind": "cake"})
     layer("attention map: 'version' is unknown", map=held[1]["map"] | {"version": 99})
     layer("layer 1: mask is 'a', needs names", map=held[1]["map"] | {"mask": "a"})
     layer("layer 0 is described twice", layer=0)
     layer("a layer: 'colour' is unknown", colour=1)
-    layer("a block: 'colour' is unknown", block=held[1]["block"] | {"colour": 1})
+    layer("an attention output: 'colour' is unknown", block=held[1]["block"] | {"colour": 1})
     for name, value, says in (
         ("layers", 10**12, "the number of layers is 1000000000000, needs"),
         ("held", [], "tensor '.*' is unknown"),
@@ -189,8 +189,8 @@ def test_choices_that_cannot_be(trace: Any, pair: Any, tmp_path: Path) -> None:
     no("layer 2 does not exist: bart has layers 0 to 1", pair, layers=[2])
     no("dtype: given 'int8', needs bfloat16, float16, float32", dtype=torch.int8)
     no("dtype: given 'bf16', needs", dtype="bf16")
-    no("blocks with chosen heads", attention_outputs=True, heads=[1])
-    no("blocks with dtype bfloat16", attention_outputs=True, dtype="bfloat16")
+    no("attention outputs with chosen heads", attention_outputs=True, heads=[1])
+    no("attention outputs with dtype bfloat16", attention_outputs=True, dtype="bfloat16")
     no("given no trace, needs at least one", [])
     trace.save(file)
     opened = regard.open(file)

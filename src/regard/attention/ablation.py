@@ -1,10 +1,10 @@
-"""What if a head, or an edge from one token to another, were not there? Cuts, opened for a block, applied at the door.
+"""Ablate heads and edges of attention calls: what if they were not there? Opened for a block, applied by `attend`.
 
-with cutting([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as opened:
+with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as opened:
     model(**inputs)
-opened.unmet          # cuts that met no call: a layer or path that does not exist
+opened.unmet          # ablations that met no call: a layer or path that does not exist
 
-A head that is cut still attends, its output is zero. An edge that is cut has the score -inf, so that the softmax shares
+An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
 its weight out among what is left, sinks included; a query that loses every key sees nothing (output and weights 0).
 """
 
@@ -67,7 +67,7 @@ PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch wou
 
 
 class OutOfRangeError(ValueError):
-    """A cut names a text, head or position that a call it holds for does not have: of axis, given, of size in all."""
+    """An ablation names a text, head or position that its call does not have: of axis, given, of size in all."""
 
     def __init__(self, axis: str, given: int, size: int, where: str) -> None:
         self.axis, self.given, self.size = axis, given, size
@@ -76,55 +76,60 @@ class OutOfRangeError(ValueError):
 
 
 class OpenAblations:
-    """The cuts of one block, and which of them met a call yet. names: what calls are called in it, None for paths."""
+    """The ablations of one block, and which of them met a call yet.
 
-    def __init__(self, cuts: Sequence[Ablation], names: Names | None = None) -> None:
-        self.cuts, self._names = tuple(cuts), names
+    names: what calls are called in it, None for paths.
+    """
+
+    def __init__(self, ablations: Sequence[Ablation], names: Names | None = None) -> None:
+        self.ablations, self._names = tuple(ablations), names
         self._seen: dict[str, int] = {}
         self._met: set[int] = set()
 
     @property
     def unmet(self) -> tuple[Ablation, ...]:
-        """The cuts that held for no call so far."""
-        return tuple(cut for n, cut in enumerate(self.cuts) if n not in self._met)
+        """The ablations that held for no call so far."""
+        return tuple(ablation for n, ablation in enumerate(self.ablations) if n not in self._met)
 
     def meet(self, path: str, layer: int | None) -> list[Ablation]:
-        """Count a call that is made now; returns the cuts that hold for it."""
+        """Count a call that is made now; returns the ablations that hold for it."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self._names is not None:
             path, layer = self._names(path, nth), None
-        here = [n for n, cut in enumerate(self.cuts) if _holds(cut, path, layer, nth)]
+        here = [n for n, ablation in enumerate(self.ablations) if _holds(ablation, path, layer, nth)]
         self._met.update(here)
-        return [self.cuts[n] for n in here]
+        return [self.ablations[n] for n in here]
 
 
 class CallAblations(NamedTuple):
-    """The cuts that hold for one call, every number of them checked against its shape."""
+    """The ablations that hold for one call, every number of them checked against its shape."""
 
-    cuts: tuple[Ablation, ...] = ()
+    ablations: tuple[Ablation, ...] = ()
     heads: tuple[HeadAblation, ...] = ()
     removed: tuple[Edges, ...] = ()
 
 
-_open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_cuts", default=())
+_open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablations", default=())
 
 
 @contextmanager
-def ablating(cuts: Sequence[Ablation], names: Names | None = None) -> Iterator[OpenAblations]:
-    """Apply cuts to every attention call made inside the block, in this thread or task. Blocks nest: their cuts add up.
+def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Iterator[OpenAblations]:
+    """Apply ablations to every attention call made inside the block, in this thread or task.
 
-    names: what the n-th call of a path is called here, where paths do not tell calls apart; a cut's layers are then
-    such names, or what they begin with, and no numbers. It is asked once for every call, in order.
+    Blocks nest: their ablations add up.
+
+    names: what the n-th call of a path is called here, where paths do not tell calls apart; the layers of an ablation
+    are then such names, or what they begin with, and no numbers. It is asked once for every call, in order.
 
     Raises:
-        TypeError: something else than a cut. A call with fewer texts, heads or positions than a cut that holds for it
-            names raises `OutOfRangeError`, a ValueError.
+        TypeError: something else than an ablation. A call with fewer texts, heads or positions than one of its
+            ablations names raises `OutOfRangeError`, a ValueError.
     """
-    for cut in cuts:
-        if not isinstance(cut, Ablation):
-            raise TypeError(f"cutting: given {type(cut).__name__}, needs HeadAblation and EdgeAblation objects")
-    token = _open.set((*_open.get(), OpenAblations(cuts, names)))
+    for ablation in ablations:
+        if not isinstance(ablation, Ablation):
+            raise TypeError(f"ablating: given {type(ablation).__name__}, needs HeadAblation and EdgeAblation objects")
+    token = _open.set((*_open.get(), OpenAblations(ablations, names)))
     try:
         yield _open.get()[-1]
     finally:
@@ -132,31 +137,31 @@ def ablating(cuts: Sequence[Ablation], names: Names | None = None) -> Iterator[O
 
 
 def opened() -> tuple[OpenAblations, ...]:
-    """The open blocks, outermost first; empty where nothing is cut."""
+    """The open blocks, outermost first; empty where nothing is ablation."""
     return _open.get()
 
 
 def here(blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape) -> CallAblations:
-    """What is cut in the call that is made now, of this path, layer and (B, H, L, S).
+    """What is ablated in the call that is made now, of this path, layer and (B, H, L, S).
 
     Raises:
-        OutOfRangeError: a cut that holds for the call names a text, head or position that the call does not have.
+        OutOfRangeError: an ablation that holds for the call names a text, head or position that the call does not have.
     """
-    met = tuple(cut for block in blocks for cut in block.meet(path, layer))
-    for cut in met:
-        _check(cut, path, shape)
-    edges = [cut for cut in met if isinstance(cut, EdgeAblation)]
-    removed = tuple(Edges(shape, *(getattr(cut, axis) for axis in AXES)) for cut in edges)
-    return CallAblations(met, tuple(cut for cut in met if isinstance(cut, HeadAblation)), removed)
+    met = tuple(ablation for block in blocks for ablation in block.meet(path, layer))
+    for ablation in met:
+        _check(ablation, path, shape)
+    edges = [ablation for ablation in met if isinstance(ablation, EdgeAblation)]
+    removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
+    return CallAblations(met, tuple(ablation for ablation in met if isinstance(ablation, HeadAblation)), removed)
 
 
-def zero_heads(output: Float[Tensor, "B H L E"], cuts: tuple[HeadAblation, ...]) -> Float[Tensor, "B H L E"]:
-    """The output with the heads that are cut at zero: in place, but where a graph of gradients may hold on to it."""
+def zero_heads(output: Float[Tensor, "B H L E"], ablations: tuple[HeadAblation, ...]) -> Float[Tensor, "B H L E"]:
+    """The output with the ablated heads at zero: in place, but where a graph of gradients may hold on to it."""
     gone = [
         (text, head)
-        for cut in cuts
-        for text in (range(output.shape[0]) if cut.batch is None else cut.batch)
-        for head in (range(output.shape[1]) if cut.heads is None else cut.heads)
+        for ablation in ablations
+        for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
+        for head in (range(output.shape[1]) if ablation.heads is None else ablation.heads)
     ]
     if output.requires_grad:
         left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
@@ -170,10 +175,10 @@ def zero_heads(output: Float[Tensor, "B H L E"], cuts: tuple[HeadAblation, ...])
     return output
 
 
-def _holds(cut: Ablation, path: str, layer: int | None, nth: int) -> bool:
-    if cut.layers is None:
+def _holds(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
+    if ablation.layers is None:
         return True
-    for place in cut.layers:
+    for place in ablation.layers:
         if isinstance(place, int):
             held = place == layer
         elif isinstance(place, str):
@@ -185,10 +190,10 @@ def _holds(cut: Ablation, path: str, layer: int | None, nth: int) -> bool:
     return False
 
 
-def _settle(cut: Ablation) -> None:
-    """Bring a cut's numbers into rising order, refusing what no call could have."""
-    for field in fields(cut):
-        name, given = field.name, getattr(cut, field.name)
+def _settle(ablation: Ablation) -> None:
+    """Bring an ablation's numbers into rising order, refusing what no call could have."""
+    for field in fields(ablation):
+        name, given = field.name, getattr(ablation, field.name)
         if given is None:
             continue
         if isinstance(given, str) or not isinstance(given, Collection):
@@ -197,7 +202,7 @@ def _settle(cut: Ablation) -> None:
             raise ValueError(f"{name}: given none, needs at least one, or None for all")
         layers = name == "layers"
         kept = (_place(each) for each in given) if layers else sorted({_number(name, each) for each in given})
-        object.__setattr__(cut, name, tuple(kept))
+        object.__setattr__(ablation, name, tuple(kept))
 
 
 def _place(place: Any) -> Place:
@@ -218,8 +223,8 @@ def _number(name: str, given: Any) -> int:
     return number
 
 
-def _check(cut: Ablation, path: str, shape: Shape) -> None:
+def _check(ablation: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
-        numbers = getattr(cut, axis, None)
+        numbers = getattr(ablation, axis, None)
         if numbers and numbers[-1] >= size:
             raise OutOfRangeError(axis, numbers[-1], size, f"the call {path!r}" if path else "this call")

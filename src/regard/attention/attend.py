@@ -70,8 +70,8 @@ def attend(
         sinks: one learned score per head that takes attention and gives no value.
         dropout: probability with which a weight is dropped from the output; `.weights` are before dropout.
 
-    Cuts that are open (`regard.attention.ablation`) are applied: the weights are those without the edges, and the
-    output of a head that is cut is 0.
+    Ablations that are open (`regard.attention.ablation`) are applied: the weights are those without the edges, and the
+    output of an ablated head is 0.
 
     Inside torch.compile it works as it does outside: the graph breaks at the door, whose kernels have nothing to gain
     from being traced, and goes on behind it. `fullgraph=True` therefore raises, naming this as the reason.
@@ -110,25 +110,25 @@ def attend(
     )
     if not 0.0 <= _finite("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
-    cut = ablation.CallAblations()
+    here = ablation.CallAblations()
     if opened := ablation.opened():
         path = current_path()
-        cut = ablation.here(opened, path, layer_of(path), (*query.shape[:3], key.shape[2]))
-    if cut.removed:
-        done = row_update.compute(query, key, value, rule, dropout, cut.removed)
-        rule = row_update.without(rule, cut.removed)
+        here = ablation.here(opened, path, layer_of(path), (*query.shape[:3], key.shape[2]))
+    if here.removed:
+        done = row_update.compute(query, key, value, rule, dropout, here.removed)
+        rule = row_update.without(rule, here.removed)
     else:
         done = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel, found = done
-    if cut.heads:
-        output = ablation.zero_heads(output, cut.heads)
+    if here.heads:
+        output = ablation.zero_heads(output, here.heads)
     weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=found)
     records = recorders()
     if records:
         apart = query.detach(), key.detach(), rule.detached()
         seen = AttentionMap(*apart, offset=origin, ndim=ndim, normaliser=found)
         for calls in records:
-            calls.add(current_path(), kernel, seen, cut.cuts, value=value, output=output, logsumexp=logsumexp)
+            calls.add(current_path(), kernel, seen, here.ablations, value=value, output=output, logsumexp=logsumexp)
     if ndim < 4:
         output = output.reshape(output.shape[4 - ndim :])
         logsumexp = logsumexp.reshape(logsumexp.shape[4 - ndim :])

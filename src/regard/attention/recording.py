@@ -29,7 +29,8 @@ class Call:
     """One attention call as it was made, detached. Tensors that were not kept are None.
 
     weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
-    cuts: those that held for the call. The weights are without the edges; a head that was cut has weights and output 0.
+    ablations: those that held for the call. The weights are without the ablated edges; an ablated head has its weights
+    and output 0.
     """
 
     path: str
@@ -39,7 +40,7 @@ class Call:
     value: Float[Tensor, "..."] | None
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
-    cuts: tuple[Ablation, ...] = ()
+    ablations: tuple[Ablation, ...] = ()
 
     @property
     def layer(self) -> int | None:
@@ -60,14 +61,14 @@ class Calls(dict[tuple[str, int], Call]):
         return self._layers is None or layer_of(path) in self._layers
 
     def add(
-        self, path: str, kernel: str, weights: AttentionMap, cuts: tuple[Ablation, ...] = (), **tensors: Tensor
+        self, path: str, kernel: str, weights: AttentionMap, ablations: tuple[Ablation, ...] = (), **tensors: Tensor
     ) -> None:
         """Keep one call. A call that is not wanted is counted all the same, so that its number does not move."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
             kept = {name: tensors[name].detach() if name in self._keep else None for name in KEEPABLE}
-            self[path, nth] = Call(path, nth, kernel, weights, **kept, cuts=cuts)
+            self[path, nth] = Call(path, nth, kernel, weights, **kept, ablations=ablations)
 
 
 @contextmanager

@@ -1,4 +1,8 @@
-"""Cuts in the words of a person: a head of a layer, an edge from one word to another."""
+"""What may be done to a forward pass, in the words of a person: `interventions=[ablate(head(3, 5)), ...]`.
+
+`head` and `edge` name a place in a model's attention, `ablate` says what is done there. Interventions are applied in
+the order of their list.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,7 +25,7 @@ OF: dict[Part | None, str] = {
 
 @dataclass(frozen=True)
 class Head:
-    """The output of one head of one layer is zero. part: of an encoder-decoder, which attention is meant."""
+    """One head of one layer. part: of an encoder-decoder, which attention is meant."""
 
     layer: int
     head: int
@@ -33,7 +37,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Edge:
-    """What one word or token may not look at: in some layers and heads, None for all of them.
+    """The attention of one word or token to another: in some layers and heads, None for all of them.
 
     part: of an encoder-decoder, which attention is meant. Words are of the text in the encoder, of the target in the
     decoder; in cross-attention the query is of the target and the key of the text.
@@ -49,11 +53,38 @@ class Edge:
         where = "all layers" if self.layers is None else f"layers {', '.join(map(str, self.layers))}"
         whose = "" if self.heads is None else f", heads {', '.join(map(str, self.heads))}"
         query, key = (p.text if isinstance(p, Word) else p for p in (self.query, self.key))
-        return f"{query!r} may not look at {key!r} in {where}{OF[self.part]}{whose}"
+        return f"the edge from {query!r} to {key!r} in {where}{OF[self.part]}{whose}"
+
+
+@dataclass(frozen=True)
+class Ablate:
+    """What `ablate` gives: a head's output is zero, an edge's score is -inf."""
+
+    target: Head | Edge
+
+    def __str__(self) -> str:
+        return f"ablated: {self.target}"
+
+
+Intervention = Ablate  # patching and steering join it
+
+
+def ablate(target: Head | Edge) -> Ablate:
+    """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
+
+    For `model.trace(text, interventions=[...])`. The weights of an ablated edge go to what is left, sinks included; a
+    query that loses every key has output and weights 0. A head that is ablated still has its weights.
+
+    Raises:
+        RegardError: something else than a head or an edge.
+    """
+    if not isinstance(target, (Head, Edge)):
+        raise RegardError(f"ablate: given {type(target).__name__}, needs regard.head(...) or regard.edge(...)")
+    return Ablate(target)
 
 
 def head(layer: int, head: int, *, part: Part | None = None) -> Head:
-    """A head to cut, for `model.trace(text, without=[...])`; layers count as in `trace.attention`, from 0, as heads do.
+    """Name a head of a layer; layers count as in `trace.attention`, from 0, as heads do.
 
     part: of an encoder-decoder "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
 
@@ -72,7 +103,7 @@ def edge(
     heads: int | Collection[int] | None = None,
     part: Part | None = None,
 ) -> Edge:
-    """An edge to cut: query and key are words (all their occurrences), occurrences, or numbers of tokens.
+    """Name the edge from one word to another: words (all their occurrences), occurrences, or numbers of tokens.
 
     layers, heads, part: as in `head`; without layers and heads in all of them. In "cross" the query is a word of the
     target and the key one of the text.
@@ -82,6 +113,20 @@ def edge(
     """
     _part(part)
     return Edge(query, key, _numbers("layer", layers), _numbers("head", heads), part)
+
+
+def target_of(intervention: Any) -> Head | Edge:
+    """The head or edge that an intervention ablates.
+
+    Raises:
+        RegardError: something else than an intervention.
+    """
+    if isinstance(intervention, (Head, Edge)):
+        name = type(intervention).__name__.lower()
+        raise RegardError(f"interventions: given regard.{name}(...), needs regard.ablate(regard.{name}(...))")
+    if not isinstance(intervention, Ablate):
+        raise RegardError(f"interventions: given {type(intervention).__name__}, needs regard.ablate(...)")
+    return intervention.target
 
 
 def _part(part: Any) -> None:

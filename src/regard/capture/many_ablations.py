@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import ALONE, Known
-from regard.capture.interventions import Edge, Head
+from regard.capture.interventions import Head, target_of
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Around, Session
 from regard.errors import RegardError
@@ -177,9 +177,8 @@ def _batches(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], St
             yield own[first : first + most], start
 
 
-def _start(ablation: Any) -> Start:
-    if not isinstance(ablation, (Head, Edge)):
-        raise RegardError(f"without: given {type(ablation).__name__}, needs regard.head(...) and regard.edge(...)")
+def _start(intervention: Any) -> Start:
+    ablation = target_of(intervention)
     stack = 1 if ablation.part in ("decoder", "cross") else 0
     if isinstance(ablation, Head):
         return stack, ablation.layer

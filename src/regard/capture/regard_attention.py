@@ -70,7 +70,7 @@ def _seen(module: MultiHeadAttention, path: str, watch: Capture) -> Any:
 def _compare(watch: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> None:
     """Compute a few rows of a call by the definition and remember the largest differences."""
     weights, value = call.weights, call.value
-    if value is None or call.cuts:  # what is cut is not what the definition gives
+    if value is None or call.ablations:  # what is ablated is not what the definition gives
         return
     query, key, rule = weights.query, weights.key, weights.rule
     rows, every = sampled(query.shape[2]).to(query.device), slice(None)

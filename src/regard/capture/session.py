@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.recording import record
 from regard.capture import eager_attention
-from regard.capture.ablation import applied, cuts_of
+from regard.capture.ablation import ablations_of, applied
 from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import Known
 from regard.capture.embeddings import EmbeddingParts, embedding_parts
@@ -62,23 +62,23 @@ class Session:
         self,
         sources: list[Encoded],
         targets: list[Encoded] | None,
-        without: Sequence[Sequence[Any]],
+        interventions: Sequence[Sequence[Any]],
         keep: CaptureOptions | None = None,
         around: Around = PLAIN,
     ) -> CapturedPass:
         """Make one watched pass; a second one, with masks written out, where the family computes with its masks.
 
-        without: what is cut, for each text.
+        interventions: what is done to the pass, for each text.
         """
-        cut = any(without)
-        if cut and isinstance(sources[0], ModelInput):
-            raise RegardError("without: cuts are of texts, they cannot be given with inputs")
-        if self.own and cut:
-            raise RegardError(f"without: {eager_attention.REASON}, so nothing of {self.name} can be cut")
+        ablated = any(interventions)
+        if ablated and isinstance(sources[0], ModelInput):
+            raise RegardError("interventions: they are of texts, they cannot be given with inputs")
+        if self.own and ablated:
+            raise RegardError(f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated")
         keep = keep or CaptureOptions()
         if self.own and keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
-        cuts = self._cuts(sources, targets, without)
+        ablations = self._ablations(sources, targets, interventions)
         inputs = self._inputs(sources, targets)
         if "use_cache" in self.takes:
             inputs["use_cache"] = False
@@ -91,19 +91,19 @@ class Session:
 
         watch = watched()
         try:
-            done = self._watched(inputs, sources, targets, watch, cuts, around)
+            done = self._watched(inputs, sources, targets, watch, ablations, around)
         except (TypeError, AttributeError) as error:
             if not _of_masks(error):
                 raise
             watch = watched(written_out=True)
-            done = self._watched(inputs, sources, targets, watch, cuts, around)
+            done = self._watched(inputs, sources, targets, watch, ablations, around)
         if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
             del inputs["logits_to_keep"]  # its last hidden state is seen only where it enters the head, in full
             watch = watched(written_out=watch.written_out)
-            done = self._watched(inputs, sources, targets, watch, cuts, around)
+            done = self._watched(inputs, sources, targets, watch, ablations, around)
         if not self.own and (watch.calls == 0 or (self.pairs and len(done.stacks) != 2)):
             self.own = True  # what reaches the door is none of its attention, or one of its two stacks alone
-            return self.run(sources, targets, without, keep, around)
+            return self.run(sources, targets, interventions, keep, around)
         return done
 
     def _watched(
@@ -112,7 +112,7 @@ class Session:
         sources: list[Encoded],
         targets: list[Encoded] | None,
         watch: Capture,
-        cuts: list[Ablation],
+        ablations: list[Ablation],
         around: Around,
     ) -> CapturedPass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
@@ -121,13 +121,13 @@ class Session:
             quiet(),
             torch.no_grad(),
             self._last_states(head="logits_to_keep" not in inputs) as last,
-            record(None if cuts else watch.keep.layers) as calls,  # cuts are checked against every call
+            record(None if ablations else watch.keep.layers) as calls,  # ablations are checked against every call
             self._products() as maps,
             embedding_parts(self.model, ids) as parts,
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
             projections() as attention_outputs,
-            applied(cuts, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
+            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
             around.inside(),
         ):
             output = self._output(eager_attention.asked(inputs) if self.own else inputs, sources[0])
@@ -145,7 +145,7 @@ class Session:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
             made, stacks = eager_attention.reported(output, stacks, products, watch, self.name, sizes)
             placed = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in made}
-        if self.own or (watch.written_out and not cuts):
+        if self.own or (watch.written_out and not ablations):
             with self._alone:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
         return CapturedPass(
@@ -171,14 +171,14 @@ class Session:
         """How the model's attention is seen."""
         return (eager_attention.by_itself if self.own else through_the_door)(self.model, watch)
 
-    def _cuts(
-        self, sources: list[Encoded], targets: list[Encoded] | None, without: Sequence[Sequence[Any]]
+    def _ablations(
+        self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
     ) -> list[Ablation]:
-        """The door's cuts for a batch."""
+        """The ablations of a batch's attention calls."""
         return [
-            cut
-            for n, (text, own) in enumerate(zip(sources, without, strict=True))
-            for cut in cuts_of(own, text, None if targets is None else targets[n], n, self.name)
+            ablation
+            for n, (text, own) in enumerate(zip(sources, interventions, strict=True))
+            for ablation in ablations_of(own, text, None if targets is None else targets[n], n, self.name)
         ]
 
     @contextmanager

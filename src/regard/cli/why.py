@@ -63,7 +63,6 @@ def why(
     early.check_saving(saving)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.capture import interventions
     from regard.cli.console import consoles, finish
     from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
@@ -81,7 +80,7 @@ def why(
             for nth, (side, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
                 ablated = partial(_ablated, done.model, done.texts[number - 1][0], trace)
-                found.append((label, explain(trace, each, ablated, interventions, side=side)))
+                found.append((label, explain(trace, each, ablated, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
     statuses = [trace.status for trace in done.traces]
     if json_file is not None:

@@ -43,10 +43,10 @@ class Summary:
     the attention sinks of text t.
     `overview[t][i]`: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
     the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
-    states. layer_updates: how much of each occurrence's steps came from attention. predictions: of models with a language head,
-    what they would say at the occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what
-    each layer would say at such places, where that was asked for. target: of encoder-decoders, the other side. static:
-    the word's static vector, where that was asked for.
+    hidden states. layer_updates: how much of what each layer added to them came from attention. predictions: of models
+    with a language head, what they would say at the occurrences and at the end; of a decoder, in the place of the
+    occurrences. logit_lenses: what each layer would say at such places, where that was asked for. target: of
+    encoder-decoders, the other side. static: the word's static vector, where that was asked for.
     """
 
     word: str | None

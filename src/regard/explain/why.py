@@ -14,6 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture import interventions
+from regard.capture.interventions import Intervention, Part
 from regard.errors import RegardError
 from regard.explain.ablation_effect import effects
 from regard.explain.contributions import contributions
@@ -74,7 +76,7 @@ class Why:
 class _Part:
     """One kind of attention that a word has: its name as cuts know it, its maps, and the tokens that they look at."""
 
-    name: str | None
+    name: Part | None
     trace: Trace
     sources: Sequence[Token]
 
@@ -104,11 +106,10 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, 
     return found
 
 
-def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, cuts: Any, *, side: Side | None = None) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by cutting it.
+def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | None = None) -> Why:
+    """Rank the tokens and heads behind one occurrence of a word, each measured by ablating it.
 
-    ablated: gives the traces of the same text (and target) under many sets of ablations. cuts: has `head` and `edge`,
-    as `regard` has.
+    ablated: gives the traces of the same text (and target) under many sets of ablations.
     side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
     heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
 
@@ -119,21 +120,20 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, cuts: Any, *, si
     parts = _parts(trace, side)
     own = parts[0].trace
     causes: list[Cause] = []
-    sets: list[list[Any]] = []  # what is ablated to measure each cause
+    sets: list[list[Intervention]] = []  # what is ablated to measure each cause
     for part in parts:
         rows = [gives(weights, word).cpu() for weights in part.maps]  # (H, S) a layer
         cross = part.name == "cross"
         shares = [contributions(part.trace, word, n, cross=cross).shares.abs().cpu() for n in range(len(rows))]
-        where = {} if part.name is None else {"part": part.name}
         sinks = {sink.token for sink in sinks_of(part.maps, part.sources, itself=not cross)}
         for place, token in enumerate(part.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
-                continue  # what the word may not look at cannot be cut
+                continue  # what the word may not look at cannot be ablated
             weight = _mean(row[:, place].mean() for row in rows)
             given = _mean(share[:, place].sum() for share in shares)
             sink = place in sinks
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, sink=sink))
-            sets.append([cuts.edge(word, place, **where)])
+            sets.append([interventions.ablate(interventions.edge(word, place, part=part.name))])
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
@@ -141,7 +141,7 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, cuts: Any, *, si
                 on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
                 given = float(share[head].sum())
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=part.name))
-                sets.append([cuts.head(layer, head, **where)])
+                sets.append([interventions.ablate(interventions.head(layer, head, part=part.name))])
     causes = _measured(own, word, causes, ablated(sets), side)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"

@@ -8,7 +8,7 @@ from typing import Any
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.embeddings import position_limit
 from regard.capture.inputs import ModelInput, given
-from regard.capture.interventions import Edge
+from regard.capture.interventions import Edge, Intervention, target_of
 from regard.capture.many_ablations import BATCH_TOKENS as BATCH
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -52,7 +52,7 @@ class Model:
         ids: Ids | None = None,
         target_ids: Ids | None = None,
         inputs: Mapping[str, Any] | None = None,
-        without: Sequence[Any] = (),
+        interventions: Sequence[Intervention] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
         attention_outputs: bool = True,
@@ -67,7 +67,8 @@ class Model:
             ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
             inputs: instead of a text, one item of what else the model reads, such as {"pixel_values": tensor} or
                 {"input_features": tensor}, as its forward takes it; its tokens have numbers for names.
-            without: what is cut, of `regard.head(layer, head)` and `regard.edge(query, key)`; in every text.
+            interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
+                in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all.
             logits: whether the logits, (L, V), are computed where the model has a language head.
             blocks: whether what stands around attention is kept, (L, M) a layer; contributions and steps need it.
@@ -102,11 +103,11 @@ class Model:
         if window is None and stride is not None:
             raise RegardError(f"stride: given {stride} without a window")
         if window is None:
-            traces = dict(self._traces(sources, targets, without, keep))
+            traces = dict(self._traces(sources, targets, interventions, keep))
             return traces[0] if single else [traces[n] for n in range(len(sources))]
-        plans = [self._plan(each, window, stride, without) for each in sources]
+        plans = [self._plan(each, window, stride, interventions) for each in sources]
         pieces = [piece for each in plans for piece in each.pieces()]
-        read = dict(self._traces(pieces, None, without, keep))
+        read = dict(self._traces(pieces, None, interventions, keep))
         found, start = [], 0
         for each in plans:
             found.append(joined(each, [read[n] for n in range(start, start + len(each.spans))]))
@@ -161,7 +162,7 @@ class Model:
 
         Args:
             text, target, ids, target_ids: of one text, as in `trace`.
-            sets: for each run what is ablated, as `without` in `trace`.
+            sets: for each run what is ablated, as `interventions` in `trace`.
             logits: whether the logits, (L, V), are computed where the model has a language head.
 
         Yields the number of each set and its trace, in the order in which they are done. The traces have contextual
@@ -186,7 +187,7 @@ class Model:
             for number, row in placed:
                 trace = pair_of(done, row) if self.pairs else trace_of(done, row)
                 for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
-                    side.status.notes += self.notes + tuple(f"cut: {each}" for each in sets[number])
+                    side.status.notes += self.notes + tuple(map(str, sets[number]))
                 yield number, trace
 
     def _together(self, length: int, sets: int, logits: bool) -> int:
@@ -218,20 +219,20 @@ class Model:
         pieces = plan.pieces()  # of one length, so that they come in order
         return plan, (trace for _, trace in self._traces(pieces, None, (), keep, streamed=True))
 
-    def _plan(self, encoded: Encoded, window: int, stride: int | None, without: Sequence[Any]) -> Plan:
+    def _plan(self, encoded: Encoded, window: int, stride: int | None, interventions: Sequence[Intervention]) -> Plan:
         if self.pairs:
             raise RegardError(f"window: {self.name} is an encoder-decoder, which cannot read a text in windows")
         if isinstance(encoded, ModelInput):
             raise RegardError("window: inputs cannot be read in windows, a text can")
-        if any(isinstance(each, Edge) for each in without):
-            raise RegardError("window: edges cannot be cut in windows, heads can")
+        if any(isinstance(target_of(each), Edge) for each in interventions):
+            raise RegardError("window: edges cannot be ablated in windows, heads can")
         return plan(encoded, self.tokenizer, window, stride, self.limit, self.name)
 
     def _traces(
         self,
         sources: list[Encoded],
         targets: list[Encoded] | None,
-        without: Sequence[Any],
+        interventions: Sequence[Intervention],
         keep: CaptureOptions,
         *,
         streamed: bool = False,
@@ -249,14 +250,14 @@ class Model:
         for batch in order:
             started = time.perf_counter()
             done = self._passes.run(
-                [sources[n] for n in batch], targets and [targets[n] for n in batch], [without] * len(batch), keep
+                [sources[n] for n in batch], targets and [targets[n] for n in batch], [interventions] * len(batch), keep
             )
             made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
                     side.status.seconds = share
-                    side.status.notes += self.notes + tuple(f"cut: {cut}" for cut in without)
+                    side.status.notes += self.notes + tuple(map(str, interventions))
                 yield number, trace
 
 

@@ -18,10 +18,10 @@ def check_choice(dtype: str | None, attention_outputs: bool, heads: Collection[i
         raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
     if attention_outputs and heads is not None:
         raise RegardError(
-            "blocks with chosen heads: contributions add up over all heads only; leave out heads or blocks"
+            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of both"
         )
     if attention_outputs and dtype in NARROW:
         raise RegardError(
-            f"blocks with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; leave out "
-            "dtype or blocks"
+            f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
+            "leave out one of both"
         )

@@ -37,11 +37,13 @@ def rebuild_output(told: Any, fit: Fit) -> AttentionOutput | UnverifiedOutput:
     Raises:
         RegardError: a tensor of another shape, or a block of another kind, than there are.
     """
-    if "unverified" in typed("a block", told, dict):
-        exactly("a block", told, ("unverified",))
-        return UnverifiedOutput(typed("why a block is unverified", told["unverified"], str))
+    if "unverified" in typed("an attention output", told, dict):
+        exactly("an attention output", told, ("unverified",))
+        return UnverifiedOutput(typed("why an attention output is unverified", told["unverified"], str))
     if not isinstance(told.get("kind"), str) or told["kind"] not in KINDS:
-        raise RegardError(f"a block of the kind {short(told.get('kind'))} is described, known are {', '.join(KINDS)}")
+        raise RegardError(
+            f"an attention output of the kind {short(told.get('kind'))} is described, known are {', '.join(KINDS)}"
+        )
     heads, width = fit.sizes["H"], fit.sizes.get("E")
     block: AttentionOutput = _rebuilt(AttentionOutput, told, fit)
     columns = block.weight.shape[1]
@@ -65,12 +67,13 @@ def _described(thing: Any, add: Callable[[str, Tensor], Named], prefix: str) -> 
 
 
 def _rebuilt(kind: type, told: Any, fit: Fit) -> Any:
-    exactly(f"a {kind.__name__.lower()}", told, [each.name for each in fields(kind)])
+    name = "an attention output" if kind is AttentionOutput else f"a {kind.__name__.lower()}"
+    exactly(name, told, [each.name for each in fields(kind)])
     given: dict[str, Any] = {}
     for each in fields(kind):
         value = told[each.name]
         if value is None and each.name in NEEDED[kind]:
-            raise RegardError(f"a block without {each.name} is described")
+            raise RegardError(f"an attention output without {each.name} is described")
         if each.name == "eps":
             value = finite("eps", value)
             if value < 0:

@@ -103,7 +103,7 @@ def _stack(told: Any, fit: Fit, across: int | None) -> tuple[Any, Any, Any]:
         if around_them:
             attention_outputs[n] = rebuild_output(layer["block"], inner)
         elif layer["block"] is not None:
-            raise RegardError(f"layer {n} has a block, where none are described")
+            raise RegardError(f"layer {n} has an attention output, where none are described")
     count = told["layers"]
     around = _layers("layer", count, attention_outputs) if around_them else ()
     return _layers("layer", count, maps), _layers("layer", count, values), around

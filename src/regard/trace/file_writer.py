@@ -76,7 +76,9 @@ def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[st
         len(trace.attention),
         len(trace.cross),
     ):
-        raise RegardError(f"blocks: {trace!r} does not hold them; it may have been opened from a file without")
+        raise RegardError(
+            f"attention_outputs: {trace!r} does not hold them; it may have been opened from a file without"
+        )
     attention_outputs = (
         (trace.attention_outputs, trace.cross_attention_outputs) if choice.attention_outputs else ((), ())
     )
