@@ -92,7 +92,7 @@ def straightforward(query: Tensor, key: Tensor, value: Tensor, options: dict[str
 
 
 def ours(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
-    """The figures through the door."""
+    """The figures through `attend`."""
     result = regard.attend(query, key, value, **({"offset": 0} | options))
     figures = result.weights.statistics(top=TOP, pooled=PICTURE)
     return {

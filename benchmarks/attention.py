@@ -39,7 +39,7 @@ def main() -> None:
         "statistics": all_statistics,
         "dense": against_dense,
         "region": region,
-        "door": door,
+        "call": call,
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,7 +75,7 @@ def output(quick: bool) -> None:
 
 
 def short(quick: bool) -> None:
-    """The chosen kernel against scaled_dot_product_attention, from 1 token up, the door aside."""
+    """The chosen kernel against scaled_dot_product_attention, from 1 token up, `attend` aside."""
     for length in (1, 64, 512) if quick else (1, 2, 8, 32, 128, 256, 384, 512, 640, 704, 768, 896, 1024, 1536, 2048):
         for causal in (False, True):
             query, key, value = inputs(length)
@@ -126,8 +126,8 @@ def region(quick: bool) -> None:
             print(f"  {length} {kind(causal)}, {state}: {took:.2f} ms, target {target:.0f} ms{verdict(took, target)}")
 
 
-def door(quick: bool) -> None:
-    """What the door costs beside the kernel that it calls, with no recorder open: at most 80 µs."""
+def call(quick: bool) -> None:
+    """What a call of `attend` costs beside the kernel that it calls, with no recorder open: at most 80 µs."""
     for length in (1, 16, 64):
         for options in ({}, {"causal": True}, {"window": (8, 0), "softcap": 30.0}):
             query, key, value = inputs(length)
@@ -175,7 +175,7 @@ def draw(found: dict[int, float], file: Path) -> None:
 
 
 def everything(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
-    """Output and all figures, by the door."""
+    """Output and all figures, through `attend`."""
     result = regard.attend(query, key, value, causal=causal)
     return result, result.weights.statistics(TOP, (PARTS, PARTS))
 
