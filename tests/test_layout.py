@@ -163,4 +163,4 @@ def test_every_module_has_a_test_file_or_is_listed() -> None:
 def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     others = subjects() - modules()
     new, gone = sorted(others - ABOUT_SEVERAL), sorted(ABOUT_SEVERAL - others)
-    assert not (new or gone), f"about no module: {new}; no longer there: {gone}"
+    assert new == gone == [], f"about no module: {new}; no longer there: {gone}"

@@ -87,7 +87,7 @@ class Model:
         elif inputs is not None:
             raise RegardError("trace: needs a text, ids or inputs, given two of them")
         else:
-            single, sources = self._reader.read("text", text, ids, cut=window is not None)
+            single, sources = self._reader.read("text", text, ids, windowed=window is not None)
         targets: list[Encoded] | None = None
         if target is not None or target_ids is not None:
             if not self.pairs:
@@ -213,7 +213,7 @@ class Model:
 
         Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
         """
-        _, (encoded,) = self._reader.read("text", [text], None, cut=True)
+        _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         plan = self._plan(encoded, window, stride, ())
         keep = CaptureOptions.of(layers, False, True, self.model.config, self.name)
         pieces = plan.pieces()  # of one length, so that they come in order
