@@ -31,7 +31,7 @@ def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
 
 
 def watched(run: Path) -> list[tuple[int, Any]]:
-    """The kept traces of a run, by step; each is read when it is looked at.
+    """Open the kept traces of a run, by step; each is read when it is looked at.
 
     Raises:
         RegardError: there is none.
@@ -43,7 +43,7 @@ def watched(run: Path) -> list[tuple[int, Any]]:
 
 
 def sample(ready: Ready, prompt: str, step: int) -> str:
-    """What the model writes after a prompt (of a translator: what it makes of it), added to RUN/samples.txt."""
+    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
     opened = Trained(ready.model, ready.tokenizer, name=ready.run.name)
     pairs = ready.model.config.kind == "encoder-decoder"
     with torch.random.fork_rng(devices=[]):
