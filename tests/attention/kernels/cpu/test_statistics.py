@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import regard
-from regard.attention import map_statistics as anywhere
 from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels import statistics as anywhere
 from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
 from regard.attention.map_statistics import Figures, Wanted
 from regard.attention.scores import ScoreRule

@@ -44,7 +44,7 @@ def forward(
 ) -> Forward:
     """The same, with each row's normaliser: the only form in which scores of thousands keep their precision."""
     # numba is loaded, and the passes compiled, when they are first needed
-    from regard.attention.kernels.cpu import threads
+    from regard.attention.kernels import threads
     from regard.attention.kernels.cpu.tiles import spans
     from regard.attention.kernels.matmul import product
 
