@@ -115,18 +115,18 @@ def attend(
         path = current_path()
         here = ablation.here(opened, path, layer_of(path), (*query.shape[:3], key.shape[2]))
     if here.removed:
-        done = row_update.compute(query, key, value, rule, dropout, here.removed)
+        result = row_update.compute(query, key, value, rule, dropout, here.removed)
         rule = row_update.without(rule, here.removed)
     else:
-        done = dispatch.compute(query, key, value, rule, dropout)
-    output, logsumexp, kernel, found = done
+        result = dispatch.compute(query, key, value, rule, dropout)
+    output, logsumexp, kernel, *_ = result
     if here.heads:
         output = ablation.zero_heads(output, here.heads)
-    weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=found)
+    weights = AttentionMap(query, key, rule, offset=origin, ndim=ndim, normaliser=result.row_max_sum)
     records = recorders()
     if records:
         apart = query.detach(), key.detach(), rule.detached()
-        seen = AttentionMap(*apart, offset=origin, ndim=ndim, normaliser=found)
+        seen = AttentionMap(*apart, offset=origin, ndim=ndim, normaliser=result.row_max_sum)
         for calls in records:
             calls.add(current_path(), kernel, seen, here.ablations, value=value, output=output, logsumexp=logsumexp)
     if ndim < 4:

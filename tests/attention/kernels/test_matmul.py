@@ -28,7 +28,8 @@ def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert matmul.product() is matmul.linear() is matmul.blas
     x = random(0, 1, 2, 300, 8, dtype=torch.float32)
     torch.testing.assert_close(
-        forward.attend(x, x, x, ScoreRule(1.0))[0], torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0)
+        forward.forward(x, x, x, ScoreRule(1.0))[0],
+        torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0),
     )
 
 

@@ -48,7 +48,9 @@ def test_torch_s_thread_count_stays(count: int) -> None:
         torch.set_num_threads(count)
         threads._pools.pop(count, None)
         x = random(0, 1, 4, 600, 8, dtype=torch.float32)
-        statistics.compute(x, x, ScoreRule(1.0), Wanted(entropy=True), forward.forward(x, x, x, ScoreRule(1.0))[2:])
+        statistics.compute(
+            x, x, ScoreRule(1.0), Wanted(entropy=True), forward.forward(x, x, x, ScoreRule(1.0)).row_max_sum
+        )
         other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
         other.start()
         other.join()
@@ -67,7 +69,11 @@ def test_several_python_threads_at_once() -> None:
     def work(n: int) -> None:
         query, key, value = inputs[n]
         done = forward.forward(query, key, value, rule)
-        answers[n] = (*done, *vars(statistics.compute(query, key, rule, wanted, done[2:])).values())
+        answers[n] = (
+            *done[:2],
+            *done[3:],
+            *vars(statistics.compute(query, key, rule, wanted, done.row_max_sum)).values(),
+        )
 
     workers = [threading.Thread(target=work, args=(n,)) for n in range(6)]
     for worker in workers:
