@@ -80,10 +80,10 @@ def short(quick: bool) -> None:
         for causal in (False, True):
             query, key, value = inputs(length)
             rule = ScoreRule(WIDTH**-0.5, mask=masks.causal() if causal else None)
-            ours = lambda: dispatch.attend(query, key, value, rule)  # noqa: E731, B023
+            ours = lambda: dispatch.compute(query, key, value, rule)  # noqa: E731, B023
             theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
             took = rounds(theirs, ours, 300 if length < 300 else 40)
-            name = dispatch.attend(query, key, value, rule)[2]
+            name = dispatch.compute(query, key, value, rule).kernel
             show(f"{length} {kind(causal)}, {name}", took, 1.05)
 
 
@@ -133,7 +133,7 @@ def call(quick: bool) -> None:
             query, key, value = inputs(length)
             rule = regard.attend(query, key, value, **options).weights.rule
             ours = lambda: regard.attend(query, key, value, **options)  # noqa: E731, B023
-            theirs = lambda: dispatch.attend(query, key, value, rule)  # noqa: E731, B023
+            theirs = lambda: dispatch.compute(query, key, value, rule)  # noqa: E731, B023
             took = rounds(theirs, ours, 300 if quick else 2000)
             cost = (took[1] - took[0]) * 1e6
             print(f"  {length} {options or 'plain'}: {cost:.0f} µs, target 80 µs{verdict(cost, 80)}")

@@ -8,8 +8,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import map_statistics, region_scores
+from regard.attention import map_file, region_scores
 from regard.attention.indexing import parse
+from regard.attention.kernels import statistics
+from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import Figures, Progress, Wanted
 from regard.attention.masks import Index
 from regard.attention.scores import (
@@ -19,16 +21,15 @@ from regard.attention.scores import (
     join_sink,
     score_tile,
     sink_column,
+    sink_share,
     valid_rows,
-    working_dtype,
 )
 from regard.memory import require_memory
 
-DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
 
 
-class AttentionMap:
+class AttentionMap(MapInputs):
     """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
 
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
@@ -50,33 +51,18 @@ class AttentionMap:
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
         normaliser: each query's (max, sum) as a kernel found it: a start for statistics, which check it.
         """
+        super().__init__(query, key, rule, offset=offset, ndim=ndim)
         self._attached = query, key, rule
-        self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
-        self.offset, self.ndim = offset, ndim
-        self._full_shape = (*query.shape[:3], key.shape[2])
         self._kernels = normaliser
         self._found: tuple[Tensor, Tensor, Tensor] | None = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(B, H, L, S), or the last axes of it."""
-        return self._full_shape[4 - self.ndim :]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype that scores and weights are computed in: float32 or float64."""
-        return working_dtype(self.query)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the map is computed."""
-        return self.query.device
+    @classmethod
+    def of(cls, inputs: MapInputs) -> "AttentionMap":
+        """The map that is computed from these inputs."""
+        return cls(inputs.query, inputs.key, inputs.rule, offset=inputs.offset, ndim=inputs.ndim)
 
     def __repr__(self) -> str:
         return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """The weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
@@ -115,7 +101,7 @@ class AttentionMap:
     def sink_share(self) -> Float[Tensor, "..."]:
         """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
         top, total = self._normaliser(*self._everything()[:3])
-        share = map_statistics.sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
+        share = sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
         return self._shown((torch.zeros_like(top) if share is None else share).to(self.dtype))
 
     @property
@@ -170,55 +156,12 @@ class AttentionMap:
         shown = {name: None if t is None else self._shown(t) for name, t in vars(figures).items()}
         return Figures(**shown)
 
-    def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
-        """The map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
-
-        Meant for taking padding away: keys outside cols have to be masked for every one of these rows.
-        """
-        if isinstance(batch, bool) or not isinstance(batch, int):
-            raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
-        if not -self._full_shape[0] <= batch < self._full_shape[0]:
-            texts = self._full_shape[0]
-            raise IndexError(
-                f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
-            )
-        batch %= self._full_shape[0]
-        for name, run in (("rows", rows), ("cols", cols)):
-            if not isinstance(run, slice) or run.step not in (None, 1):
-                raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
-        rows = slice(*rows.indices(self._full_shape[2])[:2])
-        cols = slice(*cols.indices(self._full_shape[3])[:2])
-        offset = None if self.offset is None else self.offset + rows.start - cols.start
-        query = self.query[batch : batch + 1, :, rows]
-        key = self.key[batch : batch + 1, :, cols]
-        return AttentionMap(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
-
-    def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
-        """The same map on another device, or with queries and keys in another floating-point dtype.
-
-        Raises:
-            TypeError, ValueError: neither a device nor such a dtype.
-        """
-        if not isinstance(target, torch.device | torch.dtype | str):
-            raise TypeError(f"to: given {target!r}, needs a device such as 'cpu' or a dtype such as torch.float64")
-        if isinstance(target, torch.dtype) and target not in DTYPES:
-            raise TypeError(f"to: given {target}, needs to be float64, float32, bfloat16 or float16")
-        if isinstance(target, str):
-            try:
-                target = torch.device(target)
-            except RuntimeError as error:
-                raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
-        query, key = self.query.to(target), self.key.to(target)
-        return AttentionMap(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
-
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
 
         Raises:
             ValueError: the mask is a function of positions and too large to be written out.
         """
-        from regard.attention import map_file  # which needs this class
-
         map_file.save(self, file)
 
     @staticmethod
@@ -227,9 +170,7 @@ class AttentionMap:
 
         Its tensors are held against their digests when they are first read; verify: now.
         """
-        from regard.attention import map_file
-
-        return map_file.load(file, verify=verify)
+        return AttentionMap.of(map_file.load(file, verify=verify))
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape
@@ -248,7 +189,7 @@ class AttentionMap:
         if wanted.pooled is not None and min(wanted.pooled) < 1:
             rows, cols = wanted.pooled
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return map_statistics.compute(self.query, self.key, self.rule, wanted, self._kernels, progress)
+        return statistics.compute(self.query, self.key, self.rule, wanted, self._kernels, progress)
 
     def _known_offset(self) -> int:
         if self.offset is None:

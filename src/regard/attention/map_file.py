@@ -15,8 +15,8 @@ from jaxtyping import Bool
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import AXES, Edges
+from regard.attention.map_inputs import MapInputs
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
@@ -29,7 +29,7 @@ FURTHEST = 1 << 31  # positions: no sequence is so long, and differences of them
 MINUS_INFINITY = ("bias", "sinks")  # tensors in which -inf is a score: that of what is not attended to
 
 
-def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """(tensors, description) of a map: contiguous tensors that share no memory, and what JSON can hold.
 
     Many maps go into one file by giving each its own prefix to the tensors' names.
@@ -41,7 +41,7 @@ def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return _apart(tensors), description
 
 
-def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `pack` gives, with the map's own tensors by reference: nothing is copied yet.
 
     Raises:
@@ -70,8 +70,8 @@ def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, description
 
 
-def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> AttentionMap:
-    """The map that `pack` took apart.
+def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
+    """What the map that `pack` took apart is computed from: `AttentionMap.of` makes a map of it.
 
     Raises:
         RegardError: a value that `attend` would not accept, or tensors that are missing, too many, or do not fit.
@@ -96,10 +96,10 @@ def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> Att
     if unknown:
         raise RegardError(f"attention map: its tensor {min(unknown)!r} is unknown")
     rule = ScoreRule(scale, softcap, tensors.get("bias"), mask, tensors.get("sinks"))
-    return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
+    return MapInputs(query, key, rule, offset=offset, ndim=ndim)
 
 
-def save(map: AttentionMap, file: str | Path) -> None:
+def save(map: MapInputs, file: str | Path) -> None:
     """Write one map as a safetensors file, whole or not at all.
 
     Raises:
@@ -117,7 +117,7 @@ def save(map: AttentionMap, file: str | Path) -> None:
         save_file(tensors, part, metadata=metadata)
 
 
-def load(file: str | Path, *, verify: bool = False) -> AttentionMap:
+def load(file: str | Path, *, verify: bool = False) -> MapInputs:
     """Read a map that `save` wrote, onto the CPU; its tensors are checked when they are first read.
 
     verify: check them now.
@@ -221,7 +221,7 @@ def _edges(told: Any, shape: tuple[int, int, int, int]) -> Edges:
     return Edges.of(told)
 
 
-def _written_out(map: AttentionMap, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], ...]:
+def _written_out(map: MapInputs, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], ...]:
     """What the mask's functions answer, as one boolean tensor; nothing where there are none."""
     if not mask.functions:
         return ()

@@ -191,6 +191,14 @@ def weigh(scores: Float[Tensor, "b h r c"], top: Tensor, total: Tensor) -> Float
     return torch.exp(scores - finite(top)[..., None]) / torch.where(total == 0, 1.0, total)[..., None]
 
 
+def sink_share(rule: ScoreRule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
+    """The part of each query's attention that its head's sink takes: all of it where it may attend to nothing else."""
+    if rule.sinks is None:
+        return None
+    sink = rule.sinks[heads].to(top.dtype)[None, :, None]
+    return torch.where(total == 0, 0.0, torch.exp(sink - top) / total)
+
+
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
     """The key blocks that these queries may reach, each small enough for a tile."""
     first, last = 0, key.shape[2]

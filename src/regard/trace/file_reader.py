@@ -117,7 +117,7 @@ def _map(layer: dict[str, Any], fit: Fit) -> AttentionMap:
         masks, below = name.startswith("mask."), name in map_file.MINUS_INFINITY
         packed[name] = fit.take(names[name], shapes.get(name, "1 #H #L #S"), boolean=masks, below=below)
     try:
-        found = map_file.unpack(packed, layer["map"])
+        found = AttentionMap.of(map_file.unpack(packed, layer["map"]))
     except RegardError as error:
         raise RegardError(f"layer {layer['layer']}: {error}") from None
     if found.ndim != 3:

@@ -20,7 +20,7 @@ class Measure:
 
     def add(self, weights: AttentionMap, head: int, stored: Mapping[str, Tensor], told: dict[str, Any]) -> None:
         """Compare a head of a map (H, L, S) with what is stored of it, a map of one head."""
-        opened, length = map_file.unpack(stored, told), weights.shape[-2]
+        opened, length = AttentionMap.of(map_file.unpack(stored, told)), weights.shape[-2]
         rows = torch.linspace(0, length - 1, min(ROWS, length)).round().long()
         there = weights[head, rows.to(weights.device)].cpu()
         self.largest = max(self.largest, float((opened[0, rows] - there).abs().max()))

@@ -89,9 +89,9 @@ def test_the_normaliser_that_is_left_is_of_the_cut_rows() -> None:
     removed = (Edges((2, 3, 41, 37), (1,), (2,), (5,), tuple(range(36))), Edges((2, 3, 41, 37), (0,), None, (6,)))
     with cpu_tiles_at_any_size():
         done = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
-    assert done.normaliser is not None
+    assert done.row_max_sum is not None
     scores = score_tile(query, key, row_update.without(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37)))
-    sums = weigh(scores, *done.normaliser).sum(-1)
+    sums = weigh(scores, *done.row_max_sum).sum(-1)
     assert sums[0, :, 6].tolist() == [0.0] * 3
     sums[0, :, 6] = 1.0
     assert torch.allclose(sums, torch.ones(2, 3, 41))

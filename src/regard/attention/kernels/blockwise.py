@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import select
 from regard.attention.scores import (
     ScoreRule,
@@ -29,23 +30,25 @@ from regard.attention.scores import (
 )
 
 
-def attend(
+def forward(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
     rule: ScoreRule,
     dropout: float = 0.0,
-) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Output and logsumexp (sinks included; -inf where there is nothing to attend to). Gradients flow to the output.
+) -> KernelResult:
+    """Compute output and logsumexp of any call. Gradients flow to the output.
 
     Dropout zeroes weights with the given probability and scales the rest by 1 / (1 - dropout); its random numbers come
     from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
     """
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
-    return _Attend.apply(query, key, value, rule.bias, rule.sinks, replace(rule, bias=None, sinks=None), dropout, seed)
+    rest = replace(rule, bias=None, sinks=None)
+    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed)
+    return KernelResult(output, logsumexp, "blockwise")
 
 
-class _Attend(torch.autograd.Function):
+class _Blockwise(torch.autograd.Function):
     """Tensors that take a gradient are arguments of their own; everything else of the rule rides along."""
 
     @staticmethod

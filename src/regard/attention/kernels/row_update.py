@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch
-from regard.attention.kernels.dispatch import Computed
+from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask, select
 from regard.attention.scores import ScoreRule, budget, heads_of
 
@@ -34,22 +34,22 @@ def compute(
     rule: ScoreRule,
     dropout: float,
     removed: tuple[Edges, ...],
-) -> Computed:
-    """What `kernels.compute` gives by the rule without the edges."""
+) -> KernelResult:
+    """What `dispatch.compute` gives by the rule without the edges."""
     cut = without(rule, removed)
     found = boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in found)
     many = rows > SHARE * query.shape[0] * query.shape[1] * query.shape[2]
     if many or dropout > 0 or dispatch.wants_gradient(query, key, value, rule):
         return dispatch.compute(query, key, value, cut, dropout)
-    done = dispatch.compute(query, key, value, rule)
+    result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in found:
         lines = (batch.stop - batch.start) * (heads.stop - heads.start)
         step = max(1, budget(query) // max(1, lines * key.shape[2]))
         for start in range(0, len(numbers), step):
             some = torch.tensor(numbers[start : start + step], device=query.device)
-            _again(query, key, value, cut, batch, heads, some, done)
-    return done
+            _again(query, key, value, cut, batch, heads, some, result)
+    return result
 
 
 def boxes(removed: Sequence[Edges], share: int) -> list[Box]:
@@ -73,7 +73,14 @@ def boxes(removed: Sequence[Edges], share: int) -> list[Box]:
 
 
 def _again(
-    query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, batch: slice, heads: slice, rows: Tensor, done: Computed
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rule: ScoreRule,
+    batch: slice,
+    heads: slice,
+    rows: Tensor,
+    result: KernelResult,
 ) -> None:
     """Compute rows of a run of texts and heads and put them where the kernel left others."""
     whole = slice(0, key.shape[2])
@@ -83,16 +90,18 @@ def _again(
         mask = None if allowed is None else Mask(dense=(allowed,))
     bias = None if rule.bias is None else select(rule.bias, batch, heads, rows, whole)
     sinks = None if rule.sinks is None else rule.sinks[heads]
-    output, logsumexp, *_ = dispatch.compute(
+    again = dispatch.compute(
         query[batch, heads].index_select(2, rows),
         heads_of(key, query.shape[1], heads)[batch],
         heads_of(value, query.shape[1], heads)[batch],
         replace(rule, bias=bias, mask=mask, sinks=sinks),
     )
-    done.output[batch, heads].index_copy_(2, rows, output)
-    done.logsumexp[batch, heads].index_copy_(2, rows, logsumexp.to(done.logsumexp.dtype))
-    if done.normaliser is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any other
-        for tensor, own in zip(done.normaliser, (logsumexp, (logsumexp != -torch.inf).float()), strict=True):
+    result.output[batch, heads].index_copy_(2, rows, again.output)
+    result.logsumexp[batch, heads].index_copy_(2, rows, again.logsumexp.to(result.logsumexp.dtype))
+    if result.row_max_sum is not None:  # exp(score - logsumexp) / 1 is the weight; statistics check it as any other
+        for tensor, own in zip(
+            result.row_max_sum, (again.logsumexp, (again.logsumexp != -torch.inf).float()), strict=True
+        ):
             tensor[batch, heads].index_copy_(2, rows, own.to(tensor.dtype))
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import regard
-from regard.attention import map_statistics as anywhere
 from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels import statistics as anywhere
 from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
 from regard.attention.map_statistics import Figures, Wanted
 from regard.attention.scores import ScoreRule
@@ -49,7 +49,7 @@ def test_every_kind_of_call_in_any_block_size(
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     try:
         tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = blocks
-        found = forward.forward(case.query, case.key, case.value, seen.rule)[2:] if given_one else None
+        found = forward.forward(case.query, case.key, case.value, seen.rule).row_max_sum if given_one else None
         figures = all_of(seen, top, parts, found)
     finally:
         tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = kept
@@ -70,7 +70,7 @@ def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, parts: tuple
     query, key, value = (random(n, 1, 2, size, 37, dtype=torch.float32) for n, size in ((0, 701), (1, 1301), (2, 1301)))
     case = Case(query, key, value, options)
     seen = AttentionMap(query, key, ScoreRule(37**-0.5, mask=mask), offset=options.get("offset", 600))
-    figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule)[2:])
+    figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule).row_max_sum)
     assert sum(sweeps) == 0, "the forward's own normaliser was refuted"
     right = case.oracle()
     near(figures.entropy, reference.entropy(right.weights, right.sink_share))
@@ -97,7 +97,7 @@ def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Te
     query, key = (random(n, 1, 2, 1200, 16, dtype=torch.float32) * strength**0.5 for n in range(2))
     rule = ScoreRule(1.0, sinks=sinks)
     found = forward.forward(query, key, key, rule)
-    given_one = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)), found[2:])
+    given_one = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)), found.row_max_sum)
     assert sum(sweeps) == 0
     own = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)))
     for name, ours in vars(own).items():
@@ -109,7 +109,7 @@ def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Te
 def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
     query, key = (random(n, 1, 2, 300, 16, dtype=torch.float32) for n in range(2))
     found = forward.forward(query, key, key, ScoreRule(0.25))
-    top, total = found.top.clone(), found.total.clone()
+    top, total = found.row_max.clone(), found.row_sum.clone()
     if wrong == "total":
         total[0, 1, 7] *= 1.001
     elif wrong == "top":

@@ -5,7 +5,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import fixed_order, online_softmax, threads, tiles
+from regard.attention.kernels import threads
+from regard.attention.kernels.cpu import fixed_order, online_softmax, tiles
 from regard.attention.scores import ScoreRule
 
 SHARE = 8  # tasks for each worker: the caller waits for the slowest

@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import online_softmax, statistics_passes, threads
+from regard.attention.kernels import threads
+from regard.attention.kernels.cpu import online_softmax, statistics_passes
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
 from regard.attention.kernels.matmul import product
-from regard.attention.map_statistics import Figures, Progress, Wanted, merge_best
+from regard.attention.map_statistics import Figures, Progress, Wanted, cell_sizes, merge_best
 from regard.attention.scores import ScoreRule
 
 Spot = tuple[int, int, slice]  # batch, head, rows
@@ -35,7 +36,7 @@ def compute(
     normaliser: Normaliser | None = None,
     progress: Progress | None = None,
 ) -> Figures:
-    """What `regard.attention.map_statistics.compute` computes, for whatever `forward.fits` takes.
+    """What `regard.attention.kernels.statistics.compute` computes, for whatever `forward.fits` takes.
 
     normaliser: each row's (max, sum), sinks included, where a forward has found it. It is believed only of blocks whose
     rows all sum to 1 with it; the others are done again with their own.
@@ -69,7 +70,7 @@ def compute(
     for (b, h, _, _), done in zip(spots, tasks, strict=True):  # always in this order, whoever finished first
         received[b, h] += torch.from_numpy(done.received)
         picture[b, h, done.cell : done.cell + len(done.picture)] += torch.from_numpy(done.picture)
-    picture /= _sizes(length, parts[0])[:, None] * _sizes(size, parts[1])
+    picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
     return Figures(
         found.values if wanted.top is not None else None,
         found.keys if wanted.top is not None else None,
@@ -209,7 +210,3 @@ class _Task:
             edge = (self._cell(at[-1]) + 1) * self.length // self.parts[0]
             at.append(min(last, edge, at[-1] + BAND))
         return np.array(at)
-
-
-def _sizes(size: int, parts: int) -> Tensor:
-    return (torch.arange(parts + 1) * size // parts).diff()
