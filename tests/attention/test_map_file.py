@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 import regard
 from regard.attention import map_file
 from regard.attention.edges import Edges
-from regard.tensor_files import digest_of, fill_in
+from regard.tensor_files.digests import digest_of
+from regard.tensor_files.file import metadata_of
 from tests.attention.cases import Case, cases, random, worst
 
 
@@ -110,7 +111,7 @@ def test_what_is_no_map(tmp_path: Path) -> None:
 def sealed(file: Path, tensors: dict[str, torch.Tensor], description: object) -> None:
     """A file whose digests are right, whatever it describes."""
     digests = {name: digest_of(tensor) for name, tensor in tensors.items()}
-    save_file(tensors, file, fill_in(map_file.FORMAT, {"map": description}, digests))
+    save_file(tensors, file, metadata_of(map_file.FORMAT, {"map": description}, digests))
 
 
 def test_values_that_attend_would_not_take(tmp_path: Path) -> None:
