@@ -101,17 +101,19 @@ def test_what_is_no_map(tmp_path: Path) -> None:
     refused("a safetensors file, but none that regard saved")
     query = random(0, 5, 2)
     tensors, description = map_file.pack(regard.attend(query, query, query).weights)
-    save_file(tensors, file, {"regard.attention_map": json.dumps(description | {"version": 2})})
-    refused("whose files hold no digests: this regard reads version 3, so it needs to be saved anew")
+    save_file(tensors, file, {"regard": json.dumps({"map": description, "version": 1})})
+    refused("a safetensors file, but none that regard saved")  # it holds no digests
+    sealed(file, tensors, description, version=3)
+    refused("it has format version 3, this regard reads version 1: update it")
     os.mkfifo(tmp_path / "pipe")
     file = tmp_path / "pipe"
     refused("it is no regular file")
 
 
-def sealed(file: Path, tensors: dict[str, torch.Tensor], description: object) -> None:
+def sealed(file: Path, tensors: dict[str, torch.Tensor], description: object, **changed: object) -> None:
     """A file whose digests are right, whatever it describes."""
     digests = {name: digest_of(tensor) for name, tensor in tensors.items()}
-    save_file(tensors, file, metadata_of(map_file.FORMAT, {"map": description}, digests))
+    save_file(tensors, file, metadata_of(map_file.FORMAT, {"map": description, **changed}, digests))
 
 
 def test_values_that_attend_would_not_take(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
         sealed(file, tensors, told | changed)
         refused(says, regard.open, file)
 
-    rewrite("format version 99, this regard reads version 3: update it", version=99)
+    rewrite("format version 99, this regard reads version 1: update it", version=99)
     rewrite("holds a 'cake'", format="cake")
     rewrite("'colour' is unknown", colour=1)
     one = told["traces"][0]
@@ -131,7 +131,7 @@ def test_values_of_the_wrong_kind(trace: Any, tmp_path: Path) -> None:
     assert count > 100
     for header, says in (
         ({**told, "traces": []}, "holds no trace"),
-        ({**told, "version": 0}, "has format version 0, this regard reads version 3"),
+        ({**told, "version": 0}, "has format version 0, this regard reads version 1"),
         ({**told, "version": "2"}, "version is '2', needs a whole number"),
     ):
         sealed(changed, tensors, header)

@@ -16,7 +16,7 @@ from regard.tensor_files.header import CODES, HEADER_LIMIT, Entry, header_length
 from regard.tensor_files.values import expect_fields, expect_type
 
 KEY, OWN = "regard", "regard.digest"  # of the metadata: the description, and its digest
-VERSION = 3
+VERSION = 1
 DIGESTS = "digests"  # of the description: of each tensor
 ALIGNED = 64  # bytes: where torch's own allocations begin, so that products of opened tensors run as those traced did
 
@@ -138,16 +138,8 @@ def _head(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
 
 def _description(metadata: Mapping[str, str], form: str) -> dict[str, Any]:
     """What a file says of itself, where it is of a form."""
-    old = "regard.attention_map" in metadata
-    if KEY not in metadata and not old:
+    if KEY not in metadata or OWN not in metadata:
         raise RegardError("it is a safetensors file, but none that regard saved")
-    if OWN not in metadata:
-        content = {} if old else parse(metadata[KEY], "its description")
-        version = content.get("version") if isinstance(content, dict) else None
-        raise RegardError(
-            f"it has format version {version if isinstance(version, int) else 1}, whose files hold no digests: this "
-            f"regard reads version {VERSION}, so it needs to be saved anew"
-        )
     expect_fields("its metadata", dict(metadata), (KEY, OWN))
     try:
         right = hashlib.sha256(metadata[KEY].encode()).hexdigest() == metadata[OWN]
