@@ -102,7 +102,7 @@ def saved(file: Path) -> EarlyChecks:
             texts.append((str(parts[0]["text"]), str(parts[1]["text"]) if pair else None))
             for side in parts:
                 maps = side["attention"]
-                sides.append((side["status"]["model"], maps["layers"], maps["held"][0]["heads"], pair))
+                sides.append((side["status"]["model"], maps["layers"], maps["saved"][0]["heads"], pair))
         name, layers, heads, pair = sides[0]
         alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
         return EarlyChecks(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)

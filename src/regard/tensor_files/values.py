@@ -10,7 +10,7 @@ MOST = 1 << 53  # beyond it a whole number is none of a description's
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
-def typed(name: str, value: Any, *kinds: type | None) -> Any:
+def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
     """The value, where it is of one of the kinds (None for null).
 
     Raises:
@@ -36,13 +36,13 @@ def typed(name: str, value: Any, *kinds: type | None) -> Any:
     return value
 
 
-def exactly(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
+def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
     """Names with values, where they are all that are needed, and no others but those that may be.
 
     Raises:
         RegardError: one is missing or unknown; it is named.
     """
-    typed(name, value, dict)
+    expect_type(name, value, dict)
     for each in needed:
         if each not in value:
             raise RegardError(f"{name}: {each!r} is missing")
@@ -52,17 +52,17 @@ def exactly(name: str, value: Any, needed: Collection[str], *, maybe: Collection
     return value
 
 
-def finite(name: str, value: Any, *others: None) -> Any:
+def expect_finite(name: str, value: Any, *others: None) -> Any:
     """A finite number as a float; null too, where others says so."""
-    typed(name, value, float, *others)
+    expect_type(name, value, float, *others)
     if value is not None and not math.isfinite(value):
         raise RegardError(f"{name} is {value}, needs a finite number")
     return None if value is None else float(value)
 
 
-def whole_number(name: str, value: Any, least: int, most: int, *others: None) -> Any:
+def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
     """A whole number within bounds; null too, where others says so."""
-    typed(name, value, int, *others)
+    expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:
         raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")
     return value

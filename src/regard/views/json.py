@@ -11,7 +11,7 @@ from regard.explain.summary import Summary
 from regard.explain.why import Why
 from regard.trace.trace import Status
 
-VERSION = 3
+VERSION = 1
 WHY_VERSION = 1
 
 

@@ -12,7 +12,7 @@ from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
 from regard.views.terminal.layout import columns, put, section, short, shown, spelled, status, visible
 from regard.views.terminal.unknown_tokens import of_matrix, unknown_first
 
-VERSION = 2
+VERSION = 1
 
 
 def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None = None) -> None:
