@@ -23,7 +23,7 @@ from regard.attention import masks
 from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
-from regard.capture.hf_masks import as_function, specification
+from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.options import CaptureOptions
 from regard.capture.output_path import announce
 from regard.errors import RegardError
@@ -131,7 +131,7 @@ def attention(
     if isinstance(attention_mask, Mask):
         made_for = watch.sizes.get(id(attention_mask), key.shape[2]) if watch else key.shape[2]
         if made_for != key.shape[2]:  # the family added keys, and what it would add to a mask's tensor is missing
-            raise TypeError(f"a Mask for {made_for} keys met {key.shape[2]}")
+            raise TensorMaskError(f"a Mask for {made_for} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
         if watch is not None and id(attention_mask) in watch.skips and rest.get("is_causal") is None:
             free = attention_mask.simplified(query.shape[2], key.shape[2]) is None
@@ -202,11 +202,12 @@ def mask(
         ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return own(q_length, starts[0])
+    handed = ModelMask.of(whole)
     if watch is not None:
-        watch.sizes[id(whole)] = kv_length
-        watch.skips |= {id(whole)} if skips else set()
-        watch.masks.append(whole)  # kept alive, so that no other object gets its id
-    return whole
+        watch.sizes[id(handed)] = kv_length
+        watch.skips |= {id(handed)} if skips else set()
+        watch.masks.append(handed)  # kept alive, so that no other object gets its id
+    return handed
 
 
 @functools.cache

@@ -19,6 +19,7 @@ from regard.capture.call_ids import Known
 from regard.capture.embeddings import EmbeddingParts, embedding_parts
 from regard.capture.fast_linear import fast_products
 from regard.capture.hf_attention import Capture, through_the_door
+from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hidden_states import watched_layers
 from regard.capture.inputs import ModelInput, numbered, unreadable
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -92,9 +93,7 @@ class Session:
         watch = watched()
         try:
             done = self._watched(inputs, sources, targets, watch, ablations, around)
-        except (TypeError, AttributeError) as error:
-            if not _of_masks(error):
-                raise
+        except TensorMaskError:  # the family computes with its masks
             watch = watched(written_out=True)
             done = self._watched(inputs, sources, targets, watch, ablations, around)
         if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
@@ -156,10 +155,10 @@ class Session:
         """What the model gives. What it raises where it is given an item of another shape than it takes is told."""
         try:
             return self.model(**inputs)
-        except (RegardError, MemoryError, torch.OutOfMemoryError):
+        except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # families raise whatever they run into
-            if not isinstance(item, ModelInput) or _of_masks(error):
+            if not isinstance(item, ModelInput):
                 raise
             raise unreadable(item, self.model, self.name, error) from error
 
@@ -228,8 +227,3 @@ class Session:
         if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
         return inputs
-
-
-def _of_masks(error: Exception) -> bool:
-    """Whether an error is that of a family which computes with its masks, and met one that is no tensor."""
-    return isinstance(error, (TypeError, AttributeError)) and "Mask" in str(error)
