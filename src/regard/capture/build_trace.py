@@ -162,8 +162,8 @@ def _trace(
         which = ", ".join(map(str, more))
         notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
     reported = any(call.kernel == KERNEL for call in calls)
-    if (done.watch.difference or 0.0) > 1e-4 and not reported:
-        same = done.watch.output_difference <= 1e-5
+    if (done.watch.comparison.weights or 0.0) > 1e-4 and not reported:
+        same = done.watch.comparison.outputs <= 1e-5
         notes += (
             OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
         )
@@ -189,9 +189,9 @@ def _trace(
         kernels=tuple(sorted({call.kernel for call in calls})),
         device=str(done.model.device),
         dtype=str(done.model.dtype).removeprefix("torch."),
-        difference=done.watch.difference,
-        rows_compared=done.watch.compared,
-        compared_with=done.watch.told,
+        difference=done.watch.comparison.weights,
+        rows_compared=done.watch.comparison.rows,
+        compared_with=done.watch.comparison.compared_with,
         embedding_difference=parts.difference(),
         unknown=encoded.unknown,
         dropped=encoded.dropped,
