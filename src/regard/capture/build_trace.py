@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.call_ids import Known, Numbering
+from regard.capture.call_ids import CallNumbering, KnownCallIds
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import REORDERED
@@ -39,8 +39,7 @@ class CapturedPass:
     """One forward pass of a batch, and everything that was watched of it.
 
     last: the base model's last hidden state, and its encoder's, where it has one. parts: one group of embedding parts
-    for each sequence that was read. numbers: what its attention calls are called, None for joined
-    passes.
+    for each sequence that was read. call_ids: those of its attention calls, None for joined passes.
     """
 
     name: str
@@ -54,7 +53,7 @@ class CapturedPass:
     logits: Float[Tensor, "B L V"] | None
     watch: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
-    numbers: Numbering | Known | None = None
+    call_ids: CallNumbering | KnownCallIds | None = None
 
 
 def trace_of(done: CapturedPass, n: int) -> Trace:

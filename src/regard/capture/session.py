@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.ablation import Ablation
 from regard.attention.recording import record
 from regard.capture import eager_attention
-from regard.capture.ablation import ablations_of, applied
+from regard.capture.ablation import CallAblation, applied, call_ablations
 from regard.capture.build_trace import CapturedPass
-from regard.capture.call_ids import Known
+from regard.capture.call_ids import KnownCallIds
 from regard.capture.embeddings import EmbeddingParts, embedding_parts
 from regard.capture.fast_linear import fast_products
 from regard.capture.hf_attention import Capture, through_the_door
@@ -34,11 +33,11 @@ from regard.trace.attention_output import UnverifiedOutput
 class Around:
     """What is there around a forward pass, for passes that leave layers out: see `regard.capture.many_ablations`.
 
-    names: what its attention calls are called, None where that is found out. skipped: paths of layers that only give
+    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that only give
     what they gave before. inside: opened for the pass of the model itself.
     """
 
-    names: Known | None = None
+    call_ids: KnownCallIds | None = None
     skipped: frozenset[str] = frozenset()
     inside: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -111,7 +110,7 @@ class Session:
         sources: list[Encoded],
         targets: list[Encoded] | None,
         watch: Capture,
-        ablations: list[Ablation],
+        ablations: list[CallAblation],
         around: Around,
     ) -> CapturedPass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
@@ -126,7 +125,7 @@ class Session:
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
             projections() as attention_outputs,
-            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
+            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, call_ids=around.call_ids) as cut,
             around.inside(),
         ):
             output = self._output(eager_attention.asked(inputs) if self.own else inputs, sources[0])
@@ -148,7 +147,7 @@ class Session:
             with self._alone:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
         return CapturedPass(
-            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.numbers
+            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.call_ids
         )
 
     def _output(self, inputs: dict[str, Any], item: Encoded) -> Any:
@@ -172,12 +171,12 @@ class Session:
 
     def _ablations(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
-    ) -> list[Ablation]:
+    ) -> list[CallAblation]:
         """The ablations of a batch's attention calls."""
         return [
             ablation
             for n, (text, own) in enumerate(zip(sources, interventions, strict=True))
-            for ablation in ablations_of(own, text, None if targets is None else targets[n], n, self.name)
+            for ablation in call_ablations(own, text, None if targets is None else targets[n], n, self.name)
         ]
 
     @contextmanager
