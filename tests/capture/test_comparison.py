@@ -1,14 +1,50 @@
-"""Which texts of a batch are held against the family's own attention, and that a wrong one among them is noticed."""
+"""The largest differences, and which texts of a batch are compared: that a wrong one among them is noticed."""
+
+import math
 
 import pytest
 import torch
 
 from regard.capture import hf_attention
+from regard.capture.comparison import Comparison, sampled_rows, sampled_texts
+
+
+def test_the_largest_differences_are_kept() -> None:
+    comparison = Comparison("the definition")
+    assert (comparison.weights, comparison.rows, comparison.compared_with) == (None, 0, "")
+    comparison.add(0.25, 0.125, 3)
+    comparison.add(0.125, 0.5, 4)
+    assert (comparison.weights, comparison.outputs, comparison.rows) == (0.25, 0.5, 7)
+    assert comparison.compared_with == "the definition"
+    other = Comparison("another", widened=True)
+    comparison.include(other)
+    assert (comparison.weights, comparison.rows) == (0.25, 7)
+    assert comparison.compared_with == "the definition, in float32"
+    other.add(2.0, 0.0, 5)
+    comparison.include(other)
+    assert (comparison.weights, comparison.outputs, comparison.rows) == (2.0, 0.5, 12)
+
+
+def test_nan_is_infinitely_far() -> None:
+    comparison = Comparison("the definition")
+    comparison.add(math.nan, math.nan, 1)
+    comparison.add(0.0, 0.0, 1)
+    assert (comparison.weights, comparison.outputs) == (math.inf, math.inf)
+
+
+def test_sampled_rows_are_spread_and_distinct() -> None:
+    assert [sampled_rows(n).tolist() for n in (1, 2, 4, 5, 100)] == [
+        [0],
+        [0, 1],
+        [0, 1, 2, 3],
+        [0, 1, 3, 4],
+        [0, 33, 66, 99],
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 64, 257])
 def test_four_calls_meet_every_text(count: int) -> None:
-    met = [hf_attention._texts(call, count) for call in range(1, 5)]
+    met = [sampled_texts(call, count) for call in range(1, 5)]
     assert {n for texts in met for n in range(count)[texts]} == set(range(count))
     for texts in met:
         assert 0 <= texts.start < texts.stop <= count

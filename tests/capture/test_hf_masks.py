@@ -1,12 +1,16 @@
 """Every mask pattern against the tensor that transformers itself writes out."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from transformers import masking_utils as patterns
 
+from regard.attention import masks
 from regard.attention.masks import Mask
 from regard.capture import hf_attention
-from regard.capture.hf_masks import specification
+from regard.capture.hf_masks import ModelMask, TensorMaskError, specification
 
 LENGTHS = (5, 11, 6, 0)  # queries, keys, position of the first query, of the first key
 LEFT = torch.tensor([0, 2])
@@ -52,3 +56,43 @@ def test_known_patterns_build_no_tensor() -> None:
         assert mask.only_band
     for function in OTHER.values():
         assert specification(function, 6, 0) is None
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda mask, x: x + mask,
+        lambda mask, x: mask + x,
+        lambda mask, x: 1.0 - mask,
+        lambda mask, x: mask * 2,
+        lambda mask, x: mask & (x > 0),
+        lambda mask, x: (x > 0) & mask,
+        lambda mask, x: ~mask,
+        lambda mask, x: mask < 0,
+        lambda mask, x: mask[:, :, :, :2],
+        lambda mask, x: len(mask),
+        lambda mask, x: mask.shape,
+        lambda mask, x: mask.dtype == torch.bool,
+        lambda mask, x: torch.where(mask, x, 0.0),
+        lambda mask, x: x.masked_fill(mask, 0.0),
+        lambda mask, x: torch.cat([x, mask]),
+        lambda mask, x: torch.nn.functional.pad(mask, (0, 1)),
+        lambda mask, x: torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask),
+    ],
+)
+def test_a_model_that_computes_with_its_mask_is_recognised(use: Any) -> None:
+    with pytest.raises(TensorMaskError):
+        use(ModelMask.of(masks.causal()), torch.ones(1, 1, 3, 3))
+
+
+def test_a_mask_that_is_handed_on_is_the_same_mask() -> None:
+    exists = torch.tensor([[True, True, False]])
+    mask = masks.window(1, 0) & masks.padding(exists)
+    handed = ModelMask.of(mask)
+    assert handed
+    assert handed is not None
+    assert not hasattr(handed, "shape")
+    assert (handed.low, handed.high) == (mask.low, mask.high)
+    assert type(replace(handed, keys=None) & masks.causal()) is Mask
+    expected = mask.materialise(1, 1, 3, 3, torch.device("cpu"))
+    assert torch.equal(handed.materialise(1, 1, 3, 3, torch.device("cpu")), expected)

@@ -1,171 +1,11 @@
-"""Cuts as a person names them: of the attention that the trace shows under the same number, in every kind of model."""
+"""Places in a model's attention as a person names them, and what is refused there."""
 
 import jaxtyping
 import pytest
-import torch
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
-from regard.attention.recording import record
-from regard.capture import call_ids
-from regard.capture.ablation import applied
-from regard.capture.hf_attention import Capture, through_the_door
-from regard.capture.hidden_states import watched_layers
 from regard.capture.interventions import target_of
-from regard.models.model import Model
-from tests.support.attention_outputs import make_model
-
-IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))
-TARGET = IDS[1, :7].flip(0)
-
-
-def opened(kind: str, **changes) -> Model:
-    return Model(make_model(kind, **changes), None, name=kind)
-
-
-def same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return float((a - b).abs().max()) < 1e-6
-
-
-def test_a_module_that_is_called_as_every_layer_is_cut_in_one() -> None:
-    """ALBERT: the n-th call of its one module is layer n."""
-    model = opened("albert", num_hidden_layers=3)
-    plain, cut = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(1, 2))])
-    (path,) = [p for p, m in model.model.named_modules() if type(m).__name__ == "AlbertAttention"]
-    with ablating([HeadAblation(layers={(path, 1)}, heads={2})]):
-        expected = model.trace(ids=IDS[0])
-    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert torch.equal(cut.contextual, expected.contextual)
-    edge = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=[0, 2]))])
-    assert [bool(weights[:, 4, 2].any()) for weights in edge.attention] == [False, True, False]
-
-
-def test_two_calls_a_layer_are_cut_each() -> None:
-    """DiffLlama: attention[n] is call n, so that its fourth is the second of layer 1."""
-    model = opened("diffllama")
-    plain = model.trace(ids=IDS[0])
-    assert len(plain.attention) == 4
-    cut = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=3))])
-    assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, True, True, False]
-    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [True, True, False]
-    with pytest.raises(regard.RegardError, match="layer 4 is out of range, diffllama has layers 0 to 3"):
-        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(4, 0))])
-
-
-def test_hybrids_count_their_attention() -> None:
-    types = ["conv", "full_attention", "conv", "full_attention"]
-    model = opened("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
-    plain, cut = (
-        model.trace(ids=IDS[0]),
-        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))]),
-    )
-    assert [bool(weights[:, 4, 2].any()) for weights in cut.attention] == [True, False]
-    assert [same(a, b) for a, b in zip(plain.hidden_states, cut.hidden_states, strict=True)] == [
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
-    with pytest.raises(regard.RegardError, match="layer 2 is out of range, lfm2 has layers 0 to 1"):
-        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
-
-
-@pytest.fixture(scope="module", params=["marian", "bart", "t5"])
-def pair(request) -> Model:
-    return opened(request.param)
-
-
-def trace(model: Model, *without):
-    return model.trace(ids=IDS[0], target_ids=TARGET, interventions=without)
-
-
-PROJECTIONS = {
-    "encoder": ("encoder.layers.1.self_attn.out_proj", "encoder.block.1.layer.0.SelfAttention.o"),
-    "decoder": ("decoder.layers.1.self_attn.out_proj", "decoder.block.1.layer.0.SelfAttention.o"),
-    "cross": ("decoder.layers.1.encoder_attn.out_proj", "decoder.block.1.layer.1.EncDecAttention.o"),
-}
-
-
-@pytest.mark.parametrize("part", call_ids.PARTS)
-def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part) -> None:
-    cut = trace(pair, regard.ablate(regard.head(1, 2, part=part)))
-    projection = pair.model.get_submodule(PROJECTIONS[part][pair.name == "t5"])
-    width = projection.weight.shape[1] // 3
-    with torch.no_grad():
-        kept = projection.weight.clone()
-        projection.weight[:, 2 * width :] = 0
-        expected = trace(pair)
-        projection.weight.copy_(kept)
-    for side in ("encoder", "decoder"):
-        torch.testing.assert_close(getattr(cut, side).contextual, getattr(expected, side).contextual, atol=1e-5, rtol=0)
-    assert not same(cut.decoder.contextual, trace(pair).decoder.contextual)
-    assert any("ablated: head 2 of layer 1 of the" in note for note in cut.status.notes)
-
-
-@pytest.mark.parametrize("part", call_ids.PARTS)
-def test_an_edge_is_cut_in_its_part_alone(pair: Model, part) -> None:
-    cut = trace(
-        pair,
-        regard.ablate(regard.edge(5, 2, part=part, heads=1)),
-        regard.ablate(regard.edge(6, 0, layers=0, part=part)),
-    )
-    parts = {"encoder": cut.encoder.attention, "decoder": cut.decoder.attention, "cross": cut.decoder.cross}
-    for name, maps in parts.items():
-        for layer, weights in enumerate(maps):
-            gone = [head for head in range(3) if float(weights[head, 5, 2]) == 0]
-            assert gone == ([1] if name == part else [])
-            assert (float(weights[:, 6, 0].sum()) == 0) == (name == part and layer == 0)
-
-
-def test_cuts_in_a_batch_of_pairs_are_each_pairs_own(pair: Model) -> None:
-    cuts = [
-        regard.ablate(regard.edge(3, 4, part="cross")),
-        regard.ablate(regard.head(0, 1, part="encoder")),
-        regard.ablate(regard.edge(2, 1, part="decoder")),
-    ]
-    texts, targets = [IDS[0].tolist(), IDS[1, :6].tolist()], [TARGET.tolist(), TARGET[:5].tolist()]
-    batched = pair.trace(ids=texts, target_ids=targets, interventions=cuts)
-    for both, text, target in zip(batched, texts, targets, strict=True):
-        single = pair.trace(ids=text, target_ids=target, interventions=cuts)
-        torch.testing.assert_close(both.decoder.contextual, single.decoder.contextual, atol=1e-5, rtol=0)
-        torch.testing.assert_close(both.encoder.contextual, single.encoder.contextual, atol=1e-5, rtol=0)
-
-
-def test_words_are_of_the_side_that_they_are_read_on(pair: Model) -> None:
-    with pytest.raises(regard.RegardError, match="token 8 is out of range, the text has tokens 0 to 6"):
-        trace(pair, regard.ablate(regard.edge(8, 2, part="cross")))
-    assert trace(pair, regard.ablate(regard.edge(2, 8, part="cross"))).decoder.cross[0][:, 2, 8].sum() == 0
-    with pytest.raises(regard.RegardError, match="token 8 is out of range, the text has tokens 0 to 6"):
-        trace(pair, regard.ablate(regard.edge(2, 8, part="decoder")))
-    with pytest.raises(regard.RegardError, match="token 11 is out of range, the text has tokens 0 to 10"):
-        trace(pair, regard.ablate(regard.edge(2, 11, part="encoder")))
-
-
-def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
-    for cut, says in (
-        (
-            regard.ablate(regard.head(0, 1)),
-            "say which attention is meant, one of part='encoder', part='decoder', part='cross'",
-        ),
-        (regard.ablate(regard.edge(2, 1)), "is an encoder-decoder: say which attention"),
-        (
-            regard.ablate(regard.head(2, 1, part="cross")),
-            "layer 2 is out of range, .* has layers 0 to 1 of the cross-attention",
-        ),
-        (
-            regard.ablate(regard.edge(2, 1, layers=[0, 7], part="encoder")),
-            "layer 7 is out of range, .* 0 to 1 of the encoder",
-        ),
-        (regard.ablate(regard.head(1, 3, part="decoder")), "head 3 is out of range, .* has heads 0 to 2"),
-    ):
-        with pytest.raises(regard.RegardError, match=says):
-            trace(pair, cut)
+from regard.text.words import Word
 
 
 @pytest.fixture
@@ -177,7 +17,7 @@ def as_users_call():
 
 
 @pytest.mark.usefixtures("as_users_call")
-def test_what_is_no_cut() -> None:
+def test_what_is_no_place() -> None:
     for make, says in (
         (lambda: regard.head(0, 1, part="middle"), "part: given 'middle', needs one of 'encoder', 'decoder', 'cross'"),
         (lambda: regard.head(-1, 1), "layer: given -1, needs a number from 0 on"),
@@ -189,47 +29,6 @@ def test_what_is_no_cut() -> None:
             make()
 
 
-def test_a_part_of_a_model_that_has_none_is_refused() -> None:
-    with pytest.raises(regard.RegardError, match="bert is no encoder-decoder, leave out part='cross'"):
-        opened("bert").trace(ids=IDS[0], interventions=[regard.ablate(regard.head(0, 1, part="cross"))])
-
-
-def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
-    """What was counted as the decoder's own attention turns out to be cross-attention: the cut met something else."""
-    known = []
-
-    def late(self: call_ids.Numbering) -> set[str]:
-        known.append(self)
-        return {"decoder.layers.0.encoder_attn"} if len(known) > 4 else set()
-
-    monkeypatch.setattr(call_ids.Numbering, "_crossing", late)
-    with pytest.raises(regard.RegardError, match="of marian make which layer was known only after they were made"):
-        trace(opened("marian"), regard.ablate(regard.head(0, 1, part="decoder")))
-
-
-def test_keys_that_are_no_tokens_have_no_edges() -> None:
-    model = make_model("bert")
-    watch = Capture({id(module): path for path, module in model.named_modules()})
-    for cut, edges in (
-        (HeadAblation(layers=["attention.1"], heads=[2]), False),
-        (EdgeAblation(layers=["attention"]), True),
-    ):
-        with (
-            torch.no_grad(),
-            record() as calls,
-            watched_layers(model, watch) as stacks,
-            through_the_door(model, watch),
-            applied([cut], model, watch, pairs=False, name="bert") as cuts,
-        ):
-            model(IDS)
-        cuts.check(stacks, calls, [11])
-        if edges:
-            with pytest.raises(regard.RegardError, match="layer 0 of bert attends to 11 keys for 10 tokens"):
-                cuts.check(stacks, calls, [10])
-        else:
-            cuts.check(stacks, calls, [10])
-
-
 def test_what_is_no_intervention() -> None:
     for given, says in (
         (regard.head(0, 1), r"given regard.head\(...\), needs regard.ablate\(regard.head\(...\)\)"),
@@ -238,3 +37,11 @@ def test_what_is_no_intervention() -> None:
     ):
         with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
             target_of(given)
+
+
+def test_they_say_what_they_are() -> None:
+    assert str(regard.ablate(regard.head(3, 5))) == "ablated: head 5 of layer 3"
+    assert str(regard.head(3, 5, part="cross")) == "head 5 of layer 3 of the cross-attention"
+    edge = regard.edge("bank", 4, layers=[2, 5], heads=1, part="encoder")
+    assert str(edge) == "the edge from 'bank' to 4 in layers 2, 5 of the encoder, heads 1"
+    assert str(regard.edge(Word("bank", 3, 7, (1,)), 0)) == "the edge from 'bank' to 0 in all layers"

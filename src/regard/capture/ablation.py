@@ -1,60 +1,91 @@
-"""Translate the ablations that a person names into those of attention calls, and check that each met what it means."""
+"""Translate the ablations that a person names into those of attention calls, and check that each met what it means.
+
+`attend` knows calls by names; those of a pass are spelled here, by `_spelled`, and nowhere taken apart again.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating
 from regard.attention.recording import Calls
-from regard.capture.call_ids import ALONE, Known, Numbering
+from regard.capture.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import OF, PARTS, Head, Place, target_of
+from regard.capture.interventions import OF, PARTS, Head, Part, Place, target_of
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.text.words import Word, find_word
 
 
-def ablations_of(
-    interventions: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str
-) -> list[Ablation]:
-    """The ablations of attention calls for text number of a batch, by the names that `Numbering` gives calls.
+@dataclass(frozen=True)
+class CallAblation:
+    """Heads or edges that are ablated in the attention calls of a part: of some layers, None for all of them.
 
-    target: of an encoder-decoder, the text that its decoder reads; None for any other model.
+    heads: None for all. edges: (queries, keys), None where heads are ablated. text: number of the text in its batch.
+    """
+
+    part: Part | None
+    layers: tuple[int, ...] | None
+    heads: tuple[int, ...] | None
+    edges: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    text: int = 0
+
+    def for_attend(self) -> Ablation:
+        """The same for `regard.attention.ablation`, with calls named by `_spelled`."""
+        layers = [_spelled(self.part)] if self.layers is None else [_spelled(self.part, n) for n in self.layers]
+        if self.edges is None:
+            return HeadAblation(layers=layers, heads=self.heads, batch={self.text})
+        queries, keys = self.edges
+        return EdgeAblation(layers=layers, heads=self.heads, queries=queries, keys=keys, batch={self.text})
+
+
+def call_ablations(
+    interventions: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str
+) -> list[CallAblation]:
+    """The ablations of attention calls that interventions mean, for text number of a batch.
+
+    target: of an encoder-decoder, the text that its decoder reads; None for any other model. name: of the model.
 
     Raises:
         RegardError: something that is no ablation, a word or token that does not exist, or a part that is missing or
             not wanted; what was given and what there is are named.
     """
-    ablations: list[Ablation] = []
+    ablations: list[CallAblation] = []
     for intervention in interventions:
-        each = target_of(intervention)
-        if target is None and each.part is not None:
-            raise RegardError(f"interventions: {name} is no encoder-decoder, leave out part={each.part!r}")
-        if target is not None and each.part is None:
-            ways = ", ".join(f"part={part!r}" for part in PARTS)
+        place = target_of(intervention)
+        part = place.part
+        if target is None and part is not None:
+            raise RegardError(f"interventions: {name} is no encoder-decoder, leave out part={part!r}")
+        if target is not None and part is None:
+            ways = ", ".join(f"part={each!r}" for each in PARTS)
             raise RegardError(
                 f"interventions: {name} is an encoder-decoder: say which attention is meant, one of {ways}"
             )
-        part = each.part or ALONE
-        if isinstance(each, Head):
-            ablations.append(HeadAblation(layers={f"{part}.{each.layer}"}, heads={each.head}, batch={number}))
+        if isinstance(place, Head):
+            ablations.append(CallAblation(part, (place.layer,), (place.head,), text=number))
             continue
-        asking = source if target is None or part == "encoder" else target
-        asked = source if target is None or part in ("encoder", "cross") else target
-        layers = [part] if each.layers is None else [f"{part}.{layer}" for layer in each.layers]
-        queries, keys = _tokens(asking, each.query), _tokens(asked, each.key)
-        ablations.append(EdgeAblation(layers=layers, heads=each.heads, queries=queries, keys=keys, batch={number}))
+        query_text = source if target is None or part == "encoder" else target
+        key_text = source if target is None or part in ("encoder", "cross") else target
+        edges = _tokens(query_text, place.query), _tokens(key_text, place.key)
+        ablations.append(CallAblation(part, place.layers, place.heads, edges, text=number))
     return ablations
 
 
-class Applied:
-    """The ablations of one forward pass, for `check` after it."""
+class AppliedAblations:
+    """The ablations of one forward pass, for `check` after it. call_ids: those of the pass's calls."""
 
-    def __init__(self, opened: OpenAblations, numbers: Numbering | Known, name: str) -> None:
-        self._opened, self.numbers, self._name = opened, numbers, name
+    def __init__(
+        self,
+        ablations: Sequence[CallAblation],
+        opened: OpenAblations,
+        call_ids: CallNumbering | KnownCallIds,
+        name: str,
+    ) -> None:
+        self._ablations, self._opened, self.call_ids, self._name = ablations, opened, call_ids, name
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
         """Refuse a pass in which an ablation met something else than what it means.
@@ -65,61 +96,71 @@ class Applied:
             RegardError: a layer that is out of range; calls that are not numbered as the trace numbers them; edges in
                 calls whose queries and keys are not the texts' tokens.
         """
-        if not self._opened.ablations:
+        if not self._ablations:
             return
-        if not self.numbers.agrees(stacks):
+        if not self.call_ids.matches(stacks):
             raise RegardError(
                 f"interventions: which calls of {self._name} make which layer was known only after they were made: "
                 "they cannot be ablated"
             )
-        for ablation in self._opened.ablations:
-            for place in ablation.layers or ():
-                self._check_layer(str(place))
-        if self._opened.unmet:
-            unmet = " and ".join(str(place).partition(".")[2] or "0" for place in self._opened.unmet[0].layers or ())
-            raise RegardError(f"interventions: layer {unmet} of {self._name} has no attention that could be ablated")
+        for ablation in self._ablations:
+            for layer in (None,) if ablation.layers is None else ablation.layers:
+                self._check_layer(ablation.part, layer)
+        unmet = self._opened.unmet
+        for ablation, opened in zip(self._ablations, self._opened.ablations, strict=True):
+            if opened in unmet:
+                layers = " and ".join(map(str, ablation.layers or (0,)))
+                raise RegardError(
+                    f"interventions: layer {layers} of {self._name} has no attention that could be ablated"
+                )
         for (path, nth), call in calls.items():
-            part, _, layer = self.numbers(path, nth).partition(".")
-            if part and any(
-                isinstance(ablation, EdgeAblation) and ablation in self._opened.ablations for ablation in call.ablations
-            ):
-                expected = lengths[part in ("decoder", "cross")], lengths[part == "decoder"]
-                if call.weights.shape[-2:] != expected:
-                    raise RegardError(
-                        f"interventions: layer {layer} of {self._name} attends to {call.weights.shape[-1]} keys for "
-                        f"{expected[1]} tokens: which of them a word is, is not known, so its edges cannot be ablated"
-                    )
+            call_id = self.call_ids(path, nth)
+            if call_id is not None and any(isinstance(each, EdgeAblation) for each in call.ablations):
+                self._check_tokens(call_id, tuple(call.weights.shape[-2:]), lengths)
 
-    def _check_layer(self, place: str) -> None:
-        part, _, layer = place.partition(".")
-        count = self.numbers.counts[part]
-        if count == 0 or (layer and int(layer) >= count):
+    def _check_layer(self, part: Part | None, layer: int | None) -> None:
+        """Raise RegardError for a layer that a part does not have; None: for a part that has no layers at all."""
+        count = self.call_ids.counts[part]
+        if count == 0 or (layer is not None and layer >= count):
             there = f"layers 0 to {count - 1}" if count else "no layers"
-            whose = _whose(part)
-            raise RegardError(f"interventions: layer {layer or 0} is out of range, {self._name} has {there}{whose}")
+            raise RegardError(f"interventions: layer {layer or 0} is out of range, {self._name} has {there}{OF[part]}")
+
+    def _check_tokens(self, call: CallId, shape: tuple[int, ...], lengths: Sequence[int]) -> None:
+        """Raise RegardError for an edge in a call whose queries and keys, shape in numbers, are not the tokens."""
+        expected = lengths[call.part in ("decoder", "cross")], lengths[call.part == "decoder"]
+        if shape != expected:
+            raise RegardError(
+                f"interventions: layer {call.layer} of {self._name} attends to {shape[-1]} keys for {expected[1]} "
+                "tokens: which of them a word is, is not known, so its edges cannot be ablated"
+            )
 
 
 @contextmanager
 def applied(
-    ablations: Sequence[Ablation],
+    ablations: Sequence[CallAblation],
     model: nn.Module,
     watch: Capture,
     *,
     pairs: bool,
     name: str,
-    names: Known | None = None,
-) -> Iterator[Applied]:
+    call_ids: KnownCallIds | None = None,
+) -> Iterator[AppliedAblations]:
     """Apply ablations to the forward pass inside the block.
 
-    names: what its calls are called, where that is known from an earlier pass.
+    call_ids: those of its calls, where they are known from an earlier pass.
 
     Raises:
         RegardError: a head that the model does not have.
     """
-    numbers = names or Numbering(model, watch, pairs=pairs)
+    numbering = call_ids or CallNumbering(model, watch, pairs=pairs)
+
+    def name_of(path: str, nth: int) -> str:
+        call = numbering(path, nth)
+        return "" if call is None else _spelled(call.part, call.layer)
+
     try:
-        with ablating(ablations, numbers) as opened:
-            yield Applied(opened, numbers, name)
+        with ablating([each.for_attend() for each in ablations], name_of) as opened:
+            yield AppliedAblations(ablations, opened, numbering, name)
     except OutOfRangeError as error:
         if error.axis != "heads":
             raise
@@ -128,16 +169,18 @@ def applied(
         ) from error
 
 
-def _whose(part: str) -> str:
-    return "" if part == ALONE else next(told for each, told in OF.items() if each == part)
+def _spelled(part: Part | None, layer: int | None = None) -> str:
+    """The name under which `attend` knows the calls of a part, or of one of its layers."""
+    return (part or "attention") + ("" if layer is None else f".{layer}")
 
 
-def _tokens(text: Encoded, place: Place) -> list[int]:
+def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:
+    """The numbers of the tokens that an end of an edge names."""
     if isinstance(place, int):
         if not 0 <= place < len(text.tokens):
             raise RegardError(
                 f"interventions: token {place} is out of range, the text has tokens 0 to {len(text.tokens) - 1}"
             )
-        return [place]
+        return (place,)
     words = [place] if isinstance(place, Word) else find_word(text.text, text.tokens, place)
-    return sorted({token for word in words for token in word.tokens})
+    return tuple(sorted({token for word in words for token in word.tokens}))

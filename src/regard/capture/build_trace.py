@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.call_ids import Known, Numbering
+from regard.capture.call_ids import CallNumbering, KnownCallIds
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import REORDERED
@@ -39,8 +39,7 @@ class CapturedPass:
     """One forward pass of a batch, and everything that was watched of it.
 
     last: the base model's last hidden state, and its encoder's, where it has one. parts: one group of embedding parts
-    for each sequence that was read. numbers: what its attention calls are called, None for joined
-    passes.
+    for each sequence that was read. call_ids: those of its attention calls, None for joined passes.
     """
 
     name: str
@@ -54,7 +53,7 @@ class CapturedPass:
     logits: Float[Tensor, "B L V"] | None
     watch: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
-    numbers: Numbering | Known | None = None
+    call_ids: CallNumbering | KnownCallIds | None = None
 
 
 def trace_of(done: CapturedPass, n: int) -> Trace:
@@ -162,8 +161,8 @@ def _trace(
         which = ", ".join(map(str, more))
         notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
     reported = any(call.kernel == KERNEL for call in calls)
-    if (done.watch.difference or 0.0) > 1e-4 and not reported:
-        same = done.watch.output_difference <= 1e-5
+    if (done.watch.comparison.weights or 0.0) > 1e-4 and not reported:
+        same = done.watch.comparison.outputs <= 1e-5
         notes += (
             OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
         )
@@ -189,9 +188,9 @@ def _trace(
         kernels=tuple(sorted({call.kernel for call in calls})),
         device=str(done.model.device),
         dtype=str(done.model.dtype).removeprefix("torch."),
-        difference=done.watch.difference,
-        rows_compared=done.watch.compared,
-        compared_with=done.watch.told,
+        difference=done.watch.comparison.weights,
+        rows_compared=done.watch.comparison.rows,
+        compared_with=done.watch.comparison.compared_with,
         embedding_difference=parts.difference(),
         unknown=encoded.unknown,
         dropped=encoded.dropped,

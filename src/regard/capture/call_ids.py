@@ -1,7 +1,7 @@
-"""Which of a trace's attention a call is, known while the model runs, so that cuts mean the maps that a trace shows.
+"""Identify each attention call while the model runs, so that ablations mean the maps that a trace shows.
 
-Modules cannot say it: ALBERT calls one for every layer, DiffLlama makes two calls a layer, and in a hybrid some layers
-make none. Calls are counted as they come instead, as traces count them.
+Module paths cannot identify calls: ALBERT calls one module for every layer, DiffLlama makes two calls a layer, and in a
+hybrid some layers make none. Calls are counted in the order they are made instead, as traces count them.
 """
 
 from collections.abc import Mapping
@@ -11,86 +11,103 @@ from torch import nn
 
 from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import PARTS
+from regard.capture.interventions import PARTS, Part
 
-ALONE = "attention"  # the only part of a model that reads one sequence
+Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls
 
 
-class Numbering:
-    """Names the calls of one forward pass for cuts: "attention.3" is the call that becomes `trace.attention[3]`.
+@dataclass(frozen=True)
+class CallId:
+    """One attention call of a forward pass.
 
-    Of an encoder-decoder "encoder.3" and "decoder.3" are its encoder's and decoder's `attention[3]`, "cross.3" is
-    `decoder.cross[3]`. A call outside the layers that a trace shows has an empty name, which no cut means.
+    part: of an encoder-decoder, None for a model of one stack. layer: its number in the part's maps, as a trace shows
+    them (`trace.attention[layer]`; of "cross" `decoder.cross[layer]`). nth: 0 for all calls, as each map counts.
+    """
+
+    part: Part | None
+    layer: int
+    nth: int = 0
+
+
+class CallNumbering:
+    """Gives the calls of one forward pass their ids. A call outside the layers that a trace shows has None.
+
+    ids: of the calls made so far. counts: how many calls each part has made so far.
     """
 
     def __init__(self, model: nn.Module, watch: Capture, *, pairs: bool) -> None:
         self._watch, self._pairs = watch, pairs
-        self._items = _items(model)
+        self._items = _list_items(model)
         self._stacks: list[str] = []  # in the order of their first calls
-        self.names: dict[tuple[str, int], str] = {}
-        self.counts: dict[str, int] = dict.fromkeys(PARTS if pairs else (ALONE,), 0)
+        self.ids: dict[Recorded, CallId | None] = {}
+        self.counts: dict[Part | None, int] = dict.fromkeys(PARTS if pairs else (None,), 0)
 
-    def __call__(self, path: str, nth: int) -> str:
-        """The name of the n-th call of a path. Calls have to be asked for in the order in which they are made."""
-        if (path, nth) not in self.names:
-            part = self._part(path)
-            self.names[path, nth] = f"{part}.{self.counts[part]}" if part else ""
-            if part:
+    def __call__(self, path: str, nth: int) -> CallId | None:
+        """The id of the n-th call of a path. Calls have to be asked for in the order in which they are made."""
+        if (path, nth) not in self.ids:
+            shown, part = self._part(path)
+            self.ids[path, nth] = CallId(part, self.counts[part]) if shown else None
+            if shown:
                 self.counts[part] += 1
-        return self.names[path, nth]
+        return self.ids[path, nth]
 
-    def agrees(self, stacks: Mapping[str, LayerStack]) -> bool:
-        """Whether the trace numbers these calls in the same way, now that all that it goes by is known."""
+    def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
+        """Whether the trace numbers these calls in the same way, now that the pass is over and its stacks are known."""
         if self._pairs:
-            shown = list(stacks)
+            traced = list(stacks)
         else:
-            shown = [max(stacks.values(), key=lambda each: each.count).path] if stacks else []
-        found = self._stacks[: 2 if self._pairs else 1]
-        return found == shown and all(
-            name.partition(".")[0] == self._part(path) for (path, _), name in self.names.items()
+            traced = [max(stacks.values(), key=lambda each: each.count).path] if stacks else []
+        return self._stacks[: 2 if self._pairs else 1] == traced and all(
+            self._part(path) == ((False, None) if call is None else (True, call.part))
+            for (path, _), call in self.ids.items()
         )
 
-    def _part(self, path: str) -> str:
-        """The part that a call of this path belongs to; empty for none."""
+    def _part(self, path: str) -> tuple[bool, Part | None]:
+        """Whether a trace shows the calls of this path, and the part that they belong to."""
         stack = next((item.rpartition(".")[0] for item in _above(path) if item in self._items), None)
         if stack is None:
-            return ""
+            return False, None
         if stack not in self._stacks:
             self._stacks.append(stack)
         place = self._stacks.index(stack)
         if not self._pairs:
-            return ALONE if place == 0 else ""
-        if place == 1 and (path in self._watch.across or path in self._crossing()):
-            return "cross"
-        return ("encoder", "decoder", "")[min(place, 2)]
+            return place == 0, None
+        if place > 1:
+            return False, None
+        if place == 1 and path in self._cross_paths():
+            return True, "cross"
+        return True, ("encoder", "decoder")[place]
 
-    def _crossing(self) -> set[str]:
-        return {self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths}
+    def _cross_paths(self) -> set[str]:
+        """The paths of calls that are known so far to take keys from another sequence."""
+        return self._watch.across | {
+            self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths
+        }
 
 
 @dataclass(frozen=True)
-class Known:
-    """The names that the calls of an earlier pass had, for one in which some of them are not made."""
+class KnownCallIds:
+    """The ids that the calls of an earlier pass had, for a pass in which some of them are not made."""
 
-    names: Mapping[tuple[str, int], str]
-    counts: Mapping[str, int]
+    ids: Mapping[Recorded, CallId | None]
+    counts: Mapping[Part | None, int]
 
     @staticmethod
-    def of(numbers: "Numbering | Known") -> "Known":
-        """The names that calls were given so far."""
-        return Known(dict(numbers.names), dict(numbers.counts))
+    def of(numbering: "CallNumbering | KnownCallIds") -> "KnownCallIds":
+        """A copy of the ids that calls were given so far."""
+        return KnownCallIds(dict(numbering.ids), dict(numbering.counts))
 
-    def __call__(self, path: str, nth: int) -> str:
-        """The name of the n-th call of a path."""
-        return self.names[path, nth]
+    def __call__(self, path: str, nth: int) -> CallId | None:
+        """The id of the n-th call of a path."""
+        return self.ids[path, nth]
 
-    def agrees(self, _stacks: Mapping[str, LayerStack]) -> bool:
-        """Whether a trace numbers these calls in the same way: it did."""
+    def matches(self, _stacks: Mapping[str, LayerStack]) -> bool:
+        """True: the earlier pass was checked."""
         return True
 
 
-def _items(model: nn.Module) -> frozenset[str]:
-    """The paths of the items of all lists of modules: what watched layers are."""
+def _list_items(model: nn.Module) -> frozenset[str]:
+    """The paths of the items of all lists of modules: layers are among them."""
     lists = {path: module for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
     return frozenset(f"{path}.{n}" if path else str(n) for path, module in lists.items() for n in range(len(module)))
 

@@ -112,7 +112,7 @@ def reported(
             ("decoder_attentions", "decoder_hidden_states", 1, 1),
             ("cross_attentions", "decoder_hidden_states", 1, 0),
         ]
-    watch.compared_with = REPORTED
+    watch.comparison.reference = REPORTED
     calls: list[Call] = []
     found: dict[str, LayerStack] = {}
     for field, states, rows, cols in asked_of:
@@ -128,7 +128,7 @@ def reported(
             if field == "cross_attentions":
                 watch.across.add(path)
             shown = as_map(weights.detach(), rows == cols)
-            watch.found(float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2])
+            watch.comparison.add(float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2])
             calls.append(Call(path, 0, KERNEL, shown, None, None, None))
     return calls, found
 

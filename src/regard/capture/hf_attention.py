@@ -4,8 +4,6 @@ Score rules are taken from the call's arguments. While a trace is made, a few qu
 once more with the model family's own eager function; the largest difference goes into the trace's status.
 """
 
-import functools
-import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
@@ -23,14 +21,14 @@ from regard.attention import masks
 from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
-from regard.capture.hf_masks import as_function, specification
+from regard.capture.comparison import Comparison, sampled_rows, sampled_texts
+from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.options import CaptureOptions
 from regard.capture.output_path import announce
 from regard.errors import RegardError
 
 NAME = "regard"
 SAME_INPUTS = "the model's own attention on the same queries and keys"
-ROWS = 4  # query rows of each call that are compared with the model's own attention
 
 
 @dataclass
@@ -41,11 +39,9 @@ class Capture:
     do. written_out: give masks as tensors, for families that compute with them. masks, sizes: the masks made, and (by
     id) for how many keys each.
     skips: the masks that its kernels would do without. contrary: whether they would then attend causally, unlike eager.
-    difference, output_difference: of weights, and of outputs. keep: what of the pass is kept. compares: whether rows
-    are compared at all. skipped: the paths of layers that only give what they gave in an earlier pass.
+    comparison: of sampled rows. keep: what of the pass is kept. compares: whether rows are compared at all.
+    skipped: the paths of layers that only give what they gave in an earlier pass.
     reordered: whether linear maps were summed in another order than the model's own.
-    compared_with: what the rows are held against.
-    widened: whether half-precision queries and keys were compared in float32, in which weights are computed here.
     """
 
     paths: Mapping[int, str]
@@ -56,27 +52,12 @@ class Capture:
     sizes: dict[int, int] = field(default_factory=dict)
     skips: set[int] = field(default_factory=set)
     contrary: bool = False
-    output_difference: float = 0.0
-    difference: float | None = None
-    compared: int = 0
+    comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     calls: int = 0
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     compares: bool = True
     skipped: frozenset[str] = frozenset()
     reordered: bool = False
-    compared_with: str = SAME_INPUTS
-    widened: bool = False
-
-    def found(self, apart: float, out: float, rows: int) -> None:
-        """How far the weights and outputs of some rows are from what they are held against; NaN is endlessly far."""
-        self.difference = max(self.difference or 0.0, apart if apart == apart else math.inf)
-        self.output_difference = max(self.output_difference, out if out == out else math.inf)
-        self.compared += rows
-
-    @property
-    def told(self) -> str:
-        """What the rows were held against, in words; nothing where there was nothing."""
-        return "" if self.difference is None else self.compared_with + (", in float32" if self.widened else "")
 
 
 _watch: ContextVar[Capture | None] = ContextVar("regard_watch", default=None)
@@ -131,7 +112,7 @@ def attention(
     if isinstance(attention_mask, Mask):
         made_for = watch.sizes.get(id(attention_mask), key.shape[2]) if watch else key.shape[2]
         if made_for != key.shape[2]:  # the family added keys, and what it would add to a mask's tensor is missing
-            raise TypeError(f"a Mask for {made_for} keys met {key.shape[2]}")
+            raise TensorMaskError(f"a Mask for {made_for} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
         if watch is not None and id(attention_mask) in watch.skips and rest.get("is_causal") is None:
             free = attention_mask.simplified(query.shape[2], key.shape[2]) is None
@@ -197,28 +178,17 @@ def mask(
         if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
             keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
         whole = whole if bool(keys.all()) else whole & masks.padding(keys)
-    for row in sampled(q_length).tolist():  # held against transformers' own tensor, so that no pattern is misread
+    for row in sampled_rows(q_length).tolist():  # held against transformers' own tensor, so that no pattern is misread
         expected = own(1, starts[0] + row)
         ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return own(q_length, starts[0])
+    handed = ModelMask.of(whole)
     if watch is not None:
-        watch.sizes[id(whole)] = kv_length
-        watch.skips |= {id(whole)} if skips else set()
-        watch.masks.append(whole)  # kept alive, so that no other object gets its id
-    return whole
-
-
-@functools.cache
-def sampled(length: int) -> Int[Tensor, " r"]:
-    """The query rows that are compared: the first, the last and some between. Nobody writes into them."""
-    return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
-
-
-def _texts(call: int, count: int) -> slice:
-    """The texts of a batch that are compared in a call: two or a quarter of them, other ones from call to call."""
-    some = min(count, max(2, -(-count // 4)))
-    return slice(start := min((call - 1) * some % count, count - some), start + some)
+        watch.sizes[id(handed)] = kv_length
+        watch.skips |= {id(handed)} if skips else set()
+        watch.masks.append(handed)  # kept alive, so that no other object gets its id
+    return handed
 
 
 def _compare(
@@ -229,18 +199,16 @@ def _compare(
     rest: Mapping[str, Any],
     result: Attention,
 ) -> None:
-    """Compute a few rows with the family's own eager function and remember the largest difference of weights.
-
-    Of many texts each call takes a quarter, the next call the next ones: what differs from text to text is its padding.
-    """
+    """Compare a few rows of a call, of some of its texts, with the family's own eager function."""
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if eager is None:
         return
-    texts = _texts(watch.calls, tensors[0].shape[0])
+    texts = sampled_texts(watch.calls, tensors[0].shape[0])
     query, key, value = (tensor[texts] for tensor in tensors)
     if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
-        query, key, value, watch.widened = query.float(), key.float(), value.float(), True
-    rows = sampled(query.shape[2]).to(query.device)
+        query, key, value = query.float(), key.float(), value.float()
+        watch.comparison.widened = True
+    rows = sampled_rows(query.shape[2]).to(query.device)
     rule = result.weights.rule
     additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
     if rule.bias is not None:
@@ -260,7 +228,7 @@ def _compare(
     if len(apart):
         ours_out = result.output[texts, :, rows].transpose(1, 2)  # (B, r, H, E)
         out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
-        watch.found(float(apart.max()), float(out.max()), len(apart))
+        watch.comparison.add(float(apart.max()), float(out.max()), len(apart))
 
 
 AttentionInterface.register(NAME, attention)

@@ -1,11 +1,13 @@
-"""The mask patterns of transformers as mask specifications, so that no L × S tensor is built for them.
+"""Turn the mask functions of transformers into mask specifications, so that no L × S tensor is built for them.
 
 transformers describes a mask by a function of (batch, head, query, key) that is put together from a few known ones.
-Those are recognised by the function that made them; what is not recognised is evaluated as it stands.
+Those are recognised by the function that made them; what is not recognised is evaluated as it stands. A family that
+computes with its mask, as if it were a tensor, is recognised by `TensorMaskError`, which the specification raises.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
 
 from transformers import masking_utils as patterns
 
@@ -13,6 +15,46 @@ from regard.attention import masks
 from regard.attention.masks import Mask
 
 MaskFunction = Callable[..., Any]
+
+
+class TensorMaskError(TypeError, AttributeError):
+    """A model computed with its mask, which needs to be written out as a tensor for that."""
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise TensorMaskError("a Mask is a specification of positions, no tensor to compute with")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelMask(Mask):
+    """A mask specification that is handed to a model, which may only hand it on to the attention function.
+
+    Raises:
+        TensorMaskError: it is indexed, measured, computed with, or given to a function of torch.
+    """
+
+    @classmethod
+    def of(cls, mask: Mask) -> "ModelMask":
+        """The same mask, to be handed to a model."""
+        return cls(**{each.name: getattr(mask, each.name) for each in fields(Mask)})
+
+    def __bool__(self) -> bool:
+        return True  # where a family asks whether there is a mask
+
+    def __and__(self, other: Any) -> Mask:
+        return super().__and__(other) if isinstance(other, Mask) else _refuse()
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> NoReturn:
+        _refuse()
+
+    # attributes that it does not have, indexing, arithmetic and comparison
+    __getattr__ = __getitem__ = __setitem__ = __len__ = __float__ = __int__ = _refuse
+    __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse
+    __or__ = __xor__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rmatmul__ = __rand__ = __ror__ = (
+        __rxor__
+    ) = _refuse
 
 
 def specification(function: MaskFunction, query_start: int, key_start: int) -> Mask | None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.capture.build_trace import CapturedPass
-from regard.capture.call_ids import ALONE, Known
+from regard.capture.call_ids import CallId, KnownCallIds
 from regard.capture.interventions import Head, target_of
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Around, Session
@@ -31,11 +31,11 @@ Start = tuple[int, int]  # the stack (1: a decoder's) and the layer in it that a
 
 @dataclass(frozen=True)
 class Below:
-    """What each layer of a plain pass gave, by its path, and what the pass's attention calls are called."""
+    """What each layer of a plain pass gave, by its path, and the ids of the pass's attention calls."""
 
     items: tuple[tuple[str, ...], ...]  # the paths of each stack's layers, in the order they ran
     outputs: Mapping[str, Any]
-    names: Known
+    call_ids: KnownCallIds
 
     def skipped(self, start: Start) -> list[str]:
         """The paths of the layers that run before an ablation of this start."""
@@ -106,7 +106,7 @@ def _run(
     if below is None:
         return passes.run([source] * rows, targets, sets, keep)
     skipped = below.skipped(start)
-    around = Around(below.names, frozenset(skipped), partial(below.standing_in, passes.model, skipped, rows))
+    around = Around(below.call_ids, frozenset(skipped), partial(below.standing_in, passes.model, skipped, rows))
     return passes.run([source] * rows, targets, sets, keep, around)
 
 
@@ -120,22 +120,21 @@ def _plain(passes: Session, source: Encoded, target: Encoded | None) -> tuple[Ca
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
     items = tuple(tuple(f"{each.path}.{n}" for n in range(each.count - 1)) for each in stacks)
-    assert done.numbers is not None
-    known = Known.of(done.numbers)
+    assert done.call_ids is not None
+    known = KnownCallIds.of(done.call_ids)
     once = all(len(outputs.get(path, ())) == 1 for paths in items for path in paths)
-    alone = all(_of_its_layer(place, name, items) for place, name in known.names.items())
+    alone = all(_only_of_its_layer(path, nth, call, items) for (path, nth), call in known.ids.items())
     if not (once and alone):
         return done, None
     return done, Below(items, {path: outputs[path][0] for paths in items for path in paths}, known)
 
 
-def _of_its_layer(place: tuple[str, int], name: str, items: Sequence[Sequence[str]]) -> bool:
-    """Whether a call is the only one of its module, and made in the layer of the number that it is called by."""
-    (path, nth), (part, _, number) = place, name.partition(".")
-    if not part:  # outside the layers that are shown: nothing of it is skipped
+def _only_of_its_layer(path: str, nth: int, call: CallId | None, items: Sequence[Sequence[str]]) -> bool:
+    """Whether a call is the only one of its module, and made in the layer of its own number."""
+    if call is None:  # outside the layers that are shown: nothing of it is skipped
         return True
-    stack = items[0 if part in (ALONE, "encoder") else 1]
-    return nth == 0 and int(number) < len(stack) and path.startswith(f"{stack[int(number)]}.")
+    stack = items[0 if call.part in (None, "encoder") else 1]
+    return nth == 0 and call.layer < len(stack) and path.startswith(f"{stack[call.layer]}.")
 
 
 @contextmanager

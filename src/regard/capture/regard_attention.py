@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from regard.attention import masks, reference
 from regard.attention.recording import Call, recorders
-from regard.capture.hf_attention import Capture, sampled
+from regard.capture.comparison import sampled_rows
+from regard.capture.hf_attention import Capture
 from regard.capture.output_path import announce
 from regard.capture.session import Session
 from regard.nn.multihead import MultiHeadAttention
@@ -36,7 +37,7 @@ class RegardSession(Session):
 def watched(model: nn.Module, watch: Capture) -> Iterator[None]:
     """Tell the watch of every attention call of the model inside the block; its mode and hooks come back after."""
     training, handles = model.training, []
-    watch.compared_with = DEFINITION
+    watch.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             handles.append(module.output.register_forward_pre_hook(_seen(module, path, watch)))
@@ -73,11 +74,11 @@ def _compare(watch: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> N
     if value is None or call.ablations:  # what is ablated is not what the definition gives
         return
     query, key, rule = weights.query, weights.key, weights.rule
-    rows, every = sampled(query.shape[2]).to(query.device), slice(None)
+    rows, every = sampled_rows(query.shape[2]).to(query.device), slice(None)
     keys = slice(0, key.shape[2])
     allowed = None if rule.mask is None else rule.mask.tile(every, every, rows, keys, query.device)
     bias = None if rule.bias is None else masks.select(rule.bias, every, every, rows, every)
     exact = reference.attend(query[:, :, rows], key, value, mask=allowed, bias=bias, scale=rule.scale)
     apart = (exact.weights - weights[:, :, rows]).abs().amax()
     out = (exact.output.transpose(1, 2) - context[:, rows]).abs().amax()
-    watch.found(float(apart), float(out), query.shape[0] * len(rows))
+    watch.comparison.add(float(apart), float(out), query.shape[0] * len(rows))

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.ablation import Ablation
 from regard.attention.recording import record
 from regard.capture import eager_attention
-from regard.capture.ablation import ablations_of, applied
+from regard.capture.ablation import CallAblation, applied, call_ablations
 from regard.capture.build_trace import CapturedPass
-from regard.capture.call_ids import Known
+from regard.capture.call_ids import KnownCallIds
 from regard.capture.embeddings import EmbeddingParts, embedding_parts
 from regard.capture.fast_linear import fast_products
 from regard.capture.hf_attention import Capture, through_the_door
+from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hidden_states import watched_layers
 from regard.capture.inputs import ModelInput, numbered, unreadable
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -33,11 +33,11 @@ from regard.trace.attention_output import UnverifiedOutput
 class Around:
     """What is there around a forward pass, for passes that leave layers out: see `regard.capture.many_ablations`.
 
-    names: what its attention calls are called, None where that is found out. skipped: paths of layers that only give
+    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that only give
     what they gave before. inside: opened for the pass of the model itself.
     """
 
-    names: Known | None = None
+    call_ids: KnownCallIds | None = None
     skipped: frozenset[str] = frozenset()
     inside: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -92,9 +92,7 @@ class Session:
         watch = watched()
         try:
             done = self._watched(inputs, sources, targets, watch, ablations, around)
-        except (TypeError, AttributeError) as error:
-            if not _of_masks(error):
-                raise
+        except TensorMaskError:  # the family computes with its masks
             watch = watched(written_out=True)
             done = self._watched(inputs, sources, targets, watch, ablations, around)
         if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
@@ -112,7 +110,7 @@ class Session:
         sources: list[Encoded],
         targets: list[Encoded] | None,
         watch: Capture,
-        ablations: list[Ablation],
+        ablations: list[CallAblation],
         around: Around,
     ) -> CapturedPass:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
@@ -127,7 +125,7 @@ class Session:
             watched_layers(self.model, watch) as stacks,
             self._way(watch) as products,
             projections() as attention_outputs,
-            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, names=around.names) as cut,
+            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, call_ids=around.call_ids) as cut,
             around.inside(),
         ):
             output = self._output(eager_attention.asked(inputs) if self.own else inputs, sources[0])
@@ -149,17 +147,17 @@ class Session:
             with self._alone:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
         return CapturedPass(
-            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.numbers
+            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.call_ids
         )
 
     def _output(self, inputs: dict[str, Any], item: Encoded) -> Any:
         """What the model gives. What it raises where it is given an item of another shape than it takes is told."""
         try:
             return self.model(**inputs)
-        except (RegardError, MemoryError, torch.OutOfMemoryError):
+        except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # families raise whatever they run into
-            if not isinstance(item, ModelInput) or _of_masks(error):
+            if not isinstance(item, ModelInput):
                 raise
             raise unreadable(item, self.model, self.name, error) from error
 
@@ -173,12 +171,12 @@ class Session:
 
     def _ablations(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
-    ) -> list[Ablation]:
+    ) -> list[CallAblation]:
         """The ablations of a batch's attention calls."""
         return [
             ablation
             for n, (text, own) in enumerate(zip(sources, interventions, strict=True))
-            for ablation in ablations_of(own, text, None if targets is None else targets[n], n, self.name)
+            for ablation in call_ablations(own, text, None if targets is None else targets[n], n, self.name)
         ]
 
     @contextmanager
@@ -228,8 +226,3 @@ class Session:
         if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
         return inputs
-
-
-def _of_masks(error: Exception) -> bool:
-    """Whether an error is that of a family which computes with its masks, and met one that is no tensor."""
-    return isinstance(error, (TypeError, AttributeError)) and "Mask" in str(error)

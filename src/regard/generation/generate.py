@@ -16,6 +16,7 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 
 from regard.capture.build_trace import pair_of, trace_of
+from regard.capture.hf_masks import TensorMaskError
 from regard.capture.quiet import quiet
 from regard.capture.session import Session
 from regard.errors import RegardError
@@ -95,9 +96,7 @@ class Generator:
         steps = StepCapture(self._forward)
         try:
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
-        except (TypeError, AttributeError) as error:
-            if "Mask" not in str(error):
-                raise
+        except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
             steps = StepCapture(self._forward, written_out=True)
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
@@ -156,11 +155,9 @@ class Generator:
                     once = copy.deepcopy(config)
                     once.update(do_sample=False, max_new_tokens=1, min_new_tokens=0)
                     model.generate(given if self._pairs else written, generation_config=once, **rest)
-            except RegardError:
+            except (RegardError, TensorMaskError):
                 raise
             except Exception as error:  # transformers raises whatever a family runs into
-                if isinstance(error, (TypeError, AttributeError)) and "Mask" in str(error):
-                    raise
                 lines = str(error).strip().splitlines()
                 reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
                 raise RegardError(f"generate: {self._name} with a {cache} cache: {reason}") from error

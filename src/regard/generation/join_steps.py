@@ -17,7 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
-from regard.capture.hf_attention import sampled
+from regard.capture.comparison import Comparison, sampled_rows
 from regard.errors import RegardError
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
@@ -158,7 +158,7 @@ class JoinedCall:
 
     def sample(self, call: Call, past: int, last: bool) -> None:
         """Keep a few rows of a pass as they were: of the first pass, of the first step, of one in between, the last."""
-        rows = sampled(call.weights.query.shape[2]).to(call.weights.device)
+        rows = sampled_rows(call.weights.query.shape[2]).to(call.weights.device)
         place = Place.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
         first, seen = (0, call.weights.key.shape[2]) if self.across else (place.first, place.seen)
         assert call.output is not None
@@ -167,9 +167,10 @@ class JoinedCall:
             self.samples.pop()
         self.samples.append(found)
 
-    def whole(self, length: int, memo: dict[Any, Any]) -> tuple[Call, float, float, int]:
-        """The joined call, how far its sampled weights and outputs are from the passes' own, and how many rows were.
+    def whole(self, length: int, memo: dict[Any, Any]) -> tuple[Call, Comparison]:
+        """Join the passes' calls; returns the call and its sampled rows compared with the passes' own.
 
+        Differences of outputs are relative to the largest output, where that is above 1.
         memo: what was written out for the layers before; layers that share it go on sharing it.
 
         Raises:
@@ -184,26 +185,26 @@ class JoinedCall:
             bias = None  # zeros, as T5 gives them to cross-attention, say nothing
         rule = replace(self.rule, bias=bias, mask=mask.simplified(length, size))
         weights = AttentionMap(query, key, rule, offset=None if self.across else 0)
-        apart = out = 0.0
+        comparison = Comparison("the single passes", weights=0.0)
         for each in self.samples:
             rows = weights[:, :, each.rows]  # (1, H, r, S)
             theirs = torch.zeros_like(rows)
             theirs[..., each.first : each.first + each.weights.shape[-1]] = each.weights
-            apart = max(apart, float((rows - theirs).abs().max()))
-            far = (grouped_product(rows, value.to(rows.dtype)) - each.output).abs().max()
-            out = max(out, float(far) / max(1.0, float(each.output.abs().max())))
+            off = float((grouped_product(rows, value.to(rows.dtype)) - each.output).abs().max())
+            off /= max(1.0, float(each.output.abs().max()))
+            comparison.add(float((rows - theirs).abs().max()), off, len(each.rows))
         exact = value.dtype in (torch.float32, torch.float64)
-        if not (apart <= FAR and out <= (FAR if exact else 0.05)):  # outputs are rounded to the model's own dtype
+        # outputs are rounded to the model's own dtype
+        if not ((comparison.weights or 0.0) <= FAR and comparison.outputs <= (FAR if exact else 0.05)):
             raise RegardError(
-                f"generate: {self.path}: joined to one map, the weights are off by {apart:.0e} and the outputs by "
-                f"{out:.0e} of theirs: this family's passes cannot be joined"
+                f"generate: {self.path}: joined to one map, the weights are off by {comparison.weights:.0e} and the "
+                f"outputs by {comparison.outputs:.0e} of theirs: this family's passes cannot be joined"
             )
-        compared = sum(len(each.rows) for each in self.samples)
-        return Call(self.path, self.nth, min(self.kernels), weights, value, None, None), apart, out, compared
+        return Call(self.path, self.nth, min(self.kernels), weights, value, None, None), comparison
 
     def _check(self, rule: ScoreRule, place: Place, size: int, device: torch.device) -> None:
         """Whether the pass's mask is these rows of the pattern; a few rows of the first pass, all of a later one."""
-        rows = sampled(place.count).to(device)
+        rows = sampled_rows(place.count).to(device)
         own = _allowed(rule, rows, size, device)
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)
         pattern = self.mask.tile(everything, slice(0, own.shape[1]), rows + place.past, columns, device)

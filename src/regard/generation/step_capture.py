@@ -14,6 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from regard.attention.recording import Calls, record
 from regard.capture import hf_attention
 from regard.capture.build_trace import CapturedPass
+from regard.capture.comparison import Comparison
 from regard.capture.embeddings import EmbeddingParts, embedding_parts
 from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.hidden_states import LayerStack, watched_layers
@@ -36,7 +37,7 @@ class StepCapture:
 
     def __init__(self, forward: Session, *, written_out: bool = False) -> None:
         self._forward, self.model, self.name = forward, forward.model, forward.name
-        self._watch = Capture(forward._paths, written_out=written_out, compared_with=JOINED)
+        self._watch = Capture(forward._paths, written_out=written_out, comparison=Comparison(JOINED))
         self.length = 0  # tokens that went through the model (of an encoder-decoder: its decoder)
         self.last = False  # whether the pass to come is the last one
         self.kernels: set[str] = set()
@@ -95,12 +96,12 @@ class StepCapture:
         written: dict[Any, Tensor] = {}
         for each in self._calls.values():
             try:
-                call, apart, out, compared = each.whole(self.length, written)
+                call, comparison = each.whole(self.length, written)
             except RuntimeError as error:  # sizes that do not fit
                 raise RegardError(
                     f"generate: {each.path}: its queries and keys are not one for each token, so they cannot be joined"
                 ) from error
-            watch.found(apart, out, compared)
+            watch.comparison.include(comparison)
             calls.append(call)
         if written:
             self.notes += (WRITTEN,)
