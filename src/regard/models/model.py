@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from regard.capture.embeddings import position_limit
 from regard.capture.inputs import ModelInput, given
@@ -20,8 +21,12 @@ from regard.models.windows import Plan, joined, plan
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import Encoded
-from regard.trace.trace import Trace
+from regard.text.tokens import Encoded, encoded_ids
+from regard.text.words import Word
+from regard.trace.trace import PairTrace, Trace
+
+if TYPE_CHECKING:
+    import regard.explain.why
 
 
 class Model:
@@ -207,6 +212,47 @@ class Model:
                 "transformers have model.model.save_pretrained(folder)"
             )
         save_model(folder, self.model, self.tokenizer)
+
+    def why(
+        self,
+        trace: Trace | PairTrace,
+        word: str | Word,
+        *,
+        side: Literal["source", "target"] | None = None,
+    ) -> "regard.explain.why.Why":
+        """Rank the tokens and heads behind a word, each measured by ablating it.
+
+        Args:
+            trace: of this model, without interventions.
+            word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
+            side: of an encoder-decoder, the text that the word is of; None where a word occurs on one side alone.
+
+        Returns a `regard.explain.why.Why`.
+
+        Raises:
+            RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, or a
+                side that is missing or not wanted.
+        """
+        from regard.explain.why import only_occurrence, why  # a layer above: see import-linter's exception
+
+        if isinstance(word, str):
+            side, word = only_occurrence(trace, word, side)
+        source = self._source_of(trace.encoder if isinstance(trace, PairTrace) else trace)
+        target = encoded_ids([token.id for token in trace.decoder.tokens]) if isinstance(trace, PairTrace) else None
+        runs = partial(self._runner.ablated, source, target, logits=True)
+        return why(trace, word, runs, side=side)
+
+    def _source_of(self, trace: Trace) -> Encoded:
+        """What the model read to give a trace: its text where that has the same tokens, else their ids."""
+        ids = [token.id for token in trace.tokens]
+        if self.tokenizer is not None:
+            try:
+                _, (encoded,) = self._reader.read("text", [trace.text], None)
+            except RegardError:  # such as the text of a trace of ids
+                return encoded_ids(ids)
+            if encoded.ids == ids:
+                return encoded  # with its segments
+        return encoded_ids(ids)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
