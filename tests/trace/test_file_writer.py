@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.attention.attention_map import AttentionMap
-from regard.models.trained import Trained
+from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.tensor_files.pieces import Pieces
@@ -122,7 +122,7 @@ def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
     tokenizer = tokenizers.words(["the river bank was wide and the money was in the other bank by the old mill " * 3])
     torch.manual_seed(0)
     config = TransformerConfig.nanogpt(len(tokenizer), length=20, layers=2, d_model=16, heads=2)
-    trace = Trained(Transformer(config).eval(), tokenizer, name="small").trace("the river bank was wide")
+    trace = Model(Transformer(config).eval(), tokenizer, name="small").trace("the river bank was wide")
     right = summarise([trace], "bank", top=7).predictions
     words = [each.text for prediction in right for each in prediction.candidates]
     assert not any(word.startswith("id ") for word in words)

@@ -23,7 +23,6 @@ from regard.model_files.hub_files import check_hub
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
-from regard.models.trained import Trained
 from regard.nn.folder import is_ours, newest, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer
@@ -55,7 +54,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     """
     if isinstance(source, nn.Module):
         if isinstance(source, Transformer):
-            return Trained(source, tokenizer, name="transformer")
+            return Model(source, tokenizer, name="transformer")
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
@@ -72,7 +71,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     if isinstance(folder, Path) and is_ours(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
-        return Trained(own.to(where), found if tokenizer is None else tokenizer, name=name)
+        return Model(own.to(where), found if tokenizer is None else tokenizer, name=name)
     with _ONE, quiet(), gguf.opened(folder) as file:
         held = _held(folder, name, file) if held is None else held
         if held is not None:

@@ -1,0 +1,91 @@
+"""Generation with a `regard.Transformer`: its own decoding, then one pass over the whole text for the trace."""
+
+import difflib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.generation.generator import Ended, Generated, Generator, Request
+from regard.generation.settings import SAMPLING
+from regard.nn.decoding import OPTIONS, Choice, translate, write
+from regard.text.continuation import begun, continued
+from regard.text.reader import Reader
+from regard.text.tokens import Encoded
+from regard.trace.trace import PairTrace, Trace
+
+TraceOne = Callable[[Encoded, Encoded | None], Trace | PairTrace]  # (source, target of an encoder-decoder)
+
+
+class RegardGenerator(Generator):
+    """Generates with a `regard.Transformer`. trace: traces one text, with its target for an encoder-decoder."""
+
+    caches = ("dynamic",)
+
+    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...], trace: TraceOne) -> None:
+        super().__init__(session, reader, notes)
+        self._trace = trace
+
+    def check_model(self) -> None:
+        """Raise RegardError where the model has no decoder or no language head."""
+        if self._model.decoder is None or self._model.head is None:
+            raise RegardError(f"generate: {self._name} has no decoder with a language head: it cannot generate")
+
+    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Choice, tuple[str, ...]]:
+        """Check the options; returns how the next token is chosen."""
+        for option in options:
+            if option not in OPTIONS:
+                near = difflib.get_close_matches(option, OPTIONS, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
+                raise RegardError(f"generate: there is no option {option!r}: {hint}")
+        choice = Choice(**options, seed=seed)
+        idle = [option for option in SAMPLING if option in options]
+        if idle and not choice.do_sample:
+            raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
+        return choice, ()
+
+    def open_ended(self, prompt: Encoded) -> Encoded:
+        """The prompt without the end token that the tokenizer puts behind whole texts."""
+        end = getattr(self._reader.tokenizer, "eos_token_id", None)
+        if self._pairs or len(prompt.tokens) < 2 or prompt.ids[-1] != end:
+            return prompt
+        return replace(prompt, tokens=prompt.tokens[:-1], segments=None)
+
+    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+        """Write to one prompt and trace all of it."""
+        started, tokenizer = time.perf_counter(), self._reader.tokenizer
+        before = begun(tokenizer, self._model.config.start) if self._pairs else prompt
+        new, ended = self._decode(prompt, before, request)
+        whole = continued(tokenizer, before, new)
+        trace = self._trace(prompt, whole) if self._pairs else self._trace(whole, None)
+        for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+            side.status.seconds = time.perf_counter() - started
+        text = whole.text[len(before.text) :]
+        ids = tuple(whole.ids)
+        return Generated(whole.text, text if before.text else text.lstrip(), ids, len(before.tokens), ended, trace)
+
+    def _decode(self, prompt: Encoded, before: Encoded, request: Request) -> tuple[list[int], Ended]:
+        """The new ids, and why there are no more. before: the decoder's text so far."""
+        tokenizer = self._reader.tokenizer
+        end = getattr(tokenizer, "eos_token_id", None)
+
+        def stopped(new: list[int]) -> bool:
+            text = continued(tokenizer, before, new).text[len(before.text) :]
+            return any(string in text for string in request.stop)
+
+        decode = translate if self._pairs else write
+        new = decode(
+            self._model,
+            torch.tensor([prompt.ids], device=self._model.device),
+            new_tokens=request.new_tokens,
+            end=end,
+            choose=request.settings.chooser(),
+            until=stopped if request.stop else None,
+        )[0]
+        if new[-1] == end:
+            return new, "end"
+        return new, "stop" if request.stop and stopped(new) else "length"
