@@ -110,10 +110,10 @@ def attend(
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
     if ablated.heads:
         output = ablation.zero_heads(output, ablated.heads)
-    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, normaliser=result.row_max_sum)
+    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, row_max_sum=result.row_max_sum)
     if records := recorders():
         detached = query.detach(), key.detach(), rule.detached()
-        recorded = AttentionMap(*detached, offset=offset, ndim=ndim, normaliser=result.row_max_sum)
+        recorded = AttentionMap(*detached, offset=offset, ndim=ndim, row_max_sum=result.row_max_sum)
         for calls in records:
             calls.add(
                 current_path(), kernel, recorded, ablated.ablations, value=value, output=output, logsumexp=logsumexp

@@ -15,7 +15,7 @@ from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch
 from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask, select
-from regard.attention.scores import ScoreRule, budget, heads_of
+from regard.attention.scores import ScoreRule, heads_of, tile_budget
 
 SHARE = 0.25  # of all rows: from here on one pass over everything is the faster one
 
@@ -45,7 +45,7 @@ def compute(
     result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in found:
         lines = (batch.stop - batch.start) * (heads.stop - heads.start)
-        step = max(1, budget(query) // max(1, lines * key.shape[2]))
+        step = max(1, tile_budget(query) // max(1, lines * key.shape[2]))
         for start in range(0, len(numbers), step):
             some = torch.tensor(numbers[start : start + step], device=query.device)
             _again(query, key, value, cut, batch, heads, some, result)

@@ -1,4 +1,4 @@
-"""The statistics pass on CPUs against the definition: every mask, any block size, ties, wrong normalisers."""
+"""The statistics pass on CPUs against the definition: every mask, any block size, ties, wrong row sums."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from regard.attention.kernels import statistics as anywhere
 from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
 from regard.attention.map_statistics import Figures, Wanted
 from regard.attention.scores import ScoreRule
-from regard.attention.scores import normaliser as plain_normaliser
+from regard.attention.softmax import row_max_sum
 from tests.attention.cases import Case, cases, random
 from tests.attention.test_map_statistics import compare
 
@@ -28,7 +28,7 @@ def all_of(seen: AttentionMap, top: int, parts: tuple[int, int], found: object =
 
 @pytest.fixture
 def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows refuted their normaliser in each sweep over a block."""
+    """How many rows refuted their row sums in each sweep over a block."""
     counted: list[int] = []
     sweep = statistics._Task._sweep
 
@@ -71,7 +71,7 @@ def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, parts: tuple
     case = Case(query, key, value, options)
     seen = AttentionMap(query, key, ScoreRule(37**-0.5, mask=mask), offset=options.get("offset", 600))
     figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule).row_max_sum)
-    assert sum(sweeps) == 0, "the forward's own normaliser was refuted"
+    assert sum(sweeps) == 0, "the forward's own row sums were refuted"
     right = case.oracle()
     near(figures.entropy, reference.entropy(right.weights, right.sink_share))
     near(figures.received, reference.received(right.weights))
@@ -93,7 +93,7 @@ def near(ours: Tensor | None, exact: Tensor) -> None:
 
 @pytest.mark.parametrize("strength", [1.0, 30.0, 3000.0])
 @pytest.mark.parametrize("sinks", [None, torch.tensor([2.0, -3.0])])
-def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Tensor | None, sweeps: list[int]) -> None:
+def test_the_forward_s_row_sums_stand_at_any_score(strength: float, sinks: Tensor | None, sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1200, 16, dtype=torch.float32) * strength**0.5 for n in range(2))
     rule = ScoreRule(1.0, sinks=sinks)
     found = forward.forward(query, key, key, rule)
@@ -106,7 +106,7 @@ def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Te
 
 
 @pytest.mark.parametrize("wrong", ["total", "top", "empty", "nan", "moved"])
-def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
+def test_wrong_row_sums_are_never_believed(wrong: str) -> None:
     query, key = (random(n, 1, 2, 300, 16, dtype=torch.float32) for n in range(2))
     found = forward.forward(query, key, key, ScoreRule(0.25))
     top, total = found.row_max.clone(), found.row_sum.clone()
@@ -184,18 +184,18 @@ def test_what_is_not_asked_for_is_not_there() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(cases(SINGLE), st.integers(1, 20), st.data())
-def test_normaliser_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> None:
+def test_row_sums_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> None:
     seen, kept = regard.attend(case.query, case.key, case.value, **case.options).weights, tiles.COLS
     start = data.draw(st.integers(0, case.query.shape[2] - 1))
     stop = data.draw(st.integers(start + 1, case.query.shape[2]))
     batch, head = case.query.shape[0] - 1, case.query.shape[1] - 1
     try:
         tiles.COLS = cols
-        top, total = row_sums.rows(seen.query, seen.key, seen.rule, batch, head, start, stop)
+        top, total = row_sums.row_max_sum(seen.query, seen.key, seen.rule, batch, head, start, stop)
     finally:
         tiles.COLS = kept
     one = slice(batch, batch + 1), slice(head, head + 1), slice(start, stop)
-    right, whole = plain_normaliser(seen.query, seen.key, seen.rule, *one)
+    right, whole = row_max_sum(seen.query, seen.key, seen.rule, *one)
     torch.testing.assert_close(top, right[0, 0], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(top + total.log(), right[0, 0] + whole[0, 0].log(), rtol=1e-5, atol=1e-5)
 
