@@ -80,7 +80,7 @@ def test_pieces_of_a_long_map(
 ) -> None:
     monkeypatch.setattr(matmul, "speed", lambda: 2.0 if route_of_products == "onednn" else 0.5)
     query, key = random(0, 4, 101, 64, dtype=torch.float32) * largest / 5, random(1, 2, 613, 64, dtype=torch.float32)
-    exact = reference.attend(query[None], key[None], key[None], causal=causal, offset=512).weights[0]
+    exact = reference.attention(query[None], key[None], key[None], causal=causal, offset=512).weights[0]
     with route(name), cpu_tiles_at_any_size():
         whole = regard.attend(query, key, key, causal=causal, offset=512).weights.dense()
         seen = regard.attend(query, key, key, causal=causal, offset=512).weights

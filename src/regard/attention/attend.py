@@ -99,12 +99,12 @@ def attend(
     )
     check_dropout(dropout)
     ablated = ablation.CallAblations()
-    if blocks := ablation.opened():
+    if blocks := ablation.open_blocks():
         path = current_path()
-        ablated = ablation.here(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
+        ablated = ablation.ablations_of_call(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
     if ablated.removed:
         result = row_update.compute(query, key, value, rule, dropout, ablated.removed)
-        rule = row_update.without(rule, ablated.removed)
+        rule = row_update.without_edges(rule, ablated.removed)
     else:
         result = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel

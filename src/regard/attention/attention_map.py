@@ -12,14 +12,14 @@ from regard.attention import map_file, region_scores
 from regard.attention.indexing import parse
 from regard.attention.kernels import statistics
 from regard.attention.map_inputs import MapInputs
-from regard.attention.map_statistics import Figures, Progress, Wanted
+from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest
 from regard.attention.masks import Index
 from regard.attention.row_sums import RowSums
 from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
 
-HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
+HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
 class AttentionMap(MapInputs):
@@ -110,12 +110,12 @@ class AttentionMap(MapInputs):
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
-        figures = self._figures(Wanted(top=k))
-        return self._one(figures.values), self._one(figures.keys)
+        found = self._compute(StatisticsRequest(top=k))
+        return self._one(found.values), self._one(found.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
         """Entropy of each query's distribution in nats, (B, H, L); a sink's share counts as one more outcome."""
-        return self._one(self._figures(Wanted(entropy=True)).entropy)
+        return self._one(self._compute(StatisticsRequest(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
         """What each key gets from all queries, (B, H, S): the sum of its column, one for every query head.
@@ -123,7 +123,7 @@ class AttentionMap(MapInputs):
         Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
         that attend to something, less the sum of its sink shares.
         """
-        return self._one(self._figures(Wanted(received=True)).received)
+        return self._one(self._compute(StatisticsRequest(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
         """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L), one for every query head.
@@ -134,23 +134,23 @@ class AttentionMap(MapInputs):
         Raises:
             ValueError: cross-attention, where positions are not of one sequence.
         """
-        return self._one(self._figures(Wanted(distance=True, offset=self._known_offset())).distance)
+        return self._one(self._compute(StatisticsRequest(distance=True, offset=self._known_offset())).distance)
 
     def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
         """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
-        return self._one(self._figures(Wanted(pooled=(rows, cols))).pooled)
+        return self._one(self._compute(StatisticsRequest(pooled=(rows, cols))).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
-    ) -> Figures:
-        """All figures, computed now, in one pass; distance is None where positions are not known (cross-attention).
+    ) -> MapStatistics:
+        """All statistics, computed now, in one pass; distance is None where positions are not known (cross-attention).
 
         progress: called while the pass runs, from any thread, with the share of it that was just done.
         """
         where = self.offset is not None
-        figures = self._figures(Wanted(top, True, True, where, pooled, self.offset or 0), progress)
-        shown = {name: None if t is None else self._shown(t) for name, t in vars(figures).items()}
-        return Figures(**shown)
+        found = self._compute(StatisticsRequest(top, True, True, where, pooled, self.offset or 0), progress)
+        shown = {name: None if t is None else self._shown(t) for name, t in vars(found).items()}
+        return MapStatistics(**shown)
 
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
@@ -179,13 +179,13 @@ class AttentionMap(MapInputs):
         assert full is not None
         return self._shown(full)
 
-    def _figures(self, wanted: Wanted, progress: Progress | None = None) -> Figures:
-        if wanted.top is not None and wanted.top < 1:
-            raise ValueError(f"top: k is {wanted.top}, it needs to be 1 or more")
-        if wanted.pooled is not None and min(wanted.pooled) < 1:
-            rows, cols = wanted.pooled
+    def _compute(self, request: StatisticsRequest, progress: Progress | None = None) -> MapStatistics:
+        if request.top is not None and request.top < 1:
+            raise ValueError(f"top: k is {request.top}, it needs to be 1 or more")
+        if request.pooled is not None and min(request.pooled) < 1:
+            rows, cols = request.pooled
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return statistics.compute(self.query, self.key, self.rule, wanted, self._from_kernel, progress)
+        return statistics.compute(self.query, self.key, self.rule, request, self._from_kernel, progress)
 
     def _known_offset(self) -> int:
         if self.offset is None:

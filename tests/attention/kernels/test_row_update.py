@@ -91,7 +91,9 @@ def test_the_row_sums_that_are_left_are_of_the_ablated_rows() -> None:
     with cpu_tiles_at_any_size():
         done = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
     assert done.row_max_sum is not None
-    scores = score_tile(query, key, row_update.without(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37)))
+    scores = score_tile(
+        query, key, row_update.without_edges(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37))
+    )
     sums = softmax_weights(scores, *done.row_max_sum).sum(-1)
     assert sums[0, :, 6].tolist() == [0.0] * 3
     sums[0, :, 6] = 1.0
@@ -120,7 +122,7 @@ def test_gradients_through_cuts(tiles: bool, options: dict[str, Any]) -> None:
     for tensor in (query, key, value):
         tensor.grad = None
     options = options | {"mask": left}
-    output = reference.attend(query, key, value, **options).output.clone()
+    output = reference.attention(query, key, value, **options).output.clone()
     output[1, 3] = 0.0
     output.backward(grad.double())
     for mine, tensor in zip(ours, (query, key, value), strict=True):

@@ -36,7 +36,7 @@ def row_max_sum(
         row_max = np.full(stop - start, np.finfo(np.float32).min, np.float32)
         row_sum = np.zeros(stop - start, np.float32)
         for tile in one.tiles(start, stop, (begin, min(begin + step, last))):
-            online_softmax.gauge(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
+            online_softmax.update_row_max_sum(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
         return row_max, row_sum
 
     parts = threads.run([lambda begin=begin: part(begin) for begin in range(first, last, step)])  # type: ignore[misc]
@@ -46,5 +46,5 @@ def row_max_sum(
             new_max = np.maximum(row_max, part_max)
             row_sum = row_sum * np.exp(row_max - new_max) + part_sum * np.exp(part_max - new_max)
             row_max = new_max
-    online_softmax.settle(row_max, row_sum, np.float32(-np.inf if rule.sinks is None else rule.sinks[head].item()))
+    online_softmax.add_sink(row_max, row_sum, np.float32(-np.inf if rule.sinks is None else rule.sinks[head].item()))
     return torch.from_numpy(row_max), torch.from_numpy(row_sum)
