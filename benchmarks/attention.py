@@ -110,7 +110,7 @@ def against_dense(quick: bool) -> None:
 
 
 def region(quick: bool) -> None:
-    """A region of 256 × 256 weights far into a long text, before and after its rows' normaliser is known."""
+    """A region of 256 × 256 weights far into a long text, before and after its rows' sums are known."""
     length = 16384 if quick else 131072
     query, key, _ = inputs(length)
     for causal in (False, True):

@@ -63,7 +63,7 @@ class Case:
 
     def oracle(self) -> Reference:
         """Everything, in float64."""
-        return reference.attend(self.query, self.key, self.value, **self.told)
+        return reference.attention(self.query, self.key, self.value, **self.told)
 
 
 @contextmanager

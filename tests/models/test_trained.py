@@ -71,7 +71,7 @@ def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
         for weights, value, call in zip(trace.attention, trace.values, calls.values(), strict=True):
             query, key = call.weights.query, call.weights.key
             bias = call.weights.rule.bias
-            exact = reference.attend(query, key, call.value, causal=causal, bias=bias)
+            exact = reference.attention(query, key, call.value, causal=causal, bias=bias)
             torch.testing.assert_close(weights.dense().double(), exact.weights[0], rtol=0, atol=1e-5)
             torch.testing.assert_close(call.output.double(), exact.output, rtol=0, atol=1e-5)
             torch.testing.assert_close(value, call.value[0], rtol=0, atol=1e-5)

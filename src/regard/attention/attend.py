@@ -99,21 +99,21 @@ def attend(
     )
     check_dropout(dropout)
     ablated = ablation.CallAblations()
-    if blocks := ablation.opened():
+    if blocks := ablation.open_blocks():
         path = current_path()
-        ablated = ablation.here(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
+        ablated = ablation.ablations_of_call(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
     if ablated.removed:
         result = row_update.compute(query, key, value, rule, dropout, ablated.removed)
-        rule = row_update.without(rule, ablated.removed)
+        rule = row_update.without_edges(rule, ablated.removed)
     else:
         result = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
     if ablated.heads:
         output = ablation.zero_heads(output, ablated.heads)
-    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, normaliser=result.row_max_sum)
+    weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, row_max_sum=result.row_max_sum)
     if records := recorders():
         detached = query.detach(), key.detach(), rule.detached()
-        recorded = AttentionMap(*detached, offset=offset, ndim=ndim, normaliser=result.row_max_sum)
+        recorded = AttentionMap(*detached, offset=offset, ndim=ndim, row_max_sum=result.row_max_sum)
         for calls in records:
             calls.add(
                 current_path(), kernel, recorded, ablated.ablations, value=value, output=output, logsumexp=logsumexp

@@ -16,8 +16,8 @@ from regard.attention.masks import positions
 Progress = Callable[[float], None]
 
 
-def merge_best(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
-    """The best (score, key) pairs of what was kept and a new tile, ties to the smaller key; key -1 where masked."""
+def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
+    """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked."""
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
     index = index.masked_fill(scores == -torch.inf, -1)
     if kept is not None:  # kept keys come first: they are smaller than the tile's
@@ -28,19 +28,19 @@ def merge_best(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, 
 
 
 def cells(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
-    """The cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
+    """Return the cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
     return ((positions(run, device) + 1) * parts - 1) // size
 
 
 def cell_sizes(size: int, parts: int, device: torch.device) -> Int[Tensor, " parts"]:
-    """How many positions each cell covers."""
+    """Return how many positions each cell covers."""
     edges = torch.arange(parts + 1, device=device) * size // max(1, parts)
     return edges.diff()
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which figures a pass computes. offset: the position of query 0 among the keys, for distances."""
+class StatisticsRequest:
+    """Which statistics a pass computes. offset: the position of query 0 among the keys, for distances."""
 
     top: int | None = None
     entropy: bool = False
@@ -51,8 +51,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What a pass found; None for what was not asked for. T is the number of keys asked of top, P × Q the picture's."""
+class MapStatistics:
+    """The statistics that were requested, None for the others. T: keys of each query's top; P × Q: the pooled picture.
+
+    values, keys: each query's T largest weights and their keys; the rest is as the methods of `AttentionMap` say.
+    """
 
     values: Float[Tensor, "*B L T"] | None
     keys: Int[Tensor, "*B L T"] | None

@@ -54,7 +54,7 @@ def test_backward_from_another_forward(sinks: bool) -> None:
     query, key, value = (random(n, 1, 4, 9, 3).requires_grad_() for n in range(3))
     upstream = random(5, 1, 4, 9, 3)
     rule = ScoreRule(0.7, 2.0, random(6, 4, 9)[None, :, None], None, random(7, 4) if sinks else None)
-    right = reference.attend(query, key, value, bias=rule.bias, scale=0.7, softcap=2.0, sinks=rule.sinks)
+    right = reference.attention(query, key, value, bias=rule.bias, scale=0.7, softcap=2.0, sinks=rule.sinks)
     right.output.backward(upstream)
     detached = (query.detach(), key.detach(), value.detach())
     got = blockwise.backward(*detached, rule, right.output.detach(), right.logsumexp.detach(), upstream)

@@ -59,7 +59,7 @@ def test_masked_rows_strided_queries_and_biases(bias: torch.Tensor | None, causa
     options = {"causal": True} if causal else {"mask": rows}
     query = strided(X, "last")
     result = sdpa_cpu.forward(query, X, X, ScoreRule(0.5, bias=bias, mask=mask), causal)
-    right = reference.attend(query, X, X, scale=0.5, **options, **({} if bias is None else {"bias": bias}))
+    right = reference.attention(query, X, X, scale=0.5, **options, **({} if bias is None else {"bias": bias}))
     torch.testing.assert_close(result.output, right.output)
     torch.testing.assert_close(result.logsumexp, right.logsumexp)
     assert (result.kernel, result.row_max_sum) == ("sdpa-cpu", None)

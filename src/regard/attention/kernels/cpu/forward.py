@@ -1,6 +1,6 @@
 """The blockwise forward on CPUs: about half the time of PyTorch's fused kernel where oneDNN's products beat MKL's.
 
-Tiles as in Dao et al. 2022, "FlashAttention", with the running (max, sum) of Milakov & Gimelshein 2018.
+Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and row sum of Milakov & Gimelshein 2018.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
-    """Whether this path computes such a call at all: on a CPU, up to float32, no dropout, nothing empty."""
+    """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty."""
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
     return 0 not in query.shape and 0 not in key.shape and value.shape[-1] > 0
@@ -104,7 +104,7 @@ def _rows(
     row_max: Tensor,
     row_sum: Tensor,
 ) -> None:
-    """One task: queries [start, stop) of one head, a block of rows after another, each against all its keys."""
+    """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
     from regard.attention.kernels.cpu import online_softmax, tiles
 
     head = tiles.Head.of(query, key, rule, b, h, multiply)
@@ -117,16 +117,18 @@ def _rows(
         block_max, block_sum, block_logsumexp = (t[here].numpy() for t in (row_max, row_sum, logsumexp))
         block_max.fill(np.finfo(np.float32).min)
         block_sum.fill(0.0)
-        mixed = np.zeros((last - first, width), np.float32)
-        pending, fresh = mixed, True
+        weighted = np.zeros((last - first, width), np.float32)
+        pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
-            online_softmax.absorb(tile.scores.numpy(), tile.low, tile.high, block_max, block_sum, mixed, pending, fresh)
+            online_softmax.exponentiate(
+                tile.scores.numpy(), tile.low, tile.high, block_max, block_sum, weighted, pending, first_tile
+            )
             pending = multiply(tile.scores, v[tile.start : tile.stop].t()).numpy()
-            fresh = False
-        if fresh:
-            pending = np.zeros_like(mixed)
+            first_tile = False
+        if first_tile:
+            pending = np.zeros_like(weighted)
         in_place = output.dtype == torch.float32
-        block_output = output[here].numpy() if in_place else np.empty_like(mixed)
-        online_softmax.finish(mixed, pending, block_max, block_sum, sink, block_output, block_logsumexp)
+        block_output = output[here].numpy() if in_place else np.empty_like(weighted)
+        online_softmax.divide_by_row_sum(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
         if not in_place:
             output[here].copy_(torch.from_numpy(block_output))
