@@ -11,8 +11,9 @@ from regard.checks import from_zero, missing
 from regard.cli.outputs import Saving
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.files import read_header
 from regard.model_files.sizes import Glance, glance
+from regard.tensor_files.description import read_description
+from regard.tensor_files.header import read_header
 from regard.text.words import find_spans, on_neither_side, which
 
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
@@ -96,7 +97,9 @@ def saved(file: Path) -> EarlyChecks:
     unknown = EarlyChecks(Glance(str(file)))
     try:
         texts, sides = [], []
-        for each in read_header(file)["traces"]:
+        header = read_header(file)
+        description, _ = read_description(header.metadata, "regard trace", header.tensors)
+        for each in description["traces"]:
             pair = each["kind"] == "pair"
             parts = [each["encoder"], each["decoder"]] if pair else [each]
             texts.append((str(parts[0]["text"]), str(parts[1]["text"]) if pair else None))
@@ -106,7 +109,7 @@ def saved(file: Path) -> EarlyChecks:
         name, layers, heads, pair = sides[0]
         alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
         return EarlyChecks(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
-    except (RegardError, LookupError, TypeError, AttributeError):
+    except (OSError, RegardError, LookupError, TypeError, AttributeError):
         return unknown
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import SMALL, read_json
+from regard.json_files import SMALL, read_json
 from regard.model_files import gguf, hub
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_place
 
