@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 import regard
 from regard.attention import map_file
 from regard.attention.edges import Edges
+from regard.tensor_files.description import metadata_of
 from regard.tensor_files.digests import digest_of
-from regard.tensor_files.file import metadata_of
 from tests.attention.cases import Case, cases, random, worst
 
 

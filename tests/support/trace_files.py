@@ -15,8 +15,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
+from regard.tensor_files.description import metadata_of
 from regard.tensor_files.digests import digest_of
-from regard.tensor_files.file import metadata_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 from regard.trace.trace import PairTrace, Status, Trace

@@ -14,7 +14,7 @@ import torch
 
 import regard
 from regard.explain.contributions import contributions
-from regard.tensor_files.file import metadata_of
+from regard.tensor_files.description import metadata_of
 from tests.support.trace_files import parts, refused, sealed
 
 IDS = torch.tensor([[7, 11, 13, 17, 19]])
@@ -181,9 +181,10 @@ def test_a_refusal_takes_neither_time_nor_memory(trace: Any, tmp_path: Path) -> 
         (header(json.dumps({"__metadata__": {}, **entries(250_000)}).encode()), "names 250000 tensors, the file"),
         (many(1000), "tensor '.*' is missing"),
         (header(junk + b'[]]}'), "its header is damaged"),
-        (header(b"{" + b'"a":[' * 200_000), "its header is (nested too deeply|damaged)"),
-        (header(json.dumps(metadata).encode()), "its description is nested too deeply"),
-        (header(b'{"a":1,"a":2}'), "'a' stands in it twice"),
+        (header(b"{" + b'"a":[' * 200_000), "its header is damaged: Expecting"),
+        (header(b'{"a":' * 200_000), "its header is damaged: it is nested deeper than 64 levels"),
+        (header(json.dumps(metadata).encode()), "its description is damaged: it is nested deeper than 64 levels"),
+        (header(b'{"a":1,"a":2}'), "its header is damaged: the entry 'a' is there twice"),
         (header(b'{"a":{"dtype":"F32","shape":[90071992547],"data_offsets":[0,4]}}', b"1234"), "bytes of its shape"),
         (header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', b"12345678"), "begins at byte"),
         (header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}', b"1234"), "whole numbers"),

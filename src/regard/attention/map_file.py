@@ -21,8 +21,9 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
+from regard.tensor_files.description import metadata_of
 from regard.tensor_files.digests import digest_of, why_invalid
-from regard.tensor_files.file import metadata_of, read
+from regard.tensor_files.file import read
 from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type
 
 FORMAT = "regard attention map"

@@ -16,10 +16,11 @@ from regard import memory
 from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.model_files import gguf, hub
+from regard.model_files import gguf
 from regard.model_files.config_limits import check_asked
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.model_files.hub_files import check_hub
+from regard.model_files.locate import locate
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
@@ -102,21 +103,12 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
 
 def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
-    path, text = Path(source), os.fspath(source)
-    hub.check_given(text)
-    if path.is_dir():
-        single = gguf.only_file(path)
-        if single is not None:
-            check_regular(single, "model")
-            return single, None
-        return path, None if is_ours(path) else check_folder(path).held
-    if path.suffix.lower() == ".gguf":
-        if not path.exists():
-            raise hub.no_file(text)
-        check_regular(path, "model")
-        return path, None
-    hub.check_there(hub.check_name(source))
-    return text, None
+    place = locate(source)
+    if isinstance(place, Path) and place.is_dir():
+        return place, None if is_ours(place) else check_folder(place).held
+    if isinstance(place, Path):
+        check_regular(place, "model")
+    return place, None
 
 
 def _device(device: str | torch.device | None) -> torch.device:

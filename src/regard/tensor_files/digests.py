@@ -9,26 +9,31 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.tensor_files.header import CODES
 
-PENDING = "0" * 64  # stands for a digest until it is known
+CODES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.bool: "BOOL",
+}  # dtypes that are stored, as safetensors writes them
 
 
 def hasher(dtype: torch.dtype, shape: tuple[int, ...]) -> Any:
-    """SHA-256, begun with what a tensor is; its bytes follow."""
+    """Start a SHA-256 with a tensor's dtype and shape; add its bytes."""
     return hashlib.sha256(f"{CODES[dtype]} {list(shape)}\n".encode())
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """The bytes of a contiguous tensor, in its memory."""
+    """View a contiguous tensor as bytes."""
     return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)  # one number may have any stride
 
 
 def digest_of(tensor: Tensor) -> str:
-    """The digest of a contiguous tensor on the CPU."""
-    found = hasher(tensor.dtype, tuple(tensor.shape))
-    found.update(bytes_of(tensor).numpy().data)
-    return str(found.hexdigest())
+    """The SHA-256 of a contiguous tensor on the CPU: of its dtype and shape, as in "F32 [14, 384]", and its bytes."""
+    digest = hasher(tensor.dtype, tuple(tensor.shape))
+    digest.update(bytes_of(tensor).numpy().data)
+    return str(digest.hexdigest())
 
 
 def why_invalid(tensor: Tensor, minus_inf: bool) -> str | None:
@@ -87,8 +92,8 @@ class MappedTensor(Tensor):
             for each in _mapped((args, kwargs)):
                 each._check.run()
         with torch._C.DisableTorchFunctionSubclass():
-            found = func(*args, **(kwargs or {}))
-            return MappedTensor.of(found, args[0]._check) if func in SHARING else found
+            result = func(*args, **(kwargs or {}))
+            return MappedTensor.of(result, args[0]._check) if func in SHARING else result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.clone().__reduce_ex__(protocol)

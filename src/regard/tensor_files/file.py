@@ -1,6 +1,5 @@
 """Write and read tensor files: a description with digests, and tensors that are mapped and checked when first read."""
 
-import hashlib
 import json
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +10,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.tensor_files.digests import PENDING, Check, MappedTensor, bytes_of, hasher, why_invalid
-from regard.tensor_files.header import CODES, HEADER_LIMIT, Entry, header_length, parse, read_header
-from regard.tensor_files.values import expect_fields, expect_type
+from regard.tensor_files.description import PENDING, metadata_of, read_description
+from regard.tensor_files.digests import CODES, Check, MappedTensor, bytes_of, hasher, why_invalid
+from regard.tensor_files.header import HEADER_LIMIT, Entry, header_length, parse_header
 
-KEY, OWN = "regard", "regard.digest"  # of the metadata: the description, and its digest
-VERSION = 1
-DIGESTS = "digests"  # of the description: of each tensor
+DTYPES = {code: dtype for dtype, code in CODES.items()}
 ALIGNED = 64  # bytes: where torch's own allocations begin, so that products of opened tensors run as those traced did
 
 
@@ -71,20 +68,10 @@ def read(path: Path, form: str) -> TensorFile:
     except RuntimeError as error:
         raise RegardError(f"it cannot be mapped into memory ({str(error).splitlines()[0]})") from error
     length = header_length(whole[:9].numpy().tobytes(), status.st_size)
-    metadata, entries = read_header(whole[8 : 8 + length].numpy().tobytes(), status.st_size)
-    description = _description(metadata, form)
-    digests = expect_fields("its digests", description.pop(DIGESTS, None), entries)
-    for name, digest in digests.items():
-        if len(expect_type(f"the digest of {name!r}", digest, str)) != len(PENDING):
-            raise RegardError(f"the digest of {name!r} has {len(digest)} digits, needs {len(PENDING)}")
-    return TensorFile(path, description, {name: _tensor(whole, name, each) for name, each in entries.items()}, digests)
-
-
-def metadata_of(form: str, description: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a file of a form."""
-    told = json.dumps({"format": form, "version": VERSION, **description, DIGESTS: dict(digests)}, allow_nan=False)
-    pending = any(digest == PENDING for digest in digests.values())
-    return {KEY: told, OWN: PENDING if pending else hashlib.sha256(told.encode()).hexdigest()}
+    header = parse_header(whole[8 : 8 + length].numpy().tobytes(), status.st_size)
+    description, digests = read_description(header.metadata, form, header.tensors)
+    tensors = {name: _tensor(whole, name, entry) for name, entry in header.tensors.items()}
+    return TensorFile(path, description, tensors, digests)
 
 
 def write(
@@ -107,61 +94,40 @@ def write(
         end = at + torch.Size(shape).numel() * dtype.itemsize
         spans[name] = {"dtype": CODES[dtype], "shape": list(shape), "data_offsets": [at, end]}
         at = end
-    digests = dict.fromkeys(spans, PENDING)  # they are as long as those that take their places at the end
-    begun = _head(spans, metadata_of(form, description, digests))
+    digests = dict.fromkeys(spans, PENDING)  # as long as the digests that replace them at the end
+    header = _header_bytes(spans, metadata_of(form, description, digests))
     with file.open("wb") as out:
-        out.write(begun)
+        out.write(header)
         for name, dtype, shape, minus_inf, parts in tensors:
-            found = hasher(dtype, shape)
+            digest = hasher(dtype, shape)
             for part in parts:
                 why = why_invalid(part, minus_inf)
                 if why is not None:
                     raise RegardError(f"tensor {name!r} holds {why}: it cannot be saved")
-                lying = bytes_of(part).numpy().data
-                found.update(lying)
-                out.write(lying)
-            digests[name] = found.hexdigest()
+                data = bytes_of(part).numpy().data
+                digest.update(data)
+                out.write(data)
+            digests[name] = digest.hexdigest()
         out.seek(0)
-        out.write(_head(spans, metadata_of(form, description, digests)))
+        out.write(_header_bytes(spans, metadata_of(form, description, digests)))
 
 
-def _head(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
-    """A file's first bytes, up to the tensors'."""
-    told = json.dumps({"__metadata__": dict(metadata), **spans}).encode()
-    told += b" " * (-(8 + len(told)) % ALIGNED)
-    if len(told) > HEADER_LIMIT:
+def _header_bytes(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
+    """The bytes of a file before its tensors': their run is a multiple of ALIGNED."""
+    header = json.dumps({"__metadata__": dict(metadata), **spans}).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNED)
+    if len(header) > HEADER_LIMIT:
         raise RegardError(
-            f"what describes these traces takes {len(told)} bytes, a file may hold {HEADER_LIMIT}: save fewer texts"
+            f"the description of these traces has {len(header)} bytes, a file may hold {HEADER_LIMIT}: save fewer texts"
         )
-    return len(told).to_bytes(8, "little") + told
-
-
-def _description(metadata: Mapping[str, str], form: str) -> dict[str, Any]:
-    """What a file says of itself, where it is of a form."""
-    if KEY not in metadata or OWN not in metadata:
-        raise RegardError("it is a safetensors file, but none that regard saved")
-    expect_fields("its metadata", dict(metadata), (KEY, OWN))
-    try:
-        right = hashlib.sha256(metadata[KEY].encode()).hexdigest() == metadata[OWN]
-    except UnicodeEncodeError:
-        right = False
-    if not right:
-        raise RegardError("it is damaged: its description is not what was saved")
-    content = expect_type("its description", parse(metadata[KEY], "its description"), dict)
-    for name in ("format", "version"):
-        if name not in content:
-            raise RegardError(f"its description: {name!r} is missing")
-    if content["format"] != form:
-        raise RegardError(f"it holds a {str(content['format'])[:40]!r}, needed is a {form!r}")
-    version = expect_type("version", content["version"], int)
-    if version != VERSION:
-        newer = ": update it" if version > VERSION else ""
-        raise RegardError(f"it has format version {version}, this regard reads version {VERSION}{newer}")
-    return {name: value for name, value in content.items() if name not in ("format", "version")}
+    return len(header).to_bytes(8, "little") + header
 
 
 def _tensor(whole: Tensor, name: str, entry: Entry) -> Tensor:
     """A tensor where it lies in the mapped file."""
-    if entry.begin % entry.dtype.itemsize:
+    if entry.dtype not in DTYPES:
+        raise RegardError(f"tensor {name!r} is of {entry.dtype[:20]!r}, needs {', '.join(DTYPES)}")
+    dtype = DTYPES[entry.dtype]
+    if entry.begin % dtype.itemsize:
         raise RegardError(f"its header is damaged: tensor {name!r} begins at byte {entry.begin}, within a number")
-    return whole[entry.begin : entry.end].view(entry.dtype).view(entry.shape)
+    return whole[entry.begin : entry.end].view(dtype).view(entry.shape)

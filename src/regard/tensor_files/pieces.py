@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.tensor_files.digests import CODES
 from regard.tensor_files.file import ALIGNED
-from regard.tensor_files.header import CODES
 
 Named = str | list[Any]  # a tensor's name, or [name, order], where axis n of what is stored is its axis order[n]
 CHUNK = 8 << 20  # bytes that are copied at a time
@@ -133,9 +133,9 @@ class Pieces:
         ]
 
     def _store(self, name: str, piece: Piece) -> str:
-        found = self._names.setdefault(piece.key, name)
-        self._named.setdefault(found, piece)
-        return found
+        first = self._names.setdefault(piece.key, name)
+        self._named.setdefault(first, piece)
+        return first
 
     def shapes(self) -> dict[str, Tensor]:
         """Tensors of the stored shapes and dtypes without numbers."""

@@ -1,4 +1,4 @@
-"""Values of a file's description: of the kind that they were written as, or refused by name."""
+"""Check values of a description, of the JSON in a file: their types and ranges; errors name the field."""
 
 import math
 from collections.abc import Collection
@@ -6,12 +6,12 @@ from typing import Any
 
 from regard.errors import RegardError
 
-MOST = 1 << 53  # beyond it a whole number is none of a description's
+MOST = 1 << 53  # of whole numbers: floats hold them exactly up to here
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
 def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
-    """The value, where it is of one of the kinds (None for null).
+    """Check that a value is of one of some types (None for null), and return it.
 
     Raises:
         RegardError: it is not, or it is a number too large, or a text that is no valid Unicode.
@@ -37,7 +37,7 @@ def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
 
 
 def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
-    """Names with values, where they are all that are needed, and no others but those that may be.
+    """Check that a value is an object with all needed fields, and no others but those of maybe; return it.
 
     Raises:
         RegardError: one is missing or unknown; it is named.
@@ -53,7 +53,7 @@ def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Coll
 
 
 def expect_finite(name: str, value: Any, *others: None) -> Any:
-    """A finite number as a float; null too, where others says so."""
+    """Check that a value is a finite number, or null with None as a further argument; return it as a float."""
     expect_type(name, value, float, *others)
     if value is not None and not math.isfinite(value):
         raise RegardError(f"{name} is {value}, needs a finite number")
@@ -61,7 +61,7 @@ def expect_finite(name: str, value: Any, *others: None) -> Any:
 
 
 def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
-    """A whole number within bounds; null too, where others says so."""
+    """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
     expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:
         raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")
@@ -69,6 +69,6 @@ def expect_integer(name: str, value: Any, least: int, most: int, *others: None) 
 
 
 def short(value: Any) -> str:
-    """A value for a message, at most 40 characters of it."""
-    told = repr(value)
-    return told if len(told) <= 40 else f"{told[:39]}…"
+    """At most 40 characters of a value, for a message."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

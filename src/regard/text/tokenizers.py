@@ -19,7 +19,8 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import read_json, read_regular
+from regard.files import read_regular
+from regard.json_files import read_json
 
 PAD, UNK, BOS, EOS, CLS, SEP, MASK = "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[CLS]", "[SEP]", "[MASK]"
 ROLES = {

@@ -65,7 +65,7 @@ def open(file: str | Path, *, verify: bool = False) -> Any:  # noqa: A001 (regar
     saved anew (on Windows neither), but not written into. verify: read and check all tensors now.
 
     Raises:
-        RegardError: there is no such file, it is no trace, is cut short or damaged, or is of another version. Where a
+        RegardError: there is no such file, it is no trace, is incomplete or damaged, or is of another version. Where a
             tensor is first looked at: it is damaged, or holds what is no number.
     """
     path = Path(file)

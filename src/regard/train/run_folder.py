@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from regard.errors import RegardError
-from regard.files import is_temporary, read_json, whole
+from regard.files import is_temporary, whole
+from regard.json_files import read_json
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
