@@ -98,7 +98,7 @@ class Generator:
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._forward, written_out=True)
+            steps = StepCapture(self._forward, written_masks=True)
             ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
@@ -141,7 +141,7 @@ class Generator:
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
         if "token_type_ids" in self._forward.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
-        with self._forward._alone, quiet(), _settings_of(model, config), steps.watched():
+        with self._forward.lock, quiet(), _settings_of(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
             stopping = {"stop_strings": strings, "tokenizer": self._reader.tokenizer} if strings else {}
@@ -178,7 +178,7 @@ class Generator:
             raise RegardError(
                 f"generate: {self._name} ({kind}) reads {model.main_input_name}, needs one that reads text"
             )
-        if self._forward.own:
+        if self._forward.reports_weights:
             raise RegardError(
                 f"generate: {self._name} ({kind}) computes attention in code of its own, outside the attention "
                 "interface of transformers: its passes cannot be joined"

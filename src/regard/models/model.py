@@ -197,7 +197,12 @@ class Model:
             lengths = [[length] * (most + 1)]  # with the row that has none
             try:
                 require_trace_memory(
-                    self.model, self.name, lengths, keep, "logits_to_keep" in self._passes.takes, self._passes.own
+                    self.model,
+                    self.name,
+                    lengths,
+                    keep,
+                    "logits_to_keep" in self._passes.takes,
+                    self._passes.reports_weights,
                 )
             except RegardError:
                 if most <= 1:
@@ -241,11 +246,11 @@ class Model:
         lengths = [len(each.tokens) for each in sources]
         if targets is not None:
             lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
-        order = list(batches(lengths, 1 if self._passes.own else None))
+        order = list(batches(lengths, 1 if self._passes.reports_weights else None))
         sizes = [[lengths[n] for n in batch] for batch in order]
         for each in [[one] for one in sizes] if streamed else [sizes]:
             require_trace_memory(
-                self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.own
+                self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.reports_weights
             )
         for batch in order:
             started = time.perf_counter()
