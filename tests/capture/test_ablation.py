@@ -8,9 +8,10 @@ from regard.attention.ablation import HeadAblation, ablating
 from regard.attention.recording import record
 from regard.capture import call_ids
 from regard.capture.ablation import CallAblation, applied
-from regard.capture.hf_attention import Capture, through_the_door
-from regard.capture.hidden_states import watched_layers
+from regard.capture.hf_attention import through_interface
+from regard.capture.hidden_states import record_layers
 from regard.capture.interventions import PARTS
+from regard.capture.state import Capture
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
@@ -178,11 +179,11 @@ def test_a_call_that_is_known_too_late_to_cross_is_refused(monkeypatch) -> None:
     """What was counted as the decoder's own attention turns out to be cross-attention: another call was ablated."""
     known = []
 
-    def late(self: call_ids.CallNumbering) -> set[str]:
-        known.append(self)
-        return {"decoder.layers.0.encoder_attn"} if len(known) > 4 else set()
+    def late(self: call_ids.CallNumbering, path: str) -> bool:
+        known.append(path)
+        return path == "decoder.layers.0.encoder_attn" and len(known) > 4
 
-    monkeypatch.setattr(call_ids.CallNumbering, "_cross_paths", late)
+    monkeypatch.setattr(call_ids.CallNumbering, "_crosses", late)
     with pytest.raises(regard.RegardError, match="of marian make which layer was known only after they were made"):
         trace(opened("marian"), regard.ablate(regard.head(0, 1, part="decoder")))
 
@@ -197,8 +198,8 @@ def test_keys_that_are_no_tokens_have_no_edges() -> None:
         with (
             torch.no_grad(),
             record() as calls,
-            watched_layers(model, watch) as stacks,
-            through_the_door(model, watch),
+            record_layers(model, watch) as stacks,
+            through_interface(model, watch),
             applied([ablated], model, watch, pairs=False, name="bert") as ablations,
         ):
             model(IDS)

@@ -3,8 +3,8 @@
 import torch
 
 from regard.capture.call_ids import CallId, CallNumbering, KnownCallIds
-from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
+from regard.capture.state import Capture
 from tests.support.attention_outputs import make_model
 
 
@@ -37,8 +37,8 @@ def test_one_module_for_every_layer() -> None:
 
 def test_the_parts_of_a_pair_are_numbered_each() -> None:
     ids, capture = numbering("marian", True)
-    capture.across.add("decoder.layers.0.encoder_attn")
-    capture.across.add("decoder.layers.1.encoder_attn")
+    capture.cross_paths.add("decoder.layers.0.encoder_attn")
+    capture.cross_paths.add("decoder.layers.1.encoder_attn")
     paths = [f"encoder.layers.{n}.self_attn" for n in (0, 1)]
     paths += [f"decoder.layers.{n}.{name}_attn" for n in (0, 1) for name in ("self", "encoder")]
     assert [ids(path, 0) for path in paths] == [
@@ -51,7 +51,7 @@ def test_the_parts_of_a_pair_are_numbered_each() -> None:
     ]
     both = {path: stack(path, 2) for path in ("encoder.layers", "decoder.layers")}
     assert ids.matches(both)
-    capture.across.clear()  # had it been known only after the pass that they take keys from another sequence
+    capture.cross_paths.clear()  # had it been known only after the pass that they take keys from another sequence
     assert not ids.matches(both)
 
 

@@ -82,13 +82,13 @@ def test_known_patterns_build_no_tensor() -> None:
 )
 def test_a_model_that_computes_with_its_mask_is_recognised(use: Any) -> None:
     with pytest.raises(TensorMaskError):
-        use(ModelMask.of(masks.causal()), torch.ones(1, 1, 3, 3))
+        use(ModelMask.of(masks.causal(), key_count=3), torch.ones(1, 1, 3, 3))
 
 
 def test_a_mask_that_is_handed_on_is_the_same_mask() -> None:
     exists = torch.tensor([[True, True, False]])
     mask = masks.window(1, 0) & masks.padding(exists)
-    handed = ModelMask.of(mask)
+    handed = ModelMask.of(mask, key_count=3)
     assert handed
     assert handed is not None
     assert not hasattr(handed, "shape")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.capture.output_path import announce, projections
+from regard.capture.output_path import follow_context, follow_outputs
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from tests.support.attention_outputs import make_model, watch
 
@@ -182,7 +182,7 @@ class Layer(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.clone()  # so that a way may write into it
         context = x.mean(1, keepdim=True).expand_as(x).unflatten(2, (2, 3)).contiguous()
-        announce(context, self)
+        follow_context(context, self)
         return self.way(self, x, context.flatten(2))
 
 
@@ -303,7 +303,7 @@ def run(way) -> AttentionOutput | UnverifiedOutput:
     layer, x = Layer(way), torch.randn(2, 5, 6)
     with torch.no_grad():
         expected = layer(x)
-        with projections() as attention_outputs:
+        with follow_outputs() as attention_outputs:
             assert torch.equal(layer(x), expected)
     (block,) = attention_outputs
     if isinstance(block, AttentionOutput):
@@ -340,7 +340,7 @@ def test_a_multiple_of_the_residual_was_there_before() -> None:
         Layer(lambda self, x, context: self.mlp(self.norm(y := 3 * x + self.out(context))) + y),
         torch.ones(2, 5, 6),
     )
-    with torch.no_grad(), projections() as attention_outputs:
+    with torch.no_grad(), follow_outputs() as attention_outputs:
         layer(x)
     assert attention_outputs[0].kind == "pre-norm"
     assert torch.equal(attention_outputs[0].residual, 3 * x)
@@ -383,7 +383,7 @@ def test_a_block_of_one_text() -> None:
 
 
 def test_nothing_is_followed_outside() -> None:
-    announce(torch.zeros(1, 2, 3, 4), nn.Identity())
-    with projections() as attention_outputs:
+    follow_context(torch.zeros(1, 2, 3, 4), nn.Identity())
+    with follow_outputs() as attention_outputs:
         pass
     assert attention_outputs == []

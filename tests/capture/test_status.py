@@ -13,6 +13,7 @@ from rich.console import Console
 import regard
 from regard.capture import eager_attention, hf_attention, regard_attention
 from regard.capture.interventions import ablate, head
+from regard.capture.state import SAME_INPUTS
 from regard.explain.summary import summarise
 from regard.generation import step_capture
 from regard.models.model import Model
@@ -36,8 +37,8 @@ def half(minilm: Any, dtype: torch.dtype) -> Model:
 
 
 def test_it_names_what_the_weights_were_compared_with(bank, minilm) -> None:
-    assert bank[0].status.compared_with == hf_attention.SAME_INPUTS
-    assert minilm.trace(RIVER, window=10).status.compared_with == hf_attention.SAME_INPUTS
+    assert bank[0].status.compared_with == SAME_INPUTS
+    assert minilm.trace(RIVER, window=10).status.compared_with == SAME_INPUTS
     reported = Model(tiny("mpnet"), None, name="mpnet").trace(ids=IDS).status
     assert reported.compared_with == eager_attention.REPORTED
     config = regard.TransformerConfig(vocabulary=97, d_model=24, heads=3, layers=2, length=31, kind="decoder")
@@ -56,7 +57,7 @@ def test_half_precision_is_compared_in_float32(minilm, monkeypatch, dtype: torch
     trace = model.trace(RIVER)
     assert trace.status.difference < 5e-6
     assert trace.status.notes == ()
-    assert trace.status.compared_with == f"{hf_attention.SAME_INPUTS}, in float32"
+    assert trace.status.compared_with == f"{SAME_INPUTS}, in float32"
     assert trace.attention[0].dtype == torch.float32
 
     original = hf_attention.attend

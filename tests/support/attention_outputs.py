@@ -7,8 +7,9 @@ import torch
 import transformers
 
 from regard.attention.recording import Call, record
-from regard.capture.hf_attention import Capture, through_the_door
-from regard.capture.output_path import projections
+from regard.capture.hf_attention import through_interface
+from regard.capture.output_path import follow_outputs
+from regard.capture.state import Capture
 from regard.models.model import Model
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace
@@ -62,10 +63,15 @@ def make_model(kind: str, dtype: torch.dtype = torch.float32, **changes: Any) ->
 
 
 def watch(model: Any, **inputs: Any) -> tuple[list[Call], list[AttentionOutput | UnverifiedOutput], Any]:
-    """Run a model through the door: its attention calls, the block around each, and its output."""
-    with torch.no_grad(), through_the_door(model, Capture({})), record() as calls, projections() as attention_outputs:
+    """Run a model with regard's attention: its attention calls, the output of each, and what the model returns."""
+    with (
+        torch.no_grad(),
+        through_interface(model, Capture({})),
+        record() as calls,
+        follow_outputs() as outputs,
+    ):
         output = model(**inputs, output_hidden_states=True)
-    return list(calls.values()), attention_outputs, output
+    return list(calls.values()), outputs, output
 
 
 def traced(model: Any, ids: torch.Tensor, n: int = 0) -> Trace:

@@ -13,9 +13,9 @@ from torch import nn
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating
 from regard.attention.recording import Calls
 from regard.capture.call_ids import CallId, CallNumbering, KnownCallIds
-from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions import OF, PARTS, Head, Part, Place, target_of
+from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.text.words import Word, find_word
@@ -139,7 +139,7 @@ class AppliedAblations:
 def applied(
     ablations: Sequence[CallAblation],
     model: nn.Module,
-    watch: Capture,
+    capture: Capture,
     *,
     pairs: bool,
     name: str,
@@ -152,7 +152,7 @@ def applied(
     Raises:
         RegardError: a head that the model does not have.
     """
-    numbering = call_ids or CallNumbering(model, watch, pairs=pairs)
+    numbering = call_ids or CallNumbering(model, capture, pairs=pairs)
 
     def name_of(path: str, nth: int) -> str:
         call = numbering(path, nth)

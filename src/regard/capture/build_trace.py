@@ -1,4 +1,4 @@
-"""From what a forward pass of a batch left to the trace of each text, its padding taken away.
+"""Build the trace of each text from a captured pass of a batch, its padding taken away.
 
 Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
 """
@@ -16,9 +16,9 @@ from regard.capture.call_ids import CallNumbering, KnownCallIds
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import REORDERED
-from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
 from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
@@ -36,10 +36,10 @@ CONTRARY = (
 
 @dataclass
 class CapturedPass:
-    """One forward pass of a batch, and everything that was watched of it.
+    """One forward pass of a batch, and everything that was captured of it.
 
-    last: the base model's last hidden state, and its encoder's, where it has one. parts: one group of embedding parts
-    for each sequence that was read. call_ids: those of its attention calls, None for joined passes.
+    last: the base model's last hidden state, and its encoder's, where it has one. embeddings: one group of parts for
+    each sequence that was read. call_ids: those of its attention calls, None for joined passes.
     """
 
     name: str
@@ -47,11 +47,11 @@ class CapturedPass:
     sources: list[Encoded]
     targets: list[Encoded] | None
     calls: list[Call]
-    parts: list[EmbeddingParts]
+    embeddings: list[EmbeddingParts]
     stacks: dict[str, LayerStack]
     last: dict[str, Tensor]
     logits: Float[Tensor, "B L V"] | None
-    watch: Capture
+    capture: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
     call_ids: CallNumbering | KnownCallIds | None = None
 
@@ -63,7 +63,7 @@ def trace_of(done: CapturedPass, n: int) -> Trace:
         raise RegardError(f"model {done.name!r}: no stack of layers was found around its attention")
     _check_length(done, stack, done.sources)
     calls = [call for call in done.calls if call.path.startswith(f"{stack.path}.")]
-    parts = done.parts[0] if done.parts else EmbeddingParts()
+    parts = done.embeddings[0] if done.embeddings else EmbeddingParts()
     trace = _trace(done, n, done.sources[n], calls, parts, stack, done.last.get("last_hidden_state"), done.logits)
     left_out = len(done.calls) - len(calls)
     if left_out:
@@ -80,9 +80,8 @@ def pair_of(done: CapturedPass, n: int) -> PairTrace:
     first, second = done.stacks.values()
     _check_length(done, first, done.sources)
     _check_length(done, second, done.targets)
-    crossing = {done.watch.paths[number] for number in done.watch.crossing if number in done.watch.paths}
-    crossing |= done.watch.across
-    parts = [*done.parts, EmbeddingParts(), EmbeddingParts()]
+    crossing = done.capture.cross_paths
+    parts = [*done.embeddings, EmbeddingParts(), EmbeddingParts()]
     run = slice(0, len(done.sources[n].tokens)), slice(0, len(done.targets[n].tokens))
     own = [call for call in done.calls if call.path.startswith(f"{first.path}.")]
     encoder = _trace(done, n, done.sources[n], own, parts[0], first, done.last.get("encoder_last_hidden_state"), None)
@@ -101,7 +100,7 @@ def pair_of(done: CapturedPass, n: int) -> PairTrace:
     for weights in decoder.cross:
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
     decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in across)
-    if done.watch.keep.attention_outputs:
+    if done.capture.keep.attention_outputs:
         decoder.cross_attention_outputs = tuple(
             done.attention_outputs[call.path, call.nth].crop(n, run[1]) for call in across
         )
@@ -130,7 +129,7 @@ def _trace(
         size = call.weights.shape[-1]
         return run if size == longest else slice(0, size)
 
-    keep, depth = done.watch.keep, stack.count - 1
+    keep, depth = done.capture.keep, stack.count - 1
     _check_layers(done, calls, depth)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
     notes = encoded.notes
@@ -161,21 +160,21 @@ def _trace(
         which = ", ".join(map(str, more))
         notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
     reported = any(call.kernel == KERNEL for call in calls)
-    if (done.watch.comparison.weights or 0.0) > 1e-4 and not reported:
-        same = done.watch.comparison.outputs <= 1e-5
+    if (done.capture.comparison.weights or 0.0) > 1e-4 and not reported:
+        same = done.capture.comparison.outputs <= 1e-5
         notes += (
             OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
         )
     wide = [state.shape[1] for state in states.values() if state.ndim == 3]
     if wide:
         notes += (f"a token's states are {wide[0]} streams side by side: states are (L, {wide[0]}, M)",)
-    if done.watch.contrary:
+    if done.capture.contradiction:
         notes += (CONTRARY,)
     if reported:
         notes += (NOTE,) if done.model.dtype.itemsize >= 4 else (NOTE, ROUNDED)
-    if done.watch.written_out:
+    if done.capture.written_masks:
         notes += ("masks were written out as tensors: this family computes with them",)
-    if done.watch.reordered:
+    if done.capture.reordered:
         notes += (REORDERED,)
 
     def chosen(what: str, item: Callable[[Call], Any]) -> Any:
@@ -188,9 +187,9 @@ def _trace(
         kernels=tuple(sorted({call.kernel for call in calls})),
         device=str(done.model.device),
         dtype=str(done.model.dtype).removeprefix("torch."),
-        difference=done.watch.comparison.weights,
-        rows_compared=done.watch.comparison.rows,
-        compared_with=done.watch.comparison.compared_with,
+        difference=done.capture.comparison.weights,
+        rows_compared=done.capture.comparison.rows,
+        compared_with=done.capture.comparison.compared_with,
         embedding_difference=parts.difference(),
         unknown=encoded.unknown,
         dropped=encoded.dropped,
@@ -237,13 +236,13 @@ def _check_length(done: CapturedPass, stack: LayerStack, texts: list[Encoded]) -
 
 def _check_layers(done: CapturedPass, calls: list[Call], depth: int) -> None:
     """Refuse layers that were asked for where not every layer has one attention call of its own number."""
-    wanted = done.watch.keep.layers
+    wanted = done.capture.keep.layers
     if not wanted:
         return
     given = ", ".join(map(str, sorted(wanted)))
     if max(wanted) >= depth:
         raise RegardError(f"layers: given {given}, {done.name} has layers 0 to {depth - 1}")
-    if [call.layer for call in calls] != sorted(wanted) or done.watch.calls != depth:
+    if [call.layer for call in calls] != sorted(wanted) or done.capture.calls != depth:
         raise RegardError(
             f"layers: given {given}, but not every layer of {done.name} has one attention call of its own: trace all"
         )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from regard.capture.hf_attention import Capture
 from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions import PARTS, Part
+from regard.capture.state import Capture
 
 Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls
 
@@ -35,8 +35,8 @@ class CallNumbering:
     ids: of the calls made so far. counts: how many calls each part has made so far.
     """
 
-    def __init__(self, model: nn.Module, watch: Capture, *, pairs: bool) -> None:
-        self._watch, self._pairs = watch, pairs
+    def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool) -> None:
+        self._capture, self._pairs = capture, pairs
         self._items = _list_items(model)
         self._stacks: list[str] = []  # in the order of their first calls
         self.ids: dict[Recorded, CallId | None] = {}
@@ -74,15 +74,13 @@ class CallNumbering:
             return place == 0, None
         if place > 1:
             return False, None
-        if place == 1 and path in self._cross_paths():
+        if place == 1 and self._crosses(path):
             return True, "cross"
         return True, ("encoder", "decoder")[place]
 
-    def _cross_paths(self) -> set[str]:
-        """The paths of calls that are known so far to take keys from another sequence."""
-        return self._watch.across | {
-            self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths
-        }
+    def _crosses(self, path: str) -> bool:
+        """Whether calls of this path are known so far to take keys from another sequence."""
+        return path in self._capture.cross_paths
 
 
 @dataclass(frozen=True)

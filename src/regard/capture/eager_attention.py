@@ -1,6 +1,6 @@
-"""Families whose attention is code of their own: the weights that they report themselves, after they were checked.
+"""Check and take the weights that a family reports itself, where its attention is code of its own.
 
-Nothing goes through the door there, so nothing can be computed lazily: the family writes its weights out, O(L × S)
+Nothing goes through `attend` there, so nothing can be computed lazily: the family writes its weights out, O(L × S)
 memory. They are believed where they are distributions over the tokens, where they are the very factor of a product of
 the forward pass, and where the pass without them gives the same result. Anything else is refused by name.
 """
@@ -18,9 +18,10 @@ from transformers import PreTrainedModel
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
-from regard.capture.hf_attention import Capture, settings
+from regard.capture.hf_attention import attention_settings
 from regard.capture.hidden_states import LayerStack
 from regard.capture.quiet import quiet
+from regard.capture.state import Capture
 from regard.errors import RegardError
 
 KERNEL = "the family's own eager attention"
@@ -37,11 +38,11 @@ SAME = 1e-4  # how far states may be apart, as a part of the largest, to be call
 
 
 class Products(TorchFunctionMode):
-    """Keeps the factors of every product of a pass, and tells the watch of every softmax."""
+    """Keeps the factors of every product of a pass, and counts every softmax as an attention call."""
 
-    def __init__(self, watch: Capture) -> None:
+    def __init__(self, capture: Capture) -> None:
         super().__init__()
-        self.watch = watch
+        self.capture = capture
         self.factors: list[Tensor] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -49,7 +50,7 @@ class Products(TorchFunctionMode):
         if name in PRODUCTS:
             flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
             self.factors.extend(x for x in flat if isinstance(x, Tensor) and x.is_floating_point())
-        self.watch.calls += name in ("softmax", "_softmax")
+        self.capture.calls += name in ("softmax", "_softmax")
         return func(*args, **(kwargs or {}))
 
     def has(self, weights: Tensor) -> bool:
@@ -61,17 +62,17 @@ class Products(TorchFunctionMode):
         )
 
 
-def reachable(model: Any) -> bool:
-    """Whether the attention of a model, or of a model inside it, can come to the door."""
+def uses_interface(model: Any) -> bool:
+    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
     parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
     return any(part._can_set_attn_implementation() for part in parts)
 
 
 @contextmanager
-def by_itself(model: Any, watch: Capture) -> Iterator[Products]:
-    """Run a model with its own eager attention, watched; its own setting and mode come back after."""
-    before = settings(model)
-    training, products = model.training, Products(watch)
+def reporting(model: Any, capture: Capture) -> Iterator[Products]:
+    """Run a model in evaluation mode with its own eager attention; its own setting and mode come back after."""
+    before = attention_settings(model)
+    training, products = model.training, Products(capture)
     try:
         for config, _ in before:  # not through set_attn_implementation, which passes such families over
             config._attn_implementation_internal = "eager"
@@ -84,16 +85,16 @@ def by_itself(model: Any, watch: Capture) -> Iterator[Products]:
         model.train(training)
 
 
-def asked(inputs: dict[str, Any]) -> dict[str, Any]:
+def with_weights(inputs: dict[str, Any]) -> dict[str, Any]:
     """The inputs of a pass that reports its weights and its states."""
     return inputs | {"output_attentions": True, "output_hidden_states": True}
 
 
-def reported(
+def reported_calls(
     output: Any,
     stacks: dict[str, LayerStack],
     products: Products,
-    watch: Capture,
+    capture: Capture,
     name: str,
     sizes: Sequence[Sequence[int]],
 ) -> tuple[list[Call], dict[str, LayerStack]]:
@@ -105,17 +106,17 @@ def reported(
         RegardError: there are no weights, or they are not what this module believes.
     """
     if len(sizes) == 1:
-        asked_of = [("attentions", "hidden_states", 0, 0)]
+        fields = [("attentions", "hidden_states", 0, 0)]
     else:
-        asked_of = [
+        fields = [
             ("encoder_attentions", "encoder_hidden_states", 0, 0),
             ("decoder_attentions", "decoder_hidden_states", 1, 1),
             ("cross_attentions", "decoder_hidden_states", 1, 0),
         ]
-    watch.comparison.reference = REPORTED
+    capture.comparison.reference = REPORTED
     calls: list[Call] = []
     found: dict[str, LayerStack] = {}
-    for field, states, rows, cols in asked_of:
+    for field, states, rows, cols in fields:
         given = [each for each in getattr(output, field, None) or () if each is not None]
         if not given:
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
@@ -126,9 +127,11 @@ def reported(
             _check(weights, (sizes[rows], sizes[cols]), products, what)
             path = f"{stack.path}.{n}" + (".cross" if field == "cross_attentions" else "")
             if field == "cross_attentions":
-                watch.across.add(path)
+                capture.cross_paths.add(path)
             shown = as_map(weights.detach(), rows == cols)
-            watch.comparison.add(float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2])
+            capture.comparison.add(
+                float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2]
+            )
             calls.append(Call(path, 0, KERNEL, shown, None, None, None))
     return calls, found
 
@@ -145,7 +148,11 @@ def as_map(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Refuse a model that computes something else when it is asked for its weights; what helps is tried and told."""
+    """Refuse a model whose result changes when it is asked for its weights.
+
+    Raises:
+        RegardError: it changes; where running the model eagerly would help, the message says so.
+    """
     training = model.training
     try:
         with quiet(), torch.no_grad():
@@ -156,7 +163,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     if apart is None:
         return
     says = f"model {name!r}: its result changes by {apart:.0e} when its weights are asked for"
-    with quiet(), torch.no_grad(), by_itself(model, Capture({})):
+    with quiet(), torch.no_grad(), reporting(model, Capture({})):
         eagerly = model(**inputs)[0]
     if _apart(output[0], eagerly) is None:  # as Falcon's with ALiBi does
         raise RegardError(
@@ -175,8 +182,8 @@ def _apart(result: Tensor, plain: Tensor) -> float | None:
 
 def _stack(stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str) -> LayerStack:
     """The stack of count layers whose states are those that the family reports."""
-    told = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
-    states = [state.detach() for state in states] if told and len(states) == count + 1 else None
+    given = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
+    states = [state.detach() for state in states] if given and len(states) == count + 1 else None
     for stack in stacks.values():
         if len(stack.hidden_states) == count + 1 and (
             states is None or all(_same(a, b) for a, b in zip(stack.hidden_states[:-1], states, strict=False))

@@ -1,4 +1,4 @@
-"""What a model adds up before its first layer, found by what the parts are: learned, positional, segment embeddings."""
+"""Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ FITS = 1e-5  # largest error, as a part of the largest input, with which a fit o
 class EmbeddingParts:
     """The parts of a batch, (B, L, W) each at the width they are added up in; None for what a model does not have.
 
-    input: their sum as the model itself has it, where it enters the first norm or layer. EmbeddingParts are scaled
+    input: their sum as the model itself has it, where it enters the first norm or layer. Parts are scaled
     as the model does.
     """
 
@@ -62,8 +62,8 @@ class EmbeddingParts:
 
 
 @contextmanager
-def embedding_parts(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
-    """Watch a forward pass for the embedding parts, one group for each tensor of token ids, in the order they are used.
+def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
+    """Record the embedding parts of a forward pass, one group for each tensor of token ids, in the order they are used.
 
     Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
     embeddings that run before the first norm at the same width: positional by their name or by counting up along the
@@ -134,8 +134,8 @@ def position_limit(model: Any) -> int | None:
         if isinstance(module, nn.Embedding) and any(word in name.lower() for word in POSITIONAL)
         if not name.startswith(others)
     ]
-    told = getattr(model.config, "max_position_embeddings", None)
-    limits = [n for n in (*tables, told) if isinstance(n, int) and n > 0]
+    configured = getattr(model.config, "max_position_embeddings", None)
+    limits = [n for n in (*tables, configured) if isinstance(n, int) and n > 0]
     return min(limits, default=None)
 
 

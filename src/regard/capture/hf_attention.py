@@ -1,6 +1,6 @@
-"""How a Hugging Face model reaches the door: an attention function and a mask function, registered under one name.
+"""Run a Hugging Face model with `regard.attend`: an attention and a mask function, registered under one name.
 
-Score rules are taken from the call's arguments. While a trace is made, a few query rows of every call are computed
+Score rules are taken from the call's arguments. While a pass is captured, a few query rows of every call are computed
 once more with the model family's own eager function; the largest difference goes into the trace's status.
 """
 
@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,65 +20,35 @@ from regard.attention import masks
 from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
-from regard.capture.comparison import Comparison, sampled_rows, sampled_texts
+from regard.capture.comparison import sampled_rows, sampled_texts
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
-from regard.capture.options import CaptureOptions
-from regard.capture.output_path import announce
+from regard.capture.output_path import follow_context
+from regard.capture.state import Capture
 from regard.errors import RegardError
 
 NAME = "regard"
-SAME_INPUTS = "the model's own attention on the same queries and keys"
 
 
-@dataclass
-class Capture:
-    """What is noticed while a model runs: the paths of its modules, and how far its own attention differs.
-
-    crossing: the modules (by id) that take keys from another sequence than their own. across: the paths of calls that
-    do. written_out: give masks as tensors, for families that compute with them. masks, sizes: the masks made, and (by
-    id) for how many keys each.
-    skips: the masks that its kernels would do without. contrary: whether they would then attend causally, unlike eager.
-    comparison: of sampled rows. keep: what of the pass is kept. compares: whether rows are compared at all.
-    skipped: the paths of layers that only give what they gave in an earlier pass.
-    reordered: whether linear maps were summed in another order than the model's own.
-    """
-
-    paths: Mapping[int, str]
-    crossing: set[int] = field(default_factory=set)
-    across: set[str] = field(default_factory=set)
-    masks: list[Mask] = field(default_factory=list)
-    written_out: bool = False
-    sizes: dict[int, int] = field(default_factory=dict)
-    skips: set[int] = field(default_factory=set)
-    contrary: bool = False
-    comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
-    calls: int = 0
-    keep: CaptureOptions = field(default_factory=CaptureOptions)
-    compares: bool = True
-    skipped: frozenset[str] = frozenset()
-    reordered: bool = False
-
-
-_watch: ContextVar[Capture | None] = ContextVar("regard_watch", default=None)
+_capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
 @contextmanager
-def through_the_door(model: Any, watch: Capture) -> Iterator[None]:
-    """Run a model with its attention going through the door, watched; its own setting and mode come back after."""
-    training, token = model.training, _watch.set(watch)
-    before = settings(model)
+def through_interface(model: Any, capture: Capture) -> Iterator[None]:
+    """Run a model in evaluation mode with regard's attention function; its own setting and mode come back after."""
+    training, token = model.training, _capture.set(capture)
+    before = attention_settings(model)
     try:
         model.set_attn_implementation(NAME)
         model.eval()
         yield
     finally:
-        _watch.reset(token)
+        _capture.reset(token)
         for config, name in before:  # each its own: a part may not take what the whole has
             config._attn_implementation_internal = name
         model.train(training)
 
 
-def settings(model: Any) -> list[tuple[Any, str | None]]:
+def attention_settings(model: Any) -> list[tuple[Any, str | None]]:
     """The attention setting of every config in a model."""
     configs: dict[int, Any] = {}
 
@@ -104,19 +73,20 @@ def attention(
     dropout: float = 0.0,
     **rest: Any,
 ) -> tuple[Float[Tensor, "B L H E"], None]:
-    """The attention function that transformers calls: one call of the door, named after the module."""
+    """The attention function that transformers calls: one call of `attend`, under the path of the module."""
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
-    watch = _watch.get()
+    capture = _capture.get()
+    if capture is not None and capture.call_masks is not None:
+        capture.call_masks.append(attention_mask)
     if rest.get("sinks") is not None:  # Inkling 2's: a score for each query, where s_aux is one for each head
         raise RegardError(f"{type(module).__name__} has a sink of its own for every query, which cannot be traced yet")
-    if isinstance(attention_mask, Mask):
-        made_for = watch.sizes.get(id(attention_mask), key.shape[2]) if watch else key.shape[2]
-        if made_for != key.shape[2]:  # the family added keys, and what it would add to a mask's tensor is missing
-            raise TensorMaskError(f"a Mask for {made_for} keys met {key.shape[2]}")
+    if isinstance(attention_mask, ModelMask):
+        if attention_mask.key_count != key.shape[2]:  # the family added keys, and did not add them to the mask
+            raise TensorMaskError(f"a Mask for {attention_mask.key_count} keys met {key.shape[2]}")
         rule["mask"] = attention_mask
-        if watch is not None and id(attention_mask) in watch.skips and rest.get("is_causal") is None:
+        if capture is not None and attention_mask.skippable and rest.get("is_causal") is None:
             free = attention_mask.simplified(query.shape[2], key.shape[2]) is None
-            watch.contrary |= free and query.shape[2] > 1 and getattr(module, "is_causal", False) is True
+            capture.contradiction |= free and query.shape[2] > 1 and getattr(module, "is_causal", False) is True
     elif attention_mask is None:
         causal = rest.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal
@@ -127,17 +97,17 @@ def attention(
         rule["bias"] = attention_mask[..., : key.shape[2]]
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
-    path = watch.paths.get(id(module), "") if watch else ""
+    path = capture.module_paths.get(id(module), "") if capture else ""
     with scope(path):
         result = attend(query, key, value, dropout=dropout, **rule)
-    if watch is not None:
-        watch.calls += 1
-        if watch.compares:
-            with torch._C.DisableTorchFunction():  # it is no part of the pass: nobody needs to follow it
-                _compare(watch, module, (query, key, value), scaling, rest, result)
+    if capture is not None:
+        capture.calls += 1
+        if capture.compare:
+            with torch._C.DisableTorchFunction():  # it is no part of the pass, and not to be followed
+                _compare(capture, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if watch is None or (watch.keep.attention_outputs and watch.keep.call(path)):
-        announce(context, module)
+    if capture is None or (capture.keep.attention_outputs and capture.keep.call(path)):
+        follow_context(context, module)
     return context, None
 
 
@@ -153,7 +123,7 @@ def mask(
 ) -> Mask | Tensor:
     """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
     starts = int(q_offset), int(kv_offset)
-    skips = bool(rest.get("allow_is_bidirectional_skip"))
+    skippable = bool(rest.get("allow_is_bidirectional_skip"))
     rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     whole = specification(mask_function, *starts)
     if whole is None and batch_size == 1:
@@ -166,8 +136,8 @@ def mask(
         assert written is not None  # it may not be skipped
         return written
 
-    watch = _watch.get()
-    if watch is not None and watch.written_out:  # as the family's own eager attention gets it: 0 and lowest numbers
+    capture = _capture.get()
+    if capture is not None and capture.written_masks:  # 0 and lowest numbers, as its eager attention gets it
         place = (batch_size, q_length, kv_length, *starts)
         return eager_mask(*place, mask_function, attention_mask, **rest)
     if whole is None:  # a pattern for each text of a batch: transformers' own tensor
@@ -178,21 +148,16 @@ def mask(
         if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
             keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
         whole = whole if bool(keys.all()) else whole & masks.padding(keys)
-    for row in sampled_rows(q_length).tolist():  # held against transformers' own tensor, so that no pattern is misread
+    for row in sampled_rows(q_length).tolist():  # compared with transformers' own tensor, so that no pattern is misread
         expected = own(1, starts[0] + row)
         ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return own(q_length, starts[0])
-    handed = ModelMask.of(whole)
-    if watch is not None:
-        watch.sizes[id(handed)] = kv_length
-        watch.skips |= {id(handed)} if skips else set()
-        watch.masks.append(handed)  # kept alive, so that no other object gets its id
-    return handed
+    return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
 
 
 def _compare(
-    watch: Capture,
+    capture: Capture,
     module: nn.Module,
     tensors: tuple[Tensor, Tensor, Tensor],
     scaling: float | None,
@@ -203,11 +168,11 @@ def _compare(
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if eager is None:
         return
-    texts = sampled_texts(watch.calls, tensors[0].shape[0])
+    texts = sampled_texts(capture.calls, tensors[0].shape[0])
     query, key, value = (tensor[texts] for tensor in tensors)
     if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
         query, key, value = query.float(), key.float(), value.float()
-        watch.comparison.widened = True
+        capture.comparison.widened = True
     rows = sampled_rows(query.shape[2]).to(query.device)
     rule = result.weights.rule
     additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
@@ -228,7 +193,7 @@ def _compare(
     if len(apart):
         ours_out = result.output[texts, :, rows].transpose(1, 2)  # (B, r, H, E)
         out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
-        watch.comparison.add(float(apart.max()), float(out.max()), len(apart))
+        capture.comparison.add(float(apart.max()), float(out.max()), len(apart))
 
 
 AttentionInterface.register(NAME, attention)

@@ -29,14 +29,20 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 class ModelMask(Mask):
     """A mask specification that is handed to a model, which may only hand it on to the attention function.
 
+    key_count: how many keys it is for. skippable: whether PyTorch's kernels would do without it where it allows all.
+
     Raises:
         TensorMaskError: it is indexed, measured, computed with, or given to a function of torch.
     """
 
+    key_count: int = 0
+    skippable: bool = False
+
     @classmethod
-    def of(cls, mask: Mask) -> "ModelMask":
+    def of(cls, mask: Mask, *, key_count: int, skippable: bool = False) -> "ModelMask":
         """The same mask, to be handed to a model."""
-        return cls(**{each.name: getattr(mask, each.name) for each in fields(Mask)})
+        same = {each.name: getattr(mask, each.name) for each in fields(Mask)}
+        return cls(**same, key_count=key_count, skippable=skippable)
 
     def __bool__(self) -> bool:
         return True  # where a family asks whether there is a mask

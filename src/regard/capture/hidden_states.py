@@ -1,4 +1,4 @@
-"""The states between a model's layers, and what it looks at: found while it runs, without knowing its family.
+"""Record the hidden states between a model's layers while it runs, without knowing its family.
 
 A layer is an item of an nn.ModuleList; the items of one list, in the order they ran, are a stack where attention was
 called in any of them. An encoder-decoder has two stacks.
@@ -14,8 +14,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.hf_attention import Capture
 from regard.capture.options import CaptureOptions
+from regard.capture.state import Capture
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
@@ -54,14 +54,14 @@ class LayerStack:
 
 
 @contextmanager
-def watched_layers(model: Any, watch: Capture) -> Iterator[dict[str, LayerStack]]:
-    """Capture a forward pass: its stacks by path, and which attention modules look at another sequence."""
+def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack]]:
+    """Record a forward pass's stacks by path, and in capture.cross_paths which attention reads another sequence."""
     stacks: dict[str, LayerStack] = {}
     running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
     handles = []
 
     def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
-        running.append((watch.calls, _tensor((*args, *kwargs.values()))))
+        running.append((capture.calls, _tensor((*args, *kwargs.values()))))
 
     def leave(path: str) -> Any:
         stack = path.rpartition(".")[0]
@@ -72,18 +72,20 @@ def watched_layers(model: Any, watch: Capture) -> Iterator[dict[str, LayerStack]
             if running or entered is None or left is None:
                 return
             found = stacks.setdefault(stack, LayerStack(stack))
-            found.attends |= watch.calls > calls or path in watch.skipped
+            found.attends |= capture.calls > calls or path in capture.skipped_layers
             if not found.hidden_states:
-                found.add(entered, watch.keep)
-            found.add(left, watch.keep)
+                found.add(entered, capture.keep)
+            found.add(left, capture.keep)
 
         return hook
 
-    def look(module: nn.Module, args: Any, kwargs: Any) -> None:
-        names = _parameters(type(module).forward)
-        given = dict(zip(names, args, strict=False)) | kwargs
-        if any(given.get(name) is not None for name in OTHER_SEQUENCE):
-            watch.crossing.add(id(module))
+    def find_cross_attention(path: str) -> Any:
+        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
+            arguments = dict(zip(_parameters(type(module).forward), args, strict=False)) | kwargs
+            if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
+                capture.cross_paths.add(path)
+
+        return hook
 
     for path, module in model.named_modules():
         parent, _, last = path.rpartition(".")
@@ -91,7 +93,7 @@ def watched_layers(model: Any, watch: Capture) -> Iterator[dict[str, LayerStack]
             handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
             handles.append(module.register_forward_hook(leave(path), always_call=True))
         elif "attention" in type(module).__name__.lower():
-            handles.append(module.register_forward_pre_hook(look, with_kwargs=True))
+            handles.append(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
     try:
         yield stacks
     finally:

@@ -19,7 +19,7 @@ from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import CallId, KnownCallIds
 from regard.capture.interventions import Head, target_of
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.session import Around, Session
+from regard.capture.session import LayerReuse, Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
@@ -45,8 +45,8 @@ class Below:
         return [path for items in self.items[:stack] for path in items] + list(self.items[stack][:layer])
 
     @contextmanager
-    def standing_in(self, model: nn.Module, paths: Sequence[str], rows: int) -> Iterator[None]:
-        """Let layers give what they gave in the plain pass, for each of so many rows."""
+    def repeated(self, model: nn.Module, paths: Sequence[str], rows: int) -> Iterator[None]:
+        """Have layers repeat what they gave in the plain pass, for each of so many rows."""
         layers = {path: model.get_submodule(path) for path in paths}
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
@@ -106,16 +106,16 @@ def _run(
     if below is None:
         return passes.run([source] * rows, targets, sets, keep)
     skipped = below.skipped(start)
-    around = Around(below.call_ids, frozenset(skipped), partial(below.standing_in, passes.model, skipped, rows))
-    return passes.run([source] * rows, targets, sets, keep, around)
+    reuse = LayerReuse(below.call_ids, frozenset(skipped), partial(below.repeated, passes.model, skipped, rows))
+    return passes.run([source] * rows, targets, sets, keep, reuse)
 
 
 def _plain(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, Below | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
     keep = CaptureOptions(None, logits=False, attention_outputs=False)
-    around = Around(inside=partial(_kept_outputs, passes.model, outputs))
-    done = passes.run([source], None if target is None else [target], [()], keep, around)
+    reuse = LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
+    done = passes.run([source], None if target is None else [target], [()], keep, reuse)
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
@@ -139,7 +139,7 @@ def _only_of_its_layer(path: str, nth: int, call: CallId | None, items: Sequence
 
 @contextmanager
 def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
-    """CaptureOptions what the items of all lists of modules give, in the order they run."""
+    """Keep what the items of all lists of modules give, in the order they run."""
     handles = []
     outputs.clear()  # of a pass that had to be made once more
     for path, module in model.named_modules():

@@ -1,4 +1,4 @@
-"""What of a forward pass is kept: of which layers, and whether logits and blocks."""
+"""Choose what of a forward pass is kept: which layers, and whether logits and attention outputs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alon
 class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
 
-    blocks: whether what stands around attention is kept, for contributions.
+    attention_outputs: whether what the model does with each attention call's context is kept, for contributions.
     """
 
     layers: frozenset[int] | None = None

@@ -1,4 +1,4 @@
-"""Watch one forward pass and find what the model does with each attention call's context.
+"""Follow each attention call's context through a forward pass, to find what the model does with it.
 
 The context is followed through the operations themselves, whatever the modules around them are called: it has to go
 straight into one linear map (W_O), what comes out into a sum with something that was there before (the residual): as it
@@ -27,26 +27,26 @@ from regard.trace.attention_output import AttentionOutput, Norm, Scaling, Unveri
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
-_watching: ContextVar["_Follower | None"] = ContextVar("regard_projections", default=None)
+_open: ContextVar["_Follower | None"] = ContextVar("regard_follower", default=None)
 
 
 @contextmanager
-def projections() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
-    """Follow every context that is announced inside the block. The list is filled at its end, one entry a call."""
+def follow_outputs() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
+    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order."""
     found: list[AttentionOutput | UnverifiedOutput] = []
     follower = _Follower()
-    token = _watching.set(follower)
+    token = _open.set(follower)
     try:
         with follower:
             yield found
     finally:
-        _watching.reset(token)
+        _open.reset(token)
     found.extend(way.block() for way in follower.ways)
 
 
-def announce(context: Float[Tensor, "B L H E"], module: nn.Module) -> None:
-    """Say that a module's attention returns this very tensor; costs nothing where nobody watches."""
-    follower = _watching.get()
+def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None:
+    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`."""
+    follower = _open.get()
     if follower is not None:
         follower.start(context, type(module).__name__)
 
@@ -118,7 +118,7 @@ class _Follower(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.ways: list[_Way] = []
-        self._outside = current_path()  # calls of the door are made under paths of their own
+        self._outside = current_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_Way, Any]] = {}  # storage -> whose it is, and what to do when it is read
 
     def start(self, context: Tensor, name: str) -> None:
@@ -129,7 +129,9 @@ class _Follower(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if not self._followed or name == "__get__" or current_path() != self._outside:  # an attribute; inside the door
+        if (
+            not self._followed or name == "__get__" or current_path() != self._outside
+        ):  # an attribute; inside an attention call
             return func(*args, **kwargs)
         given = [storage_of(a) for a in tensor_ops.tensors_in((*args, *kwargs.values()))]
         hits = [p for p in dict.fromkeys(given) if p in self._followed]

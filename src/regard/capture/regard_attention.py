@@ -1,11 +1,11 @@
-"""How a transformer of ours is watched: its attention calls the door itself, so it only has to be looked at.
+"""Capture a `regard.Transformer`, whose attention calls `attend` itself, with hooks on its attention modules.
 
 A few query rows of every call are computed once more from the definition, in float64 (`attention/reference.py`); the
 largest difference goes into the trace's status.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from jaxtyping import Float
@@ -14,35 +14,35 @@ from torch import Tensor, nn
 from regard.attention import masks, reference
 from regard.attention.recording import Call, recorders
 from regard.capture.comparison import sampled_rows
-from regard.capture.hf_attention import Capture
-from regard.capture.output_path import announce
+from regard.capture.output_path import follow_context
 from regard.capture.session import Session
+from regard.capture.state import Capture
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
 
 
 class RegardSession(Session):
-    """Session passes of a `regard.Transformer`."""
+    """Runs the captured passes of a `regard.Transformer`."""
 
-    def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
-        super().__init__(model, name=name, filler=filler, pairs=pairs)
-        self.own = False  # its attention comes to the door
+    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[Any]:
+        """Capture the model's attention inside the block."""
+        return hooked(self.model, capture)
 
-    def _way(self, watch: Capture) -> Any:
-        return watched(self.model, watch)
+    def _known_to_report(self) -> bool | None:
+        return False
 
 
 @contextmanager
-def watched(model: nn.Module, watch: Capture) -> Iterator[None]:
-    """Tell the watch of every attention call of the model inside the block; its mode and hooks come back after."""
+def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
+    """Compare and follow every attention call inside the block; the model's mode and hooks come back after."""
     training, handles = model.training, []
-    watch.comparison.reference = DEFINITION
+    capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
-            handles.append(module.output.register_forward_pre_hook(_seen(module, path, watch)))
+            handles.append(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
-                watch.crossing.add(id(module))
+                capture.cross_paths.add(path)
     try:
         model.eval()
         yield
@@ -52,23 +52,23 @@ def watched(model: nn.Module, watch: Capture) -> Iterator[None]:
             handle.remove()
 
 
-def _seen(module: MultiHeadAttention, path: str, watch: Capture) -> Any:
-    """What happens where a module's context, (B, L, H · E), enters its output projection."""
+def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Any:
+    """The hook that runs where a module's context, (B, L, H · E), enters its output projection."""
 
     def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        watch.calls += 1
-        if not watch.keep.call(path):
+        capture.calls += 1
+        if not capture.keep.call(path):
             return
         context = args[0].unflatten(-1, (module.heads, module.d_v))
         for calls in recorders()[-1:]:
-            _compare(watch, next(reversed(calls.values())), context)
-        if watch.keep.attention_outputs:
-            announce(context, module)  # last, for what is done with it is followed from here on
+            _compare(capture, next(reversed(calls.values())), context)
+        if capture.keep.attention_outputs:
+            follow_context(context, module)  # last, for what is done with it is followed from here on
 
     return hook
 
 
-def _compare(watch: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> None:
+def _compare(capture: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> None:
     """Compute a few rows of a call by the definition and remember the largest differences."""
     weights, value = call.weights, call.value
     if value is None or call.ablations:  # what is ablated is not what the definition gives
@@ -81,4 +81,4 @@ def _compare(watch: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> N
     exact = reference.attention(query[:, :, rows], key, value, mask=allowed, bias=bias, scale=rule.scale)
     apart = (exact.weights - weights[:, :, rows]).abs().amax()
     out = (exact.output.transpose(1, 2) - context[:, rows]).abs().amax()
-    watch.comparison.add(float(apart), float(out), query.shape[0] * len(rows))
+    capture.comparison.add(float(apart), float(out), query.shape[0] * len(rows))

@@ -1,62 +1,105 @@
-"""One forward pass of a batch, watched from its embeddings to its logits."""
+"""Run captured forward passes of a model, one at a time, and leave the model as it was.
+
+How a pass is run is fixed before it starts, in `PassOptions`. What a pass turns out to need is given to another pass:
+
+    attention through   masks            logits       what is seen of it               the next pass
+    ------------------  ---------------  -----------  -------------------------------  ----------------------------
+    the interface       specifications   any          the model computes with a mask   masks written out as tensors
+    the interface       any              last row     no last hidden state             all rows of the logits
+    the interface       any              any          no call, or one of two stacks    weights that the model reports
+    reported weights    the model's own  any          weights that cannot be believed  none: RegardError
+
+The last but one is remembered of the first pass: all later ones begin with it.
+"""
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.attention.recording import record
-from regard.capture import eager_attention
+from regard.capture import eager_attention, hf_attention
 from regard.capture.ablation import CallAblation, applied, call_ablations
 from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import KnownCallIds
-from regard.capture.embeddings import EmbeddingParts, embedding_parts
+from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import fast_products
-from regard.capture.hf_attention import Capture, through_the_door
 from regard.capture.hf_masks import TensorMaskError
-from regard.capture.hidden_states import watched_layers
+from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, numbered, unreadable
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.output_path import projections
 from regard.capture.quiet import quiet
+from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
 
 
 @dataclass(frozen=True)
-class Around:
-    """What is there around a forward pass, for passes that leave layers out: see `regard.capture.many_ablations`.
+class LayerReuse:
+    """What a pass takes from an earlier one, where some layers are not computed: see `regard.capture.many_ablations`.
 
-    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that only give
-    what they gave before. inside: opened for the pass of the model itself.
+    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
+    they gave before. context: opened around the forward call of the model.
     """
 
     call_ids: KnownCallIds | None = None
     skipped: frozenset[str] = frozenset()
-    inside: Callable[[], AbstractContextManager[None]] = nullcontext
+    context: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
-PLAIN = Around()
+NO_REUSE = LayerReuse()
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """How one pass is run: see the table above.
+
+    reported: whether attention is what the model reports of itself; else it goes through regard's attention function.
+    written_masks: whether masks are written out as tensors. last_row: whether the logits are those of the last row.
+    """
+
+    keep: CaptureOptions
+    reported: bool = False
+    written_masks: bool = False
+    last_row: bool = False
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What a pass reads: texts, of an encoder-decoder their targets, and the ablations of all of them."""
+
+    sources: list[Encoded]
+    targets: list[Encoded] | None
+    ablations: list[CallAblation] = field(default_factory=list)
 
 
 class Session:
-    """Runs a model's forward passes, one at a time, and leaves the model as it was.
+    """Runs the captured passes of one model.
 
-    filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder.
+    filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
+    of the parameters of its forward. lock: held while the model runs, for a pass changes the model's settings for its
+    time.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self.model, self.name, self.filler, self.pairs = model, name, filler, pairs
-        self._paths = {id(module): path for path, module in model.named_modules()}
-        self._alone = threading.Lock()  # a forward pass changes the model's setting for its time
         self.takes = set(inspect.signature(model.forward).parameters)
-        self.own = not eager_attention.reachable(model)  # whether its attention never comes to the door
+        self.lock = threading.Lock()
+        self._module_paths = {id(module): path for path, module in model.named_modules()}
+        self._reports = self._known_to_report()
+
+    @property
+    def reports_weights(self) -> bool:
+        """Whether the model's attention cannot be called, so that its weights are those that it reports itself.
+
+        Known from the model's class, else from its first pass; False before that.
+        """
+        return self._reports is True
 
     def run(
         self,
@@ -64,94 +107,131 @@ class Session:
         targets: list[Encoded] | None,
         interventions: Sequence[Sequence[Any]],
         keep: CaptureOptions | None = None,
-        around: Around = PLAIN,
+        reuse: LayerReuse = NO_REUSE,
     ) -> CapturedPass:
-        """Make one watched pass; a second one, with masks written out, where the family computes with its masks.
+        """Make one captured pass of a batch; more of them where the first shows that it needs other options.
 
         interventions: what is done to the pass, for each text.
+
+        Raises:
+            RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention
+                that cannot be captured.
         """
         ablated = any(interventions)
         if ablated and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts, they cannot be given with inputs")
-        if self.own and ablated:
-            raise RegardError(f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated")
         keep = keep or CaptureOptions()
-        if self.own and keep.layers is not None and keep.layers != NO_LAYERS:
+        options = PassOptions(
+            keep, reported=self.reports_weights, last_row="logits_to_keep" in self.takes and not keep.logits
+        )
+        self._check(options, ablated)
+        batch = _Batch(sources, targets, self._ablations(sources, targets, interventions))
+        done = self._as_needed(batch, options, reuse)
+        if options.reported:
+            return done
+        reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
+        if self._reports is None:
+            self._reports = not reached
+        if reached:
+            return done
+        options = replace(options, reported=True)
+        self._check(options, ablated)
+        return self._as_needed(batch, options, reuse)
+
+    def new_capture(self, **settings: Any) -> Capture:
+        """The state of a pass that is to be captured. settings: fields of `Capture`."""
+        return Capture(self._module_paths, **settings)
+
+    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[Any]:
+        """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
+        return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
+
+    def _known_to_report(self) -> bool | None:
+        """Whether the model has to report its weights itself; None where its first pass will show it."""
+        return None if eager_attention.uses_interface(self.model) else True
+
+    def _check(self, options: PassOptions, ablated: bool) -> None:
+        """Raise RegardError for what cannot be done with weights that a model reports."""
+        if options.reported and ablated:
+            raise RegardError(f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated")
+        if options.reported and options.keep.layers is not None and options.keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
-        ablations = self._ablations(sources, targets, interventions)
-        inputs = self._inputs(sources, targets)
-        if "use_cache" in self.takes:
-            inputs["use_cache"] = False
-        if "logits_to_keep" in self.takes and not keep.logits:
-            inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
 
-        def watched(written_out: bool = False) -> Capture:
-            compares = keep.layers != NO_LAYERS
-            return Capture(self._paths, keep=keep, compares=compares, skipped=around.skipped, written_out=written_out)
-
-        watch = watched()
+    def _as_needed(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
+        """Make a pass; again with masks or logits written out, where it needs them."""
         try:
-            done = self._watched(inputs, sources, targets, watch, ablations, around)
-        except TensorMaskError:  # the family computes with its masks
-            watch = watched(written_out=True)
-            done = self._watched(inputs, sources, targets, watch, ablations, around)
-        if inputs.get("logits_to_keep") and "last_hidden_state" not in done.last:
-            del inputs["logits_to_keep"]  # its last hidden state is seen only where it enters the head, in full
-            watch = watched(written_out=watch.written_out)
-            done = self._watched(inputs, sources, targets, watch, ablations, around)
-        if not self.own and (watch.calls == 0 or (self.pairs and len(done.stacks) != 2)):
-            self.own = True  # what reaches the door is none of its attention, or one of its two stacks alone
-            return self.run(sources, targets, interventions, keep, around)
+            done = self._pass(batch, options, reuse)
+        except TensorMaskError:
+            options = replace(options, written_masks=True)
+            done = self._pass(batch, options, reuse)
+        if options.last_row and "last_hidden_state" not in done.last:
+            # its last hidden state is seen only where it enters the head, in full
+            done = self._pass(batch, replace(options, last_row=False), reuse)
         return done
 
-    def _watched(
-        self,
-        inputs: dict[str, Any],
-        sources: list[Encoded],
-        targets: list[Encoded] | None,
-        watch: Capture,
-        ablations: list[CallAblation],
-        around: Around,
-    ) -> CapturedPass:
+    def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
+        keep, sources, reported = options.keep, batch.sources, options.reported
+        capture = self.new_capture(
+            keep=keep,
+            compare=keep.layers != NO_LAYERS,
+            written_masks=options.written_masks,
+            skipped_layers=reuse.skipped,
+        )
+        inputs = self._inputs(sources, batch.targets, options)
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
+        # reported weights are to be those of the plain pass; ablations are checked against every call
+        products = nullcontext() if reported else fast_products()
+        layers = None if batch.ablations else keep.layers
         with (
-            self._alone,
+            self.lock,
             quiet(),
             torch.no_grad(),
-            self._last_states(head="logits_to_keep" not in inputs) as last,
-            record(None if ablations else watch.keep.layers) as calls,  # ablations are checked against every call
-            self._products() as maps,
-            embedding_parts(self.model, ids) as parts,
-            watched_layers(self.model, watch) as stacks,
-            self._way(watch) as products,
-            projections() as attention_outputs,
-            applied(ablations, self.model, watch, pairs=self.pairs, name=self.name, call_ids=around.call_ids) as cut,
-            around.inside(),
+            products as fast,
+            self.capture_attention(capture, reported=reported) as factors,
+            record_pass(self.model, capture, ids, head_input=not options.last_row, layers=layers) as record,
+            applied(
+                batch.ablations, self.model, capture, pairs=self.pairs, name=self.name, call_ids=reuse.call_ids
+            ) as ablations,
+            reuse.context(),
         ):
-            output = self._output(eager_attention.asked(inputs) if self.own else inputs, sources[0])
-        watch.reordered |= maps is not None and maps.used
-        cut.check(stacks, calls, [each.shape[1] for each in ids])
-        if isinstance(sources[0], ModelInput) and (self.own or watch.calls):
-            parts.insert(0, EmbeddingParts())  # it has no embeddings of ids
-            sources = [numbered(sources[0], stacks, list(calls.values()), self.pairs, self.name)]
+            output = self._output(eager_attention.with_weights(inputs) if reported else inputs, sources[0])
+        capture.reordered |= fast is not None and fast.used
+        calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
+        ablations.check(stacks, record.calls, [each.shape[1] for each in ids])
+        if isinstance(sources[0], ModelInput) and (reported or capture.calls):
+            embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
+            sources = [numbered(sources[0], stacks, calls, self.pairs, self.name)]
         logits = getattr(output, "logits", None)
-        logits = logits if watch.keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
-        kept = {place: call for place, call in calls.items() if watch.keep.call(call.path)}
-        made = list(kept.values())
-        placed = dict(zip(kept, attention_outputs, strict=True)) if watch.keep.attention_outputs else {}
-        if self.own:
-            sizes = [[len(each.tokens) for each in texts] for texts in (sources, targets) if texts is not None]
-            made, stacks = eager_attention.reported(output, stacks, products, watch, self.name, sizes)
-            placed = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in made}
-        if self.own or (watch.written_out and not ablations):
-            with self._alone:
+        logits = logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
+        calls = [call for call in calls if keep.call(call.path)]
+        outputs: dict[tuple[str, int], Any] = {}
+        if keep.attention_outputs:
+            places = [(call.path, call.nth) for call in calls]
+            outputs = dict(zip(places, record.attention_outputs, strict=True))
+        if reported:
+            sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
+            calls, stacks = eager_attention.reported_calls(output, stacks, factors, capture, self.name, sizes)
+            outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
+        if reported or (options.written_masks and not batch.ablations):
+            with self.lock:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
         return CapturedPass(
-            self.name, self.model, sources, targets, made, parts, stacks, last, logits, watch, placed, cut.call_ids
+            name=self.name,
+            model=self.model,
+            sources=sources,
+            targets=batch.targets,
+            calls=calls,
+            embeddings=embeddings,
+            stacks=stacks,
+            last=record.last,
+            logits=logits,
+            capture=capture,
+            attention_outputs=outputs,
+            call_ids=ablations.call_ids,
         )
 
     def _output(self, inputs: dict[str, Any], item: Encoded) -> Any:
-        """What the model gives. What it raises where it is given an item of another shape than it takes is told."""
+        """Call the model. Raises RegardError where it cannot read an item of inputs."""
         try:
             return self.model(**inputs)
         except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
@@ -160,14 +240,6 @@ class Session:
             if not isinstance(item, ModelInput):
                 raise
             raise unreadable(item, self.model, self.name, error) from error
-
-    def _products(self) -> AbstractContextManager[Any]:
-        """The faster linear maps; none where a family reports its weights: they are to be those of its plain pass."""
-        return nullcontext() if self.own else fast_products()
-
-    def _way(self, watch: Capture) -> Any:
-        """How the model's attention is seen."""
-        return (eager_attention.by_itself if self.own else through_the_door)(self.model, watch)
 
     def _ablations(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
@@ -179,35 +251,8 @@ class Session:
             for ablation in call_ablations(own, text, None if targets is None else targets[n], n, self.name)
         ]
 
-    @contextmanager
-    def _last_states(self, head: bool) -> Iterator[dict[str, Tensor]]:
-        """The base model's last hidden state, and its encoder's, of the pass inside the block.
-
-        head: whether what enters the language head may stand for it, where the base model itself is gone round.
-        """
-        last: dict[str, Tensor] = {}
-
-        def keep_last(_module: Any, _args: Any, output: Any) -> None:
-            for name in ("last_hidden_state", "encoder_last_hidden_state"):
-                if isinstance(getattr(output, name, None), Tensor):
-                    last[name] = getattr(output, name)
-
-        def keep_head_input(_module: Any, args: Any) -> None:
-            last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
-
-        ends = (self.model.base_model, self.model)  # what the model itself says goes before its base model's word
-        handles = [end.register_forward_hook(keep_last) for end in ends]
-        embeddings = self.model.get_output_embeddings() if head else None
-        if embeddings is not None:
-            handles.append(embeddings.register_forward_pre_hook(keep_head_input))
-        try:
-            yield last
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _inputs(self, sources: list[Encoded], targets: list[Encoded] | None) -> dict[str, Any]:
-        """Padded ids (B, L), their mask and segments as far as the model takes them."""
+    def _inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
+        """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""
         device = self.model.device
 
         def padded(rows: list[list[int]], fill: int) -> Tensor:
@@ -225,4 +270,8 @@ class Session:
                 inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
         if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
+        if "use_cache" in self.takes:
+            inputs["use_cache"] = False
+        if options.last_row:
+            inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
         return inputs

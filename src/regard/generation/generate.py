@@ -40,7 +40,7 @@ class HuggingFaceGenerator(Generator):
             raise RegardError(
                 f"generate: {self._name} ({kind}) reads {model.main_input_name}, needs one that reads text"
             )
-        if self._session.own:
+        if self._session.reports_weights:
             raise RegardError(
                 f"generate: {self._name} ({kind}) computes attention in code of its own, outside the attention "
                 "interface of transformers: its passes cannot be joined"
@@ -58,7 +58,7 @@ class HuggingFaceGenerator(Generator):
             ids = self._run(steps, prompt, request)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._session, written_out=True)
+            steps = StepCapture(self._session, written_masks=True)
             ids = self._run(steps, prompt, request)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
@@ -92,7 +92,7 @@ class HuggingFaceGenerator(Generator):
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
-        with self._session._alone, quiet(), _settings_of(model, config), steps.watched():
+        with self._session.lock, quiet(), _settings_of(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
             stopping = {"stop_strings": request.stop, "tokenizer": self._reader.tokenizer} if request.stop else {}

@@ -1,75 +1,81 @@
-"""A generation's passes, each watched like any other forward pass, and what they left joined to one pass."""
+"""Capture every pass of a generation like any other forward pass, and join what they left to one pass.
+
+A pass adds rows to what the passes before it left; `joined` turns them into one `CapturedPass`:
+
+    of a pass                                  kept as                              joined
+    -----------------------------------------  -----------------------------------  ---------------------------------
+    attention calls, the masks they were given `JoinedCall` (`join_steps`)          one call over all tokens, compared
+    attention outputs                          `JoinedOutput`                       one, or why they cannot be joined
+    hidden states, last ones, logits           `Rows`                               all rows
+    embedding parts                            `Rows`, while every pass has them    all rows, checked against the table
+    the encoder's pass                         as it is: there is one               as it is
+"""
 
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from torch import Tensor
 
-from regard.attention.recording import Calls, record
-from regard.capture import hf_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.comparison import Comparison
-from regard.capture.embeddings import EmbeddingParts, embedding_parts
-from regard.capture.hf_attention import Capture, through_the_door
-from regard.capture.hidden_states import LayerStack, watched_layers
-from regard.capture.output_path import projections
+from regard.capture.embeddings import EmbeddingParts
+from regard.capture.hidden_states import LayerStack
+from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.session import Session
+from regard.capture.state import SAME_INPUTS
 from regard.errors import RegardError
 from regard.generation.join_steps import WRITTEN, JoinedCall, JoinedOutput, Key, Rows
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
-NAME = "regard-steps"
-JOINED = f"{hf_attention.SAME_INPUTS}, in single passes and as they were joined"
+JOINED = f"{SAME_INPUTS}, in single passes and as they were joined"
 PARTS = ("learned", "positional", "segment", "input")
-
-_given: ContextVar[list[Any] | None] = ContextVar("regard_given", default=None)
 
 
 class StepCapture:
-    """What the passes of one generation did: `watched` runs the model's passes through it, `joined` is the outcome."""
+    """The passes of one generation: `captured` runs the model's passes through it, `joined` is the outcome.
 
-    def __init__(self, forward: Session, *, written_out: bool = False) -> None:
-        self._forward, self.model, self.name = forward, forward.model, forward.name
-        self._watch = Capture(forward._paths, written_out=written_out, comparison=Comparison(JOINED))
-        self.length = 0  # tokens that went through the model (of an encoder-decoder: its decoder)
-        self.last = False  # whether the pass to come is the last one
+    length: tokens that went through the model (of an encoder-decoder: its decoder). last: set before the last pass.
+    """
+
+    def __init__(self, session: Session, *, written_masks: bool = False) -> None:
+        self._session, self.model, self.name = session, session.model, session.name
+        self._capture = session.new_capture(written_masks=written_masks, comparison=Comparison(JOINED))
+        self.length = 0
+        self.last = False
         self.kernels: set[str] = set()
         self.notes: tuple[str, ...] = ()
         self._passes = 0
         self._calls: dict[Key, JoinedCall] = {}
-        self._blocks: dict[Key, JoinedOutput | UnverifiedOutput] = {}
+        self._outputs: dict[Key, JoinedOutput | UnverifiedOutput] = {}
         self._states: dict[str, list[Rows]] = {}
         self._parts: dict[str, Rows] | None = None
         self._ends: dict[str, Rows] = {}  # the last hidden state and the logits
-        self._encoder: tuple[Calls, list[EmbeddingParts], dict[str, LayerStack], list[Any], Tensor] | None = None
+        self._encoder: tuple[PassRecord, Tensor] | None = None  # and its last hidden state
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Every forward pass of the model inside the block is watched, and its rows are kept."""
-        own = self.model.forward  # generation calls the model itself, so its forward is what can be watched
+    def captured(self) -> Iterator[None]:
+        """Capture every forward pass of the model inside the block, and keep its rows."""
+        own = self.model.forward  # generation calls the model itself, so its forward is what is wrapped
 
         @functools.wraps(own)
         def forward(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("logits_to_keep", None)  # generation wants the last row's, a trace has them all
-            self._watch.compares = self._taken
-            ids = kwargs["decoder_input_ids" if self._forward.pairs else "input_ids"]
-            with self._pass([ids]) as seen, self._forward._last_states(head=True) as ends:
+            self._capture.compare = self._sampled
+            ids = kwargs["decoder_input_ids" if self._session.pairs else "input_ids"]
+            with self._pass([ids]) as (record, masks):
                 output = own(*args, **kwargs)
             if not isinstance(getattr(output, "logits", None), Tensor):
                 raise RegardError(f"generate: {self.name} gives no logits: there is nothing to choose a token from")
-            self._add(*seen, ends, output.logits, ids)
+            self._add(record, masks, output.logits, ids)
             return output
 
         patched = self.model.__dict__.get("forward")
-        with through_the_door(self.model, self._watch):
-            self.model.set_attn_implementation(NAME)
+        with self._session.capture_attention(self._capture):
             self.model.forward = forward
             try:
                 yield
@@ -79,20 +85,20 @@ class StepCapture:
                     self.model.forward = patched
 
     def encode(self, ids: Int[Tensor, "1 S"]) -> Any:
-        """Run the encoder of an encoder-decoder, once; inside `watched`. Returns its output."""
-        with self._pass([ids]) as (calls, _, parts, stacks, attention_outputs), torch.no_grad():
+        """Run the encoder of an encoder-decoder, once; inside `captured`. Returns its output."""
+        with self._pass([ids]) as (record, _), torch.no_grad():
             output = self.model.get_encoder()(input_ids=ids, return_dict=True)
-        self._encoder = calls, parts, stacks, attention_outputs, output.last_hidden_state.clone()
-        self.kernels |= {call.kernel for call in calls.values()}
+        self._encoder = record, output.last_hidden_state.clone()
+        self.kernels |= {call.kernel for call in record.calls.values()}
         return output
 
     def joined(self, source: Encoded, target: Encoded | None) -> CapturedPass:
         """All passes as one. target: of an encoder-decoder, what its decoder read.
 
         Raises:
-            RegardError: attention did not come to the door.
+            RegardError: no attention call was made through regard's attention function, or the passes do not fit.
         """
-        watch, calls = self._watch, []
+        calls = []
         written: dict[Any, Tensor] = {}
         for each in self._calls.values():
             try:
@@ -101,34 +107,37 @@ class StepCapture:
                 raise RegardError(
                     f"generate: {each.path}: its queries and keys are not one for each token, so they cannot be joined"
                 ) from error
-            watch.comparison.include(comparison)
+            self._capture.comparison.include(comparison)
             calls.append(call)
         if written:
             self.notes += (WRITTEN,)
-        attention_outputs = {key: b.whole() if isinstance(b, JoinedOutput) else b for key, b in self._blocks.items()}
+        outputs = {key: each.whole() if isinstance(each, JoinedOutput) else each for key, each in self._outputs.items()}
         stacks = {path: LayerStack(path, [rows.whole() for rows in each], True) for path, each in self._states.items()}
         last = {"last_hidden_state": self._ends["last"].whole()} if "last" in self._ends else {}
-        parts = [self._joined_parts(source if target is None else target)]
+        embeddings = [self._joined_parts(source if target is None else target)]
         if self._encoder is not None:
-            first, found, above, around, left = self._encoder
-            calls = [*first.values(), *calls]
-            attention_outputs |= dict(zip(first, around, strict=True))
-            stacks, parts = above | stacks, [found[0] if found else EmbeddingParts(), *parts]
-            last["encoder_last_hidden_state"] = left
+            encoder, encoded = self._encoder
+            calls = [*encoder.calls.values(), *calls]
+            outputs |= dict(zip(encoder.calls, encoder.attention_outputs, strict=True))
+            stacks = encoder.stacks | stacks
+            embeddings = [encoder.embeddings[0] if encoder.embeddings else EmbeddingParts(), *embeddings]
+            last["encoder_last_hidden_state"] = encoded
         if not calls:
-            raise RegardError(f"generate: the attention of {self.name} does not come to the door: it cannot be joined")
+            raise RegardError(
+                f"generate: no attention of {self.name} goes through the interface of transformers: it cannot be joined"
+            )
         return CapturedPass(
             name=self.name,
             model=self.model,
             sources=[source],
             targets=None if target is None else [target],
             calls=calls,
-            parts=parts,
+            embeddings=embeddings,
             stacks=stacks,
             last=last,
             logits=self._ends["logits"].whole(),
-            watch=watch,
-            attention_outputs=attention_outputs,
+            capture=self._capture,
+            attention_outputs=outputs,
         )
 
     def _joined_parts(self, text: Encoded) -> EmbeddingParts:
@@ -139,7 +148,7 @@ class StepCapture:
         parts = EmbeddingParts()
         for name, rows in (self._parts or {}).items():
             setattr(parts, name, rows.whole())
-        if parts.learned is None or self._forward.pairs:
+        if parts.learned is None or self._session.pairs:
             return parts
         ids = torch.tensor([text.ids], device=self.model.device)
         with torch.no_grad():
@@ -152,65 +161,49 @@ class StepCapture:
         return parts
 
     @property
-    def _taken(self) -> bool:
-        """Whether rows of the pass at hand are held against others: the first, the last and some steps, ever rarer."""
+    def _sampled(self) -> bool:
+        """Whether rows of the pass to come are compared: of the first, the last and some steps, ever rarer."""
         return self.last or self._passes & (self._passes - 1) == 0
 
     @contextmanager
-    def _pass(
-        self, ids: Sequence[Tensor]
-    ) -> Iterator[tuple[Calls, list[Any], list[EmbeddingParts], dict[str, LayerStack], Any]]:
-        """One pass, watched: its calls, the masks they were given, embedding parts, stacks and blocks."""
-        given: list[Any] = []
-        token = _given.set(given)
+    def _pass(self, ids: Sequence[Tensor]) -> Iterator[tuple[PassRecord, list[Any]]]:
+        """Capture one pass; gives its record and the masks that its calls were given."""
+        masks = self._capture.call_masks = []
         try:
-            with (
-                record(keep=("value", "output")) as calls,
-                embedding_parts(self.model, ids) as parts,
-                watched_layers(self.model, self._watch) as stacks,
-                projections() as attention_outputs,
-            ):
-                yield calls, given, parts, stacks, attention_outputs
+            with record_pass(self.model, self._capture, ids, head_input=True, keep=("value", "output")) as record:
+                yield record, masks
         finally:
-            _given.reset(token)
-            self._watch.masks.clear()  # they speak of all keys: kept for every pass, they would be T × T numbers
-            self._watch.sizes.clear()
+            self._capture.call_masks = None  # they speak of all keys: kept for every pass, they would be T × T numbers
 
-    def _add(
-        self,
-        calls: Calls,
-        given: list[Any],
-        parts: list[EmbeddingParts],
-        stacks: dict[str, LayerStack],
-        attention_outputs: list[AttentionOutput | UnverifiedOutput],
-        ends: dict[str, Tensor],
-        logits: Tensor,
-        ids: Tensor,
-    ) -> None:
-        """Keep what is new of a pass."""
+    def _add(self, record: PassRecord, masks: list[Any], logits: Tensor, ids: Tensor) -> None:
+        """Keep what is new of a pass.
+
+        Raises:
+            RegardError: it went through other layers than those before it.
+        """
+        calls, stacks = record.calls, record.stacks
         past, first = self.length, self._passes == 0
         memo: dict[Any, Any] = {}
-        crossing = {self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths}
         if not first and (set(calls) != set(self._calls) or set(stacks) != set(self._states)):
             raise RegardError(f"generate: token {past} of {self.name} went through other layers than those before")
-        for (key, call), mask, block in zip(calls.items(), given, attention_outputs, strict=True):
+        for (key, call), mask, output in zip(calls.items(), masks, record.attention_outputs, strict=True):
             if first:
-                self._calls[key] = JoinedCall(call, mask, call.path in crossing)
-                self._blocks[key] = JoinedOutput(block) if isinstance(block, AttentionOutput) else block
+                self._calls[key] = JoinedCall(call, mask, call.path in self._capture.cross_paths)
+                self._outputs[key] = JoinedOutput(output) if isinstance(output, AttentionOutput) else output
             self._calls[key].add(call, past, mask, memo)
-            if self._taken:
+            if self._sampled:
                 self._calls[key].sample(call, past, self.last)
             self.kernels.add(call.kernel)
-            around = self._blocks[key]
-            if isinstance(around, JoinedOutput):
-                self._blocks[key] = around.add(block) or around
+            joined = self._outputs[key]
+            if isinstance(joined, JoinedOutput):
+                self._outputs[key] = joined.add(output) or joined
         for path, stack in stacks.items():
             rows = self._states.setdefault(path, [Rows() for _ in stack.hidden_states])
             for state, each in zip(stack.hidden_states, rows, strict=True):
                 each.add(state)
-        self._add_parts(parts, first)
-        if "last_hidden_state" in ends:
-            self._ends.setdefault("last", Rows()).add(ends["last_hidden_state"])
+        self._add_parts(record.embeddings, first)
+        if "last_hidden_state" in record.last:
+            self._ends.setdefault("last", Rows()).add(record.last["last_hidden_state"])
         self._ends.setdefault("logits", Rows()).add(logits)
         self.length += ids.shape[1]
         self._passes += 1
@@ -228,15 +221,3 @@ class StepCapture:
             return
         for name, rows in self._parts.items():
             rows.add(found[name])
-
-
-def _attention(module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any, **rest: Any) -> Any:
-    """The bridge's attention function, with a word on the mask that each call was given."""
-    given = _given.get()
-    if given is not None:
-        given.append(attention_mask)
-    return hf_attention.attention(module, query, key, value, attention_mask, **rest)
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, hf_attention.mask)

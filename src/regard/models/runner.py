@@ -44,7 +44,7 @@ class Runner:
         lengths = [len(each.tokens) for each in sources]
         if targets is not None:
             lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
-        order = list(batches(lengths, 1 if session.own else None))
+        order = list(batches(lengths, 1 if session.reports_weights else None))
         sizes = [[lengths[n] for n in batch] for batch in order]
         for each in [[one] for one in sizes] if streamed else [sizes]:
             self._require_memory(each, keep)
@@ -94,7 +94,7 @@ class Runner:
     def _require_memory(self, lengths: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
         session = self.session
         trims = "logits_to_keep" in session.takes
-        require_trace_memory(session.model, session.name, lengths, keep, trims, session.own)
+        require_trace_memory(session.model, session.name, lengths, keep, trims, session.reports_weights)
 
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None

@@ -1,0 +1,114 @@
+"""Each row of the session's table: what a pass turns out to need is given to another pass."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.capture.options import CaptureOptions
+from regard.capture.session import PassOptions, Session
+from regard.models.model import Model
+from tests.capture.test_eager_attention import tiny
+from tests.support.attention_outputs import make_model
+
+IDS = [5, 17, 31, 8, 44, 90, 2]
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[PassOptions]:
+    """The options of every pass that is made, in order."""
+    made: list[PassOptions] = []
+    right = Session._pass
+
+    def counted(self: Session, batch: Any, options: PassOptions, reuse: Any) -> Any:
+        made.append(options)
+        return right(self, batch, options, reuse)
+
+    monkeypatch.setattr(Session, "_pass", counted)
+    return made
+
+
+def shown(options: PassOptions) -> tuple[bool, bool, bool]:
+    return options.reported, options.written_masks, options.last_row
+
+
+def test_one_pass_where_nothing_is_needed(passes: list[PassOptions]) -> None:
+    model = Model(make_model("bert"), None, name="bert")
+    model.trace(ids=IDS)
+    assert [shown(each) for each in passes] == [(False, False, False)]
+    assert not model._passes.reports_weights
+
+
+class Computing(torch.nn.Module):
+    """An attention module that adds something to its mask before it hands it on."""
+
+    def __init__(self, own: torch.nn.Module) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, hidden: Any, attention_mask: Any = None, **options: Any) -> Any:
+        return self.own(hidden, attention_mask + 0.0, **options)
+
+
+def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[PassOptions]) -> None:
+    plain = make_model("bert")
+    expected = Model(plain, None, name="bert").trace(ids=[IDS, IDS[:4]])
+    model = make_model("bert")
+    for layer in model.encoder.layer:
+        layer.attention.self = Computing(layer.attention.self)
+    passes.clear()
+    traces = Model(model, None, name="bert").trace(ids=[IDS, IDS[:4]])
+    assert [shown(each) for each in passes] == [(False, False, False), (False, True, False)]
+    for ours, theirs in zip(traces, expected, strict=True):
+        torch.testing.assert_close(ours.contextual, theirs.contextual, atol=1e-6, rtol=0)
+        torch.testing.assert_close(ours.attention[1].dense(), theirs.attention[1].dense(), atol=1e-6, rtol=0)
+        assert any("masks were written out as tensors" in note for note in ours.status.notes)
+
+
+def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[PassOptions]) -> None:
+    sizes = {"vocab_size": 97, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 37}
+    config = transformers.OPTConfig(**sizes, word_embed_proj_dim=24, max_position_embeddings=31)
+    model = Model(transformers.OPTForCausalLM(config).eval(), None, name="opt")
+    trace = model.trace(ids=IDS, logits=False)
+    assert trace.logits is None
+    assert [shown(each) for each in passes] == [(False, False, True), (False, False, False)]
+    assert torch.equal(trace.contextual, model.trace(ids=IDS).contextual)
+
+
+def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[PassOptions]) -> None:
+    model = Model(tiny("mpnet"), None, name="mpnet")
+    assert model._passes.reports_weights
+    model.trace(ids=IDS)
+    assert [shown(each) for each in passes] == [(True, False, False)]
+
+
+def test_attention_that_does_not_come_is_remembered_of_the_first_pass(
+    passes: list[PassOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny("mpnet")
+    monkeypatch.setattr(type(model), "_can_set_attn_implementation", lambda *_: True)
+    opened = Model(model, None, name="mpnet")
+    assert not opened._passes.reports_weights  # its class says otherwise
+    opened.trace(ids=IDS)
+    # it computes with its mask as well, which is met first
+    assert [shown(each) for each in passes] == [(False, False, False), (False, True, False), (True, False, False)]
+    assert opened._passes.reports_weights
+    opened.trace(ids=IDS)
+    assert shown(passes[3]) == (True, False, False)
+    assert len(passes) == 4
+    with pytest.raises(regard.RegardError, match="nothing of mpnet can be ablated"):
+        opened.trace(ids=IDS, interventions=[regard.ablate(regard.head(0, 1))])
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = make_model("gpt2").train()
+    session = Session(model, name="gpt2", filler=0, pairs=False)
+    encoded = Model(model, None, name="gpt2")._reader.read("text", None, [IDS])[1]
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()]
+    done = session.run(encoded, None, [()], CaptureOptions(frozenset([1])))
+    assert [call.layer for call in done.calls] == [1]
+    assert model.training
+    assert model.config._attn_implementation == "eager"
+    assert [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()] == hooks
