@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from regard.attention.ablation import Ablation
 from regard.attention.recording import Calls, record
 from regard.capture import hf_attention
 from regard.capture.build_trace import CapturedPass
@@ -21,6 +22,7 @@ from regard.capture.output_path import projections
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.join_steps import WRITTEN, JoinedCall, JoinedOutput, Key, Rows
+from regard.generation.step_ablation import StepAblations, ablated_call
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
@@ -34,9 +36,10 @@ _given: ContextVar[list[Any] | None] = ContextVar("regard_given", default=None)
 class StepCapture:
     """What the passes of one generation did: `watched` runs the model's passes through it, `joined` is the outcome."""
 
-    def __init__(self, forward: Session, *, written_out: bool = False) -> None:
+    def __init__(self, forward: Session, *, written_out: bool = False, ablations: Sequence[Ablation] = ()) -> None:
         self._forward, self.model, self.name = forward, forward.model, forward.name
         self._watch = Capture(forward._paths, written_out=written_out, compared_with=JOINED)
+        self._ablations = StepAblations(ablations, self.model, self._watch, pairs=forward.pairs, name=self.name)
         self.length = 0  # tokens that went through the model (of an encoder-decoder: its decoder)
         self.last = False  # whether the pass to come is the last one
         self.kernels: set[str] = set()
@@ -164,6 +167,7 @@ class StepCapture:
         token = _given.set(given)
         try:
             with (
+                self._ablations.opened(self.length),
                 record(keep=("value", "output")) as calls,
                 embedding_parts(self.model, ids) as parts,
                 watched_layers(self.model, self._watch) as stacks,
@@ -192,9 +196,12 @@ class StepCapture:
         crossing = {self._watch.paths[number] for number in self._watch.crossing if number in self._watch.paths}
         if not first and (set(calls) != set(self._calls) or set(stacks) != set(self._states)):
             raise RegardError(f"generate: token {past} of {self.name} went through other layers than those before")
-        for (key, call), mask, block in zip(calls.items(), given, attention_outputs, strict=True):
+        if first:
+            self._ablations.check((self._encoder[2] if self._encoder else {}) | stacks)
+        met = self._ablations.met
+        for (key, call), mask, block, ablations in zip(calls.items(), given, attention_outputs, met, strict=True):
             if first:
-                self._calls[key] = JoinedCall(call, mask, call.path in crossing)
+                self._calls[key] = JoinedCall(call, mask, call.path in crossing, ablations)
                 self._blocks[key] = JoinedOutput(block) if isinstance(block, AttentionOutput) else block
             self._calls[key].add(call, past, mask, memo)
             if self._taken:
@@ -234,7 +241,8 @@ def _attention(module: nn.Module, query: Any, key: Any, value: Any, attention_ma
     given = _given.get()
     if given is not None:
         given.append(attention_mask)
-    return hf_attention.attention(module, query, key, value, attention_mask, **rest)
+    with ablated_call(module, query.shape[2], key.shape[2]):
+        return hf_attention.attention(module, query, key, value, attention_mask, **rest)
 
 
 AttentionInterface.register(NAME, _attention)
