@@ -20,6 +20,7 @@ from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.settings import settings
+from regard.generation.step_ablation import unwritten_notes, whole_text_ablations, with_tokens
 from regard.generation.step_capture import StepCapture
 from regard.text.continuation import begun, continued
 from regard.text.tokens import Encoded
@@ -53,12 +54,14 @@ class HuggingFaceGenerator(Generator):
     def generate_one(self, prompt: Encoded, request: Request) -> Generated:
         """Write to one prompt and trace all of it."""
         started = time.perf_counter()
-        steps = StepCapture(self._session)
+        interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
+        ablations = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
+        steps = StepCapture(self._session, ablations=ablations)
         try:
             ids = self._run(steps, prompt, request)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._session, written_masks=True)
+            steps = StepCapture(self._session, written_masks=True, ablations=ablations)
             ids = self._run(steps, prompt, request)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
@@ -75,7 +78,8 @@ class HuggingFaceGenerator(Generator):
         for status in statuses:
             status.seconds = seconds
             status.kernels = tuple(sorted(steps.kernels))
-            status.notes += (*self._notes, *request.notes, *steps.notes)
+            status.notes += (*self._notes, *map(str, interventions), *request.notes, *steps.notes)
+            status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"
         new = whole.text[len(before.text) :]
         if ids[-1] in _ends(request.settings):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from regard.capture.interventions import Intervention, target_of
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.settings import check_seed, stops
@@ -37,14 +38,15 @@ class Generated:
 class Request:
     """What one call of `generate` asks of every prompt, checked.
 
-    stop: the strings at which to stop. settings: how tokens are chosen, as `Generator.settings` gives it. notes: what
-    of the model's own settings could not be followed.
+    stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
+    chosen, as `Generator.settings` gives it. notes: what of the model's own settings could not be followed.
     """
 
     new_tokens: int
     seed: int | None
     cache: str
     stop: list[str]
+    interventions: tuple[Intervention, ...]
     settings: Any
     notes: tuple[str, ...]
 
@@ -70,6 +72,7 @@ class Generator(ABC):
         seed: int | None,
         cache: str,
         stop: str | Sequence[str],
+        interventions: Sequence[Intervention],
         options: dict[str, Any],
     ) -> Generated | list[Generated]:
         """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
@@ -84,8 +87,10 @@ class Generator(ABC):
             raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
         check_seed(seed)
         settings, notes = self.settings(options, new_tokens, seed)
+        for intervention in interventions:
+            target_of(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
-        request = Request(new_tokens, seed, cache, strings, settings, notes)
+        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes)
         single, prompts = self._reader.read("prompt", prompt, ids)
         prompts = [self.open_ended(each) for each in prompts]
         for number, each in enumerate(prompts, 1):

@@ -135,6 +135,7 @@ class Model:
         seed: int | None = None,
         cache: str = "dynamic",
         stop: str | Sequence[str] = (),
+        interventions: Sequence[Intervention] = (),
         **options: Any,
     ) -> Any:
         """Generate text, and trace all of its tokens.
@@ -147,6 +148,8 @@ class Model:
             seed: of the random numbers of each text; None takes them as they come.
             cache: the kind of KV cache, "dynamic" or "static" (models of transformers only); the text is the same.
             stop: strings at which to stop.
+            interventions: what is done to every pass, as in `trace`. Words are looked up in the prompt; tokens that
+                are written later have numbers alone.
             options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
                 `regard.Transformer` has the first four). What is not given is as the model's own generation settings
                 have it, greedy where they do not sample.
@@ -158,7 +161,14 @@ class Model:
                 exist, has no effect or cannot have its value.
         """
         return self._generator.generate(
-            prompt, ids=ids, new_tokens=new_tokens, seed=seed, cache=cache, stop=stop, options=options
+            prompt,
+            ids=ids,
+            new_tokens=new_tokens,
+            seed=seed,
+            cache=cache,
+            stop=stop,
+            interventions=interventions,
+            options=options,
         )
 
     def ablated(
