@@ -27,7 +27,7 @@ class Saving:
             "dtype": self.dtype,
             "attention_outputs": self.attention_outputs or None,
         }
-        given = [f"--save-{name}" for name, value in chosen.items() if value is not None]
+        given = [f"--save-{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]
         if given and self.file is None:
             raise RegardError(f"{given[0]} needs --save: it says what of the traces goes into that file")
         check_choice(self.dtype, self.attention_outputs, self.heads)
