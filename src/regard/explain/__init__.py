@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from regard.explain import similarity as similarity
     from regard.explain import sinks as sinks
     from regard.explain import static_words as static_words
-    from regard.explain import summary as overview
+    from regard.explain import summary as summary
     from regard.explain import why as why
     from regard.explain import window_texts as window_texts
     from regard.explain import windowed_matrix as windowed_matrix
@@ -46,7 +46,6 @@ __all__ = (
     "matrix",
     "movement",
     "occurrences",
-    "overview",
     "part",
     "places",
     "plane_order",
@@ -56,6 +55,7 @@ __all__ = (
     "similarity",
     "sinks",
     "static_words",
+    "summary",
     "why",
     "window_texts",
     "windowed_matrix",
