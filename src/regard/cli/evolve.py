@@ -56,7 +56,7 @@ def evolve(
     console, errors = consoles(json_file)
 
     def draw(file: Path) -> list[str]:
-        from regard.views.figures.training import draw_evolution
+        from regard.views.figures.evolution import draw_evolution
 
         return draw_evolution(found, file)
 

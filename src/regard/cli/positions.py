@@ -48,8 +48,10 @@ def positions(
     import torch
 
     from regard.cli.console import consoles, finish
+    from regard.explain.positions import encoding
     from regard.memory import require_memory
-    from regard.views.figures.positions import draw_positions, encoding, show_positions
+    from regard.views.figures.positions import draw_positions
+    from regard.views.terminal.positions import show_positions
 
     if kind == "learned":
         pictures, of = _learned(model, length, width)

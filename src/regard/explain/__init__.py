@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from regard.explain import places as places
     from regard.explain import plane_order as plane_order
     from regard.explain import planes as planes
+    from regard.explain import positions as positions
     from regard.explain import predictions as predictions
     from regard.explain import rollout as rollout
     from regard.explain import similarity as similarity
@@ -50,6 +51,7 @@ __all__ = (
     "places",
     "plane_order",
     "planes",
+    "positions",
     "predictions",
     "rollout",
     "similarity",
