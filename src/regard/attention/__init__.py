@@ -1,1 +1,1 @@
-"""Exact attention whose weights can be seen: `door.attend` is the way in, `reference` the definition."""
+"""Exact attention whose weights can be seen: `attend.attend` computes it, `reference.py` defines it."""

@@ -1,4 +1,13 @@
-"""The attention matrix, lazily: any region costs its own size, statistics one blockwise pass in O(L + S) memory."""
+"""The attention matrix of one call, computed region by region when it is asked for.
+
+    score  = softcap(scale · query · key) + bias, -inf where the mask forbids
+    weight = exp(score - row_max) / row_sum
+
+Of the rest of its row a weight needs two numbers only, row maximum and row sum (`row_sums.py`): a region costs its own
+size, and no tensor of L × S exists. Statistics of the whole matrix take one blockwise pass in O(L + S) memory
+(`kernels/statistics.py`). Source of row maximum and row sum: Milakov & Gimelshein 2018, "Online normalizer calculation
+for softmax".
+"""
 
 import math
 from pathlib import Path
@@ -51,14 +60,14 @@ class AttentionMap(MapInputs):
 
     @classmethod
     def of(cls, inputs: MapInputs) -> "AttentionMap":
-        """The map that is computed from these inputs."""
+        """Make the map of these inputs."""
         return cls(inputs.query, inputs.key, inputs.rule, offset=inputs.offset, ndim=inputs.ndim)
 
     def __repr__(self) -> str:
         return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
-        """The weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
+        """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
         return self._region(index, self._weights)
 
     @property
@@ -67,17 +76,17 @@ class AttentionMap(MapInputs):
         return ScoreView(self)
 
     def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
-        """All weights as one tensor, on purpose: memory L × S. differentiable: exact, and gradients flow through it."""
+        """Compute all weights as one tensor: memory L × S. differentiable: exact, and gradients flow through it."""
         if not differentiable:
             return self[...]
         query, key, rule = self._attached
-        spot = self._everything()
+        whole = self._everything()
         require_memory(
             3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
         )
-        scores = score_tile(query, key, rule, *spot)
+        scores = score_tile(query, key, rule, *whole)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
-        sink = sink_column(rule, spot[1], scores.dtype)
+        sink = sink_column(rule, whole[1], scores.dtype)
         if sink is not None:
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
@@ -106,7 +115,7 @@ class AttentionMap(MapInputs):
         return self._shown(valid_rows(self.query, self.key, self.rule))
 
     def top(self, k: int) -> tuple[Float[Tensor, "..."], Int[Tensor, "..."]]:
-        """(values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.
+        """Return (values, keys) of each query's k largest weights, (B, H, L, min(k, S)); ties go to the smaller key.
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
@@ -114,11 +123,11 @@ class AttentionMap(MapInputs):
         return self._one(found.values), self._one(found.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
-        """Entropy of each query's distribution in nats, (B, H, L); a sink's share counts as one more outcome."""
+        """Compute the entropy of each query's distribution in nats, (B, H, L); a sink's share is one more outcome."""
         return self._one(self._compute(StatisticsRequest(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
-        """What each key gets from all queries, (B, H, S): the sum of its column, one for every query head.
+        """Sum the weights that each key gets from all queries, (B, H, S): one number for every query head.
 
         Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
         that attend to something, less the sum of its sink shares.
@@ -126,7 +135,7 @@ class AttentionMap(MapInputs):
         return self._one(self._compute(StatisticsRequest(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
-        """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L), one for every query head.
+        """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), for every query head.
 
         A sink has no position: its share is left out and the weights on keys count as if they summed to 1. 0 for a
         query that attends to no key.
@@ -137,13 +146,13 @@ class AttentionMap(MapInputs):
         return self._one(self._compute(StatisticsRequest(distance=True, offset=self._known_offset())).distance)
 
     def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
-        """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
+        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too."""
         return self._one(self._compute(StatisticsRequest(pooled=(rows, cols))).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
     ) -> MapStatistics:
-        """All statistics, computed now, in one pass; distance is None where positions are not known (cross-attention).
+        """Compute all statistics in one pass; distance is None where positions are not known (cross-attention).
 
         progress: called while the pass runs, from any thread, with the share of it that was just done.
         """
@@ -162,9 +171,9 @@ class AttentionMap(MapInputs):
 
     @staticmethod
     def load(file: str | Path, *, verify: bool = False) -> "AttentionMap":
-        """The map that `save` wrote, on the CPU. Raises RegardError where the file is no map, in one line.
+        """Read the map that `save` wrote, onto the CPU. Raises RegardError, in one line, where the file is no map.
 
-        Its tensors are held against their digests when they are first read; verify: now.
+        Its tensors are compared with their digests when they are first read; verify: now.
         """
         return AttentionMap.of(map_file.load(file, verify=verify))
 
@@ -198,14 +207,14 @@ class AttentionMap(MapInputs):
     def _region(self, index: Any, read: Any) -> Tensor:
         needed, finish = parse(index, self.shape, self.device)
         hidden = 4 - self.ndim
-        spot = [slice(0, 1)] * hidden + needed
-        return read(*spot)[(0,) * hidden + finish]
+        region = [slice(0, 1)] * hidden + needed
+        return read(*region)[(0,) * hidden + finish]
 
     def _weights(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         return self._blocks(batch, heads, rows, cols, self._weights_tile)
 
     def _scores(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        return self._blocks(batch, heads, rows, cols, lambda *spot: self._exact(*spot).to(self.dtype))
+        return self._blocks(batch, heads, rows, cols, lambda *tile: self._exact(*tile).to(self.dtype))
 
     def _exact(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols)

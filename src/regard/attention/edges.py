@@ -1,4 +1,4 @@
-"""Edges taken out of an attention matrix: sets of texts, heads, queries and keys, never a tensor of L × S."""
+"""Sets of edges of an attention matrix, for masks: texts, heads, queries and keys, never a tensor of L × S."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ AXES = ("batch", "heads", "queries", "keys")
 class Edges:
     """Every edge from one of the queries to one of the keys, in these heads of these texts.
 
-    The numbers of each axis rise; None means all of it. They stay on the host, so that a tile that none of them touches
-    is known as such without waiting for a device. shape: (B, H, L, S) of the call whose edges these are.
+    The numbers of each axis are sorted; None means all of it. They stay on the host, so that a tile that none of them
+    touches is known as such without waiting for a device. shape: (B, H, L, S) of the call whose edges these are.
     """
 
     shape: tuple[int, int, int, int]
@@ -28,14 +28,14 @@ class Edges:
     keys: tuple[int, ...] | None = None
 
     def numbers(self, axis: str) -> tuple[int, ...]:
-        """The numbers of one of `AXES`, written out."""
-        given: tuple[int, ...] | None = getattr(self, axis)
-        return tuple(range(self.shape[AXES.index(axis)])) if given is None else given
+        """Return the numbers of one of `AXES`, written out."""
+        numbers: tuple[int, ...] | None = getattr(self, axis)
+        return tuple(range(self.shape[AXES.index(axis)])) if numbers is None else numbers
 
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "#b #h #r #c"] | None:
-        """True at the edges that are taken out of a region, every axis at its size or 1; None where there are none."""
+        """Compute a tensor that is True at these edges of a tile, every axis at its size or 1; None without any."""
         hits = []
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
             numbers: tuple[int, ...] | None = getattr(self, name)
@@ -51,31 +51,31 @@ class Edges:
         return whole
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":
-        """The edges of one text, its queries and keys numbered anew from 0; None where none of them is left."""
-        queries, keys = _moved(self.queries, rows), _moved(self.keys, cols)
+        """Return the edges of one text, its queries and keys numbered anew from 0; None where none is left."""
+        queries, keys = _renumbered(self.queries, rows), _renumbered(self.keys, cols)
         if queries == () or keys == () or (self.batch is not None and batch not in self.batch):
             return None
         shape = (1, self.shape[1], rows.stop - rows.start, cols.stop - cols.start)
         return Edges(shape, None, self.heads, queries, keys)
 
     def described(self) -> dict[str, Any]:
-        """The edges as JSON can hold them; `Edges.of` reads it."""
-        told: dict[str, Any] = {"shape": list(self.shape)}
+        """Describe the edges as JSON can hold them; `Edges.of` reads it."""
+        description: dict[str, Any] = {"shape": list(self.shape)}
         for name in AXES:
             numbers = getattr(self, name)
-            told[name] = None if numbers is None else list(numbers)
-        return told
+            description[name] = None if numbers is None else list(numbers)
+        return description
 
     @staticmethod
     def of(described: dict[str, Any]) -> "Edges":
-        """The edges that `described` wrote down."""
+        """Make the edges that `described` wrote down."""
         axes = {name: None if described[name] is None else tuple(described[name]) for name in AXES}
         batch, heads, length, size = described["shape"]
         return Edges((batch, heads, length, size), **axes)
 
 
 def _among(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
-    """Which places of an index are among the numbers; None where no place of a run is."""
+    """Return which positions of an index are among the numbers; None where no position of a run is."""
     if isinstance(index, Tensor):
         return torch.isin(index, torch.tensor(numbers, device=device))
     start, stop, _ = index.indices(size)
@@ -87,7 +87,7 @@ def _among(numbers: tuple[int, ...], index: Index, size: int, device: torch.devi
     return hit.to(device)
 
 
-def _moved(numbers: tuple[int, ...] | None, run: slice) -> tuple[int, ...] | None:
+def _renumbered(numbers: tuple[int, ...] | None, run: slice) -> tuple[int, ...] | None:
     if numbers is None:
         return None
     return tuple(n - run.start for n in numbers[bisect_left(numbers, run.start) : bisect_left(numbers, run.stop)])

@@ -1,4 +1,4 @@
-"""Indexing of a tensor that does not exist: which rows and columns a numpy-style index needs, and how to finish it."""
+"""Parse a numpy-style index of a tensor that does not exist: the part of every axis that it needs, and the rest."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ def parse(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[lis
         TypeError: something that no index is made of.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
-    given = sum(1 for p in parts if p is not None and p is not Ellipsis)
-    if given > len(shape):
-        raise IndexError(f"an attention map of {len(shape)} axes {shape} was given {given} indices")
+    count = sum(1 for p in parts if p is not None and p is not Ellipsis)
+    if count > len(shape):
+        raise IndexError(f"an attention map of {len(shape)} axes {shape} was given {count} indices")
     if sum(1 for p in parts if p is Ellipsis) > 1:
         raise IndexError("an index may hold one '...' only")
     if not any(p is Ellipsis for p in parts):
         parts.append(Ellipsis)
     at = next(n for n, p in enumerate(parts) if p is Ellipsis)
-    parts[at : at + 1] = [slice(None)] * (len(shape) - given)
+    parts[at : at + 1] = [slice(None)] * (len(shape) - count)
 
     needed: list[Index] = []
     finish: list[Any] = []
@@ -40,12 +40,12 @@ def parse(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[lis
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
             run = range(start, stop, step)
-            places = None if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
-            needed.append(slice(start, start + len(run)) if places is None else places)
+            positions = None if step == 1 else torch.tensor(list(run), dtype=torch.long, device=device)
+            needed.append(slice(start, start + len(run)) if positions is None else positions)
             finish.append(slice(None))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
-            place = _in_range(int(part), axis, size)
-            needed.append(slice(place, place + 1))
+            position = _in_range(int(part), axis, size)
+            needed.append(slice(position, position + 1))
             finish.append(0)
         else:
             unique, inverse = _vector(part, axis, size, device).unique(return_inverse=True)
@@ -74,13 +74,13 @@ def _vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
         return vector.long()
     if vector.is_floating_point() or vector.is_complex():
         raise TypeError(f"axis {axis} was given an index of {vector.dtype}: it needs integers or booleans")
-    for place in (int(vector.min()), int(vector.max())):
-        _in_range(place, axis, size)
+    for position in (int(vector.min()), int(vector.max())):
+        _in_range(position, axis, size)
     return torch.where(vector < 0, vector + size, vector).long()
 
 
-def _in_range(place: int, axis: int, size: int) -> int:
-    if not -size <= place < size:
+def _in_range(position: int, axis: int, size: int) -> int:
+    if not -size <= position < size:
         span = f"{-size} to {size - 1}" if size else "empty"
-        raise IndexError(f"index {place} is out of range for axis {axis} of size {size} (range: {span})")
-    return place % size
+        raise IndexError(f"index {position} is out of range for axis {axis} of size {size} (range: {span})")
+    return position % size

@@ -52,7 +52,7 @@ class MapInputs:
         return self.shape[0]
 
     def crop(self: Map, batch: int, rows: slice, cols: slice) -> Map:
-        """The map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
+        """Take the map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
 
         Meant for taking padding away: keys outside cols have to be masked for every one of these rows.
         """
@@ -75,7 +75,7 @@ class MapInputs:
         return type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
 
     def to(self: Map, target: torch.device | torch.dtype | str) -> Map:
-        """The same map on another device, or with queries and keys in another floating-point dtype.
+        """Return the same map on another device, or with queries and keys in another floating-point dtype.
 
         Raises:
             TypeError, ValueError: neither a device nor such a dtype.

@@ -1,8 +1,8 @@
 """Which keys a query may attend to, without an L × S tensor.
 
-A `Mask` is a conjunction of up to five kinds of statement, each small: a band of positions (causal, sliding window),
-keys that exist (padding), a boolean tensor of any broadcastable shape, functions of positions, and edges taken out
-(cuts). It is evaluated tile by tile. True means "may attend" everywhere.
+A `Mask` is a conjunction of up to five kinds of condition, each small: a band of positions (causal, sliding window),
+keys that exist (padding), boolean tensors of any broadcastable shape, functions of positions, and ablated edges. It is
+evaluated tile by tile. True means "may attend" everywhere.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ Predicate = Callable[[Positions, Positions], Tensor | bool]
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Allowed where every given statement holds. Combine two with `&`.
+    """Allow a query to attend to a key where every condition holds. Combine two masks with `&`.
 
     low, high: smallest and largest allowed j - i (key position less query position), inclusive.
     keys: (B, S) or (1, S), False for keys that do not exist.
     dense: boolean tensors of four axes, each B|1, H|1, L|1, S|1.
     functions: f(i, j) -> bool for query positions i (r, 1) and key positions j (1, c).
-    removed: sets of edges that are not allowed, of a call of one shape.
+    removed: sets of ablated edges, of a call of one shape.
     """
 
     low: int | None = None
@@ -62,14 +62,14 @@ class Mask:
         return self.only_band and self.low is None and self.high == 0
 
     def simplified(self, length: int, size: int) -> "Mask | None":
-        """The same mask for length queries and size keys with what never binds left out; None where nothing is left."""
+        """Drop limits that never bind for length queries and size keys; None where no condition is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low
         high = None if self.high is None or self.high >= size - 1 else self.high
         mask = replace(self, low=low, high=high)
         return None if low is None and high is None and mask.only_band else mask
 
     def key_range(self, start: int, stop: int, size: int) -> tuple[int, int]:
-        """The keys [first, last) that the band leaves to queries [start, stop); first == last where it leaves none."""
+        """Return the keys [first, last) that the band leaves to queries [start, stop); first == last where none."""
         first = 0 if self.low is None else min(size, max(0, start + self.low))
         last = size if self.high is None else max(0, min(size, stop + self.high))
         return first, max(first, last)
@@ -77,41 +77,41 @@ class Mask:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "b h r c"] | None:
-        """The mask for queries rows and keys cols, every axis at its size or 1; None where all of it is allowed."""
+        """Compute the mask of a tile, every axis at its size or 1; None where all of it is allowed."""
         allowed: Tensor | None = None
 
-        def also(more: Tensor) -> None:
+        def require(condition: Tensor) -> None:
             nonlocal allowed
-            allowed = more if allowed is None else allowed & more
+            allowed = condition if allowed is None else allowed & condition
 
         i, j = positions(rows, device)[:, None], positions(cols, device)[None, :]
         if self.low is not None:
-            also((j - i >= self.low)[None, None])
+            require((j - i >= self.low)[None, None])
         if self.high is not None:
-            also((j - i <= self.high)[None, None])
+            require((j - i <= self.high)[None, None])
         if self.keys is not None:
-            also(select(self.keys[:, None, None, :], batch, heads, rows, cols))
+            require(select(self.keys[:, None, None, :], batch, heads, rows, cols))
         for tensor in self.dense:
-            also(select(tensor, batch, heads, rows, cols))
+            require(select(tensor, batch, heads, rows, cols))
         for function in self.functions:
-            also(_answer(function, i, j)[None, None])
+            require(_evaluate(function, i, j)[None, None])
         for edges in self.removed:
-            gone = edges.tile(batch, heads, rows, cols, device)
-            if gone is not None:
-                also(~gone)
+            ablated = edges.tile(batch, heads, rows, cols, device)
+            if ablated is not None:
+                require(~ablated)
         return allowed
 
     def materialise(
         self, batch: int, heads: int, length: int, size: int, device: torch.device
     ) -> Bool[Tensor, "b h L S"]:
-        """The whole mask as a boolean tensor, (B or 1, H or 1, L, S): for small sizes and for tests."""
+        """Compute the whole mask as a boolean tensor, (B or 1, H or 1, L, S): for small sizes and for tests."""
         whole = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
         if whole is None:
             return torch.ones(1, 1, length, size, dtype=torch.bool, device=device)
         return whole.expand(-1, -1, length, size)
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Mask":
-        """The mask of one text of a batch: its queries rows and keys cols, numbered anew from 0."""
+        """Return the mask of one text of a batch: its queries rows and keys cols, numbered anew from 0."""
         shift = rows.start - cols.start
         keys = None
         if self.keys is not None:
@@ -125,18 +125,18 @@ class Mask:
         return Mask(low, high, keys, dense, functions, removed)
 
     def to(self, device: torch.device) -> "Mask":
-        """The same mask with its tensors on another device."""
+        """Return the same mask with its tensors on another device."""
         keys = None if self.keys is None else self.keys.to(device)
         return replace(self, keys=keys, dense=tuple(t.to(device) for t in self.dense))
 
 
 def causal(offset: int = 0) -> Mask:
-    """Key j is allowed to query i where j <= i + offset."""
+    """Allow key j to query i where j <= i + offset."""
     return Mask(high=offset)
 
 
 def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
-    """Key j is allowed to query i where i + offset - left <= j <= i + offset + right; None leaves a side open."""
+    """Allow key j to query i where i + offset - left <= j <= i + offset + right; None leaves a side open."""
     for name, side in (("left", left), ("right", right)):
         if side is not None and side < 0:
             raise ValueError(f"window: {name} is {side}, it needs to be 0 or more, or None for an open side")
@@ -144,36 +144,36 @@ def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
 
 
 def padding(keys: Bool[Tensor, "B S"]) -> Mask:
-    """Keys that exist: True for a real token, False for padding."""
+    """Allow the keys that exist: True for a real token, False for padding."""
     if not isinstance(keys, Tensor) or keys.dtype != torch.bool or keys.ndim != 2:
-        raise TypeError(f"padding: given {_told(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
+        raise TypeError(f"padding: given {_described(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
     return Mask(keys=keys)
 
 
 def dense(tensor: Bool[Tensor, "..."]) -> Mask:
-    """A boolean tensor broadcastable to (B, H, L, S); True means "may attend"."""
+    """Allow what a boolean tensor broadcastable to (B, H, L, S) allows; True means "may attend"."""
     if not isinstance(tensor, Tensor) or tensor.dtype != torch.bool or tensor.ndim > 4:
         raise TypeError(
-            f"mask: given {_told(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
+            f"mask: given {_described(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
             "additive mask goes into bias"
         )
     return Mask(dense=(tensor[(None,) * (4 - tensor.ndim)],))
 
 
 def function(predicate: Predicate) -> Mask:
-    """Any function of positions: predicate(i, j) -> booleans, for i of shape (r, 1) and j of shape (1, c)."""
+    """Allow what a function of positions allows: predicate(i, j) -> booleans, i of shape (r, 1), j of shape (1, c)."""
     if not callable(predicate):
-        raise TypeError(f"mask function: given {_told(predicate)}, needs a function of query and key positions")
+        raise TypeError(f"mask function: given {_described(predicate)}, needs a function of query and key positions")
     return Mask(functions=(predicate,))
 
 
 def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
-    """The positions that an index names, as a vector."""
+    """Return the positions of an index as a vector."""
     return torch.arange(index.start, index.stop, device=device) if isinstance(index, slice) else index
 
 
 def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-    """The part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
+    """Return the part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
 
     Slices give views, vectors give copies.
     """
@@ -184,21 +184,21 @@ def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index)
 
 
 def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
-    """One text's part of a broadcastable (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1)."""
+    """Return one text's part of a broadcastable (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1)."""
     tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
     tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor
 
 
-def _answer(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
-    """What a function says of a tile: one True or False counts for all of it."""
+def _evaluate(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
+    """Evaluate a function on a tile: one True or False counts for all of it."""
     answer: Any = function(i, j)
     if isinstance(answer, bool):
         answer = torch.tensor(answer, device=i.device)
     shape = i.shape[0], j.shape[1]
     if not isinstance(answer, Tensor) or answer.dtype != torch.bool:
-        told = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
-        raise TypeError(f"mask function: needs to return a boolean tensor, returned {told}")
+        kind = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
+        raise TypeError(f"mask function: needs to return a boolean tensor, returned {kind}")
     tail = zip(reversed(answer.shape), reversed(shape), strict=False)
     if answer.ndim > 2 or any(a not in (1, b) for a, b in tail):
         raise ValueError(
@@ -207,8 +207,8 @@ def _answer(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r 
     return answer.expand(shape)
 
 
-def _told(thing: Any) -> str:
-    """What was given, for a message."""
+def _described(thing: Any) -> str:
+    """Describe an argument in a message."""
     return f"{thing.dtype} of shape {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
 
 

@@ -1,4 +1,4 @@
-"""Who wants to see opens the record; nobody else pays.
+"""Record the attention calls inside a block; outside of one, nothing is kept.
 
 with regard.record() as calls:
     with regard.scope("encoder.layer.3"):
@@ -26,11 +26,11 @@ _open: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=()
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One attention call as it was made, detached. Tensors that were not kept are None.
+    """One recorded attention call, detached. Tensors that were not kept are None.
 
     weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
-    ablations: those that held for the call. The weights are without the ablated edges; an ablated head has its weights
-    and output 0.
+    ablations: those that applied to the call. The weights are without the ablated edges; an ablated head has its
+    weights and output 0.
     """
 
     path: str
@@ -44,7 +44,7 @@ class Call:
 
     @property
     def layer(self) -> int | None:
-        """The layer that the path speaks of: its first number, None where it has none."""
+        """The layer number in the path: its first number, None where it has none."""
         return layer_of(self.path)
 
 
@@ -57,13 +57,13 @@ class Calls(dict[tuple[str, int], Call]):
         self._seen: dict[str, int] = {}
 
     def wants(self, path: str) -> bool:
-        """Whether calls under this path are kept."""
+        """Return whether calls under this path are kept."""
         return self._layers is None or layer_of(path) in self._layers
 
     def add(
         self, path: str, kernel: str, weights: AttentionMap, ablations: tuple[Ablation, ...] = (), **tensors: Tensor
     ) -> None:
-        """Keep one call. A call that is not wanted is counted all the same, so that its number does not move."""
+        """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
@@ -104,16 +104,16 @@ def scope(path: str) -> Iterator[None]:
 
 
 def recorders() -> tuple[Calls, ...]:
-    """The open records, outermost first; empty where nobody looks."""
+    """Return the open records, outermost first."""
     return _open.get()
 
 
 def current_path() -> str:
-    """The path of a call made now."""
+    """Return the path that a call has now."""
     return ".".join(_path.get())
 
 
 def layer_of(path: str) -> int | None:
-    """The first number that stands as a part of its own in a dotted path."""
-    found = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
-    return int(found[1]) if found else None
+    """Return the first number that is a part of its own in a dotted path; None where there is none."""
+    match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
+    return int(match[1]) if match else None

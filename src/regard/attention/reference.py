@@ -1,10 +1,12 @@
-"""Attention in float64, one matrix at a time: read this first, everything else is tested against it.
+"""The definition of attention, in float64, one matrix at a time: everything else is tested against it.
 
     scores  = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
     weights = softmax(scores), a sink joining the denominator only
     output  = weights @ value
 
 Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, D query/key width, E value width.
+Read `attend.py` next, then `attention_map.py`.
+
 Source of the scaled dot product: Vaswani et al. 2017, "Attention Is All You Need"; of the sinks: Xiao et al. 2023,
 "Efficient Streaming Language Models with Attention Sinks", in the form of one learned score per head.
 """
@@ -18,7 +20,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Reference:
-    """What attention is, written out: every tensor is float64 and n×n where the maths is."""
+    """Every intermediate tensor of one attention call, in float64."""
 
     output: Float[Tensor, "B H L E"]
     logsumexp: Float[Tensor, "B H L"]
@@ -42,7 +44,7 @@ def attention(
     softcap: float | None = None,
     sinks: Float[Tensor, " H"] | None = None,
 ) -> Reference:
-    """Compute attention from its definition. Takes what `regard.attend` takes, mask specifications excepted."""
+    """Compute attention from its definition. Takes the arguments of `regard.attend`, except mask specifications."""
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]
@@ -81,23 +83,23 @@ def attention(
 
 
 def top(scores: Float[Tensor, "B H L S"], k: int) -> Int[Tensor, "B H L k"]:
-    """The k keys with the largest scores, ties to the smaller key; -1 where fewer keys are allowed."""
+    """Return the k keys with the largest scores, ties to the smaller key; -1 where fewer keys are allowed."""
     order = scores.sort(dim=-1, descending=True, stable=True)
     return order.indices[..., :k].masked_fill(order.values[..., :k] == -torch.inf, -1)
 
 
 def entropy(weights: Float[Tensor, "B H L S"], sink_share: Float[Tensor, "B H L"]) -> Float[Tensor, "B H L"]:
-    """Entropy of each query's distribution in nats; a sink's share counts as one more outcome."""
+    """Compute the entropy of each query's distribution in nats; a sink's share counts as one more outcome."""
     return torch.special.entr(weights).sum(-1) + torch.special.entr(sink_share)
 
 
 def received(weights: Float[Tensor, "B H L S"]) -> Float[Tensor, "B H S"]:
-    """What each key gets from all queries."""
+    """Sum the weights that each key gets from all queries."""
     return weights.sum(-2)
 
 
 def distance(weights: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor, "B H L"]:
-    """Mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing."""
+    """Compute the mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing."""
     length, size = weights.shape[-2:]
     i = torch.arange(length, device=weights.device)[:, None] + offset
     j = torch.arange(size, device=weights.device)[None, :]
@@ -106,7 +108,7 @@ def distance(weights: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor
 
 
 def pooled(weights: Float[Tensor, "B H L S"], rows: int, cols: int) -> Float[Tensor, "B H rows cols"]:
-    """The true mean weight of each cell of a rows × cols picture; cell p covers [p·n // parts, (p + 1)·n // parts)."""
+    """Compute the mean weight of each cell of a rows × cols picture; cell p is [p·n // parts, (p + 1)·n // parts)."""
     length, size = weights.shape[-2:]
     picture = weights.new_zeros(*weights.shape[:-2], rows, cols)
     for p in range(rows):

@@ -36,26 +36,26 @@ class ScoreRule:
     sinks: Float[Tensor, " H"] | None = None
 
     def detached(self) -> "ScoreRule":
-        """The same rule outside any graph of gradients."""
+        """Return the same rule outside any graph of gradients."""
         bias = None if self.bias is None else self.bias.detach()
         return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "ScoreRule":
-        """The rule of one text of a batch, its queries and keys numbered anew from 0."""
+        """Return the rule of one text of a batch, its queries and keys numbered anew from 0."""
         bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
         mask = None if self.mask is None else self.mask.crop(batch, rows, cols)
         mask = None if mask is None else mask.simplified(rows.stop - rows.start, cols.stop - cols.start)
         return replace(self, bias=bias, mask=mask)
 
     def to(self, device: torch.device) -> "ScoreRule":
-        """The same rule with its tensors on another device."""
+        """Return the same rule with its tensors on another device."""
         bias = None if self.bias is None else self.bias.to(device)
         sinks = None if self.sinks is None else self.sinks.to(device)
         return replace(self, bias=bias, sinks=sinks, mask=None if self.mask is None else self.mask.to(device))
 
 
 def working_dtype(*tensors: Tensor) -> torch.dtype:
-    """The dtype that scores are computed in: float64 for float64, else float32."""
+    """Return the dtype that scores are computed in: float64 for float64, else float32."""
     return torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
 
 
@@ -70,7 +70,7 @@ def score_tile(
     dtype: torch.dtype | None = None,
     product: Product | None = None,
 ) -> Float[Tensor, "b h r c"]:
-    """Scores of the region batch × heads × rows × cols, -inf where the mask forbids.
+    """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids.
 
     dtype: by default fp32 or better. product: what multiplies queries and keys, by default torch's `@`.
     """
@@ -89,7 +89,7 @@ def score_tile(
 def valid_rows(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule
 ) -> Bool[Tensor, "B H L"]:
-    """True where mask and bias leave a query at least one score above -inf. No product is needed for it."""
+    """Compute where mask and bias leave a query at least one score above -inf. No product is needed for it."""
     shape, size, mask = query.shape[:3], key.shape[2], rule.mask or Mask()
     if mask.only_band and rule.bias is None:
         low, high = -shape[2] if mask.low is None else mask.low, size if mask.high is None else mask.high
@@ -99,19 +99,19 @@ def valid_rows(
     parts += [] if mask.keys is None else [mask.keys[:, None, None]]
     batch, heads = (max((t.shape[n] for t in parts), default=1) if not mask.removed else shape[n] for n in range(2))
     few = query[:batch, :heads]  # the others have the same
-    seen = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
+    valid = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
     for b, h, r in query_blocks(few, key[:, :1]):
         for cols in key_blocks(few, key, rule, b, h, r):
             allowed = mask.tile(b, h, r, cols, query.device)
             if rule.bias is not None:
-                more = select(rule.bias, b, h, r, cols) != -torch.inf
-                allowed = more if allowed is None else allowed & more
-            seen[b, h, r] |= torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(-1)
-    return seen.expand(shape)
+                by_bias = select(rule.bias, b, h, r, cols) != -torch.inf
+                allowed = by_bias if allowed is None else allowed & by_bias
+            valid[b, h, r] |= torch.ones((), dtype=torch.bool) if allowed is None else allowed.any(-1)
+    return valid.expand(shape)
 
 
 def heads_of(grouped: Tensor, heads: int, index: Index) -> Tensor:
-    """The key or value heads (B, g, S, ·) behind the query heads that an index names: a view where groups are whole."""
+    """Return the key or value heads (B, g, S, ·) of the query heads of an index: a view where groups are whole."""
     groups = grouped.shape[1]
     share = heads // groups
     if isinstance(index, slice):
@@ -125,7 +125,7 @@ def heads_of(grouped: Tensor, heads: int, index: Index) -> Tensor:
 
 
 def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[Tensor, "b h r c"]:
-    """a @ b where consecutive heads of a share one head of b, without repeating b."""
+    """Compute a @ b where consecutive heads of a share one head of b, without repeating b."""
     batch, heads, rows, inner = a.shape
     groups = b.shape[1]
     if groups == heads:
@@ -135,7 +135,7 @@ def grouped_product(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) ->
 
 
 def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tensor, "*n r c"]:
-    """a @ b in the dtype they have: autocast, which would compute it in half precision, is kept out."""
+    """Compute a @ b in the dtype they have: autocast, which would compute it in half precision, is kept out."""
     if not torch.is_autocast_enabled(a.device.type):
         return a @ b
     with torch.autocast(a.device.type, enabled=False):
@@ -143,7 +143,7 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
 
 
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
-    """The key blocks that these queries may reach, each small enough for a tile."""
+    """Yield the blocks of keys that these queries may reach, each small enough for a tile."""
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):
         first, last = rule.mask.key_range(rows.start, rows.stop, last)
@@ -154,7 +154,7 @@ def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads:
 
 
 def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, slice]]:
-    """Blocks (batch, heads, rows) that cover all queries, in order, each small enough for a tile of TILE_COLS keys."""
+    """Yield blocks (batch, heads, rows) that cover all queries in order, each small enough for TILE_COLS keys."""
     batch, heads, length = query.shape[:3]
     if 0 in (batch, heads, length):
         return

@@ -1,4 +1,4 @@
-"""Keys and values of the tokens so far, so that decoding computes each of them once."""
+"""The KV cache: keys and values of the tokens so far, so that decoding computes each of them once."""
 
 import torch
 from jaxtyping import Float, Int
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class KeyValueCache:
-    """What one attention layer keeps between the steps of decoding: memory O(T) for T tokens, new rows only appended.
+    """The KV cache of one attention layer: memory O(T) for T tokens, new rows are only appended.
 
     Rows are written once and never again: an attention map recorded at an earlier step stays what it was, and all of
     them together hold one buffer. Where gradients are wanted, rows are joined into new tensors instead.
@@ -17,19 +17,19 @@ class KeyValueCache:
         self._rows: dict[str, Tensor] = {}
 
     def __len__(self) -> int:
-        """How many tokens it holds."""
+        """Return how many tokens it holds."""
         return self._length
 
     def append(
         self, key: Float[Tensor, "*B G n D"], value: Float[Tensor, "*B G n E"], positions: Int[Tensor, "*b n"]
     ) -> tuple[Float[Tensor, "*B G S D"], Float[Tensor, "*B G S E"], Int[Tensor, "*b S"]]:
-        """Add the newest tokens' keys, values and positions; all of them so far come back, as views.
+        """Append the newest tokens' keys, values and positions; return those of all tokens so far, as views.
 
         Raises:
             ValueError: batch, heads or widths differ from those before.
         """
-        given = {"key": key, "value": value, "positions": positions[..., None]}
-        for name, rows in given.items():
+        newest = {"key": key, "value": value, "positions": positions[..., None]}
+        for name, rows in newest.items():
             old = self._rows.get(name)
             if old is not None and (*old.shape[:-2], old.shape[-1]) != (*rows.shape[:-2], rows.shape[-1]):
                 raise ValueError(
@@ -37,7 +37,7 @@ class KeyValueCache:
                     "of tokens aside; another sequence wants a cache of its own"
                 )
         start, self._length = self._length, self._length + key.shape[-2]
-        whole = [self._joined(name, rows, start, self._length) for name, rows in given.items()]
+        whole = [self._joined(name, rows, start, self._length) for name, rows in newest.items()]
         return whole[0], whole[1], whole[2][..., 0]
 
     def _joined(self, name: str, rows: Tensor, start: int, stop: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""A linear layer whose training takes less time on some CPUs: products by oneDNN where that beats the BLAS of torch.
+"""A linear layer that trains faster on some CPUs: products by oneDNN where that beats the BLAS of torch.
 
 Its three products (output, gradient of the input, gradient of the weight) are most of what a training step does, and
 oneDNN computes them up to twice as fast as MKL on some CPUs. Results agree within float32's rounding.
@@ -20,15 +20,17 @@ class Linear(nn.Linear):
     """`nn.Linear`, with the same parameters and results."""
 
     def forward(self, x: Float[Tensor, "*B n"]) -> Float[Tensor, "*B m"]:
-        """x @ weight.T + bias."""
+        """Compute x @ weight.T + bias."""
         if _pays(x, self.weight) and matmul.linear() is matmul.onednn:
             return _Product.apply(x, self.weight, self.bias)
         return F.linear(x, self.weight, self.bias)
 
 
 def _pays(x: Tensor, weight: Tensor) -> bool:
-    """Whether this call is one of training that oneDNN can do: on a CPU, in float32, outside autocast, compilers and
-    torch.func (whose transforms want more than a backward)."""
+    """Return whether this call is one of training that oneDNN can do.
+
+    On a CPU, in float32, outside autocast, compilers and torch.func (whose transforms want more than a backward).
+    """
     return (
         torch.is_grad_enabled()
         and x.numel() * weight.shape[0] >= LEAST
@@ -52,15 +54,15 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, weight = ctx.saved_tensors
-        rows, given = grad.reshape(-1, grad.shape[-1]), x.reshape(-1, x.shape[-1])
+        rows, inputs = grad.reshape(-1, grad.shape[-1]), x.reshape(-1, x.shape[-1])
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        plain = torch.is_grad_enabled()  # it will be differentiated once more: by operations that know how
+        plain = torch.is_grad_enabled()  # it will be differentiated once more, which oneDNN's product cannot
         to_x = to_weight = None
         if needs_x:
             to_x = rows @ weight if plain else _onednn(rows.contiguous(), weight.t(), None)
             to_x = to_x.view(x.shape)
         if needs_weight:
-            to_weight = rows.t() @ given if plain else _onednn(rows.contiguous().t(), given.t(), None)
+            to_weight = rows.t() @ inputs if plain else _onednn(rows.contiguous().t(), inputs.t(), None)
         return to_x, to_weight, rows.sum(0) if needs_bias else None
 
 

@@ -1,4 +1,6 @@
-"""Attention of several heads on the door: self- and cross-attention, grouped heads, positions, decoding with a cache.
+"""Multi-head attention: self- and cross-attention, grouped heads, positions, decoding with a KV cache.
+
+    output = concat(head_1, …, head_H) @ W_O,  head_h = attend(x @ W_Q[h], context @ W_K[h], context @ W_V[h])
 
 Shapes: B batch, H query heads, G key/value heads (H % G == 0), L queries, S keys, d_k and d_v widths of one head.
 Sources: Vaswani et al. 2017, "Attention Is All You Need"; for grouped heads Ainslie et al. 2023, "GQA: Training
@@ -18,14 +20,14 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.linear import Linear
-from regard.nn.single_head import fits, positive
+from regard.nn.single_head import check_input, check_positive
 
-_nowhere = nullcontext()
+_no_scope = nullcontext()
 
 
 @runtime_checkable
 class Positional(Protocol):
-    """What a layer asks of injected positions; `regard.nn.positions` has the usual kinds. positions: (L,) or (B, L)."""
+    """How positions enter a layer; `regard.nn.positions` has the usual kinds. positions: (L,) or (B, L)."""
 
     causal_only: bool  # True where the bias is right under a causal mask alone
 
@@ -43,7 +45,7 @@ class MultiHeadAttention(nn.Module):
     """Several heads side by side, joined and projected back to d_model. `layer(x)` is a tensor, (B, L, d_model).
 
     The weights: `layer(x, return_attention=True)` gives (output, AttentionMap of shape (B, H, L, S)); `regard.record()`
-    sees them too. Inputs without a batch, (L, d_model), give (L, d_model) and a map (H, L, S).
+    records them too. Inputs without a batch, (L, d_model), give (L, d_model) and a map (H, L, S).
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class MultiHeadAttention(nn.Module):
             bias: whether the projections have one.
             dropout: of the weights, while training.
             scale, softcap: as `regard.attend` takes them.
-            positions: how the layer learns of positions: one of `regard.nn.positions`, or a like object.
+            positions: how positions enter the layer: one of `regard.nn.positions`, or a like object.
             batch_first: False where inputs are (L, B, d_model).
             path: what its calls are recorded under, below the scopes around them.
 
@@ -82,10 +84,10 @@ class MultiHeadAttention(nn.Module):
             TypeError, ValueError: naming the argument, what was given and what is needed.
         """
         super().__init__()
-        positive("d_model", d_model)
-        positive("heads", heads)
+        check_positive("d_model", d_model)
+        check_positive("heads", heads)
         key_heads = heads if key_heads is None else key_heads
-        positive("key_heads", key_heads)
+        check_positive("key_heads", key_heads)
         if heads % key_heads:
             raise ValueError(f"key_heads: given {key_heads}, needs a number that divides the {heads} heads")
         if d_k is None and d_model % heads:
@@ -95,7 +97,7 @@ class MultiHeadAttention(nn.Module):
         d_context = d_model if d_context is None else d_context
         d_values = d_context if d_values is None else d_values
         for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context), ("d_values", d_values)):
-            positive(name, width)
+            check_positive(name, width)
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
         if positions is not None and not isinstance(positions, Positional):
@@ -114,13 +116,13 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """The same layer on the door, with copies of its parameters; its masks come through `masks_from_torch`.
+        """Make the same layer from copies of torch's parameters; `masks_from_torch` translates its masks.
 
         Where torch's module gives NaN, for queries that may attend to nothing, the heads' outputs are 0.
 
         Raises:
             TypeError: not an nn.MultiheadAttention.
-            ValueError: it has bias_k and bias_v or add_zero_attn, keys that no token stands behind.
+            ValueError: it has bias_k and bias_v or add_zero_attn: keys that belong to no token.
         """
         if not isinstance(module, nn.MultiheadAttention):
             raise TypeError(f"module: given {type(module).__name__}, needs to be a torch.nn.MultiheadAttention")
@@ -177,23 +179,23 @@ class MultiHeadAttention(nn.Module):
         Raises:
             TypeError, ValueError: naming the argument, what was given and what is needed.
         """
-        itself = context is None
-        if cache is not None and not itself:
+        is_self = context is None
+        if cache is not None and not is_self:
             raise ValueError("cache: given together with a context, needs self-attention, whose keys grow with x")
         x = self._batch_first(x)
         context = x if context is None else self._batch_first(context)
         values = context if values is None else self._batch_first(values)
-        fits("x", x, self.query.in_features)
-        fits("context", context, self.key.in_features, x)
-        fits("values", values, self.value.in_features, x)
-        here = self._positions(x, positions, 0 if cache is None else len(cache))
-        there = here if itself else torch.arange(context.shape[-2], device=context.device)
-        query, key, value = self._project(x, context, values, here, there)
+        check_input("x", x, self.query.in_features)
+        check_input("context", context, self.key.in_features, x)
+        check_input("values", values, self.value.in_features, x)
+        query_positions = self._positions(x, positions, 0 if cache is None else len(cache))
+        key_positions = query_positions if is_self else torch.arange(context.shape[-2], device=context.device)
+        query, key, value = self._project(x, context, values, query_positions, key_positions)
         if cache is not None:
-            key, value, there = cache.append(key, value, there)
-        bias = self._bias(bias, here, there, causal)
-        with scope(self.path) if self.path else _nowhere:
-            seen = attend(
+            key, value, key_positions = cache.append(key, value, key_positions)
+        bias = self._bias(bias, query_positions, key_positions, causal)
+        with scope(self.path) if self.path else _no_scope:
+            result = attend(
                 query,
                 key,
                 value,
@@ -201,57 +203,59 @@ class MultiHeadAttention(nn.Module):
                 bias=bias,
                 causal=causal,
                 window=window,
-                offset=key.shape[-2] - query.shape[-2] if itself else None,
+                offset=key.shape[-2] - query.shape[-2] if is_self else None,
                 scale=self.scale,
                 softcap=self.softcap,
                 dropout=self.dropout if self.training else 0.0,
             )
-        output = self.output(seen.output.transpose(-3, -2).flatten(-2))  # (…, L, H, d_v) → (…, L, d_model)
+        output = self.output(result.output.transpose(-3, -2).flatten(-2))  # (…, L, H, d_v) → (…, L, d_model)
         output = self._batch_first(output)
-        return (output, seen.weights) if return_attention else output
+        return (output, result.weights) if return_attention else output
 
     def _batch_first(self, x: Tensor) -> Tensor:
-        """(L, B, ·) as (B, L, ·) and back, where the layer's inputs are such."""
+        """Turn (L, B, ·) into (B, L, ·) and back, where the layer's inputs are such."""
         return x if self.batch_first or x.ndim != 3 else x.transpose(0, 1)
 
-    def _positions(self, x: Tensor, given: Tensor | None, start: int) -> Tensor:
+    def _positions(self, x: Tensor, positions: Tensor | None, start: int) -> Tensor:
         length = x.shape[-2]
-        if given is None:
+        if positions is None:
             return torch.arange(start, start + length, device=x.device)
-        if given.shape not in (x.shape[:-1], x.shape[-2:-1]):
-            raise ValueError(f"positions: given shape {tuple(given.shape)}, needs ({length},) or {tuple(x.shape[:-1])}")
-        return given
+        if positions.shape not in (x.shape[:-1], x.shape[-2:-1]):
+            raise ValueError(
+                f"positions: given shape {tuple(positions.shape)}, needs ({length},) or {tuple(x.shape[:-1])}"
+            )
+        return positions
 
     def _project(
-        self, x: Tensor, context: Tensor, values: Tensor, here: Tensor, there: Tensor
+        self, x: Tensor, context: Tensor, values: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (…, H, L, d_k), keys (…, G, S, d_k) and values (…, G, S, d_v), with positions told."""
+        """Queries (…, H, L, d_k), keys (…, G, S, d_k) and values (…, G, S, d_v), with positions in them."""
         if self.positions is not None:
             same_context, same_values = context is x, values is context
-            x = self.positions.embed(x, here)
-            told = x if same_context else self.positions.embed(context, there)
-            values = told if same_values else self.positions.embed(values, there)
-            context = told
+            x = self.positions.embed(x, query_positions)
+            embedded = x if same_context else self.positions.embed(context, key_positions)
+            values = embedded if same_values else self.positions.embed(values, key_positions)
+            context = embedded
         query = self.query(x).unflatten(-1, (self.heads, self.d_k)).transpose(-3, -2)
         key = self.key(context).unflatten(-1, (self.key_heads, self.d_k)).transpose(-3, -2)
         value = self.value(values).unflatten(-1, (self.key_heads, self.d_v)).transpose(-3, -2)
         if self.positions is not None:
-            query, key = self.positions.rotate(query, here), self.positions.rotate(key, there)
+            query, key = self.positions.rotate(query, query_positions), self.positions.rotate(key, key_positions)
         return query, key, value
 
-    def _bias(self, bias: Tensor | None, here: Tensor, there: Tensor, causal: bool) -> Tensor | None:
+    def _bias(self, bias: Tensor | None, query_positions: Tensor, key_positions: Tensor, causal: bool) -> Tensor | None:
         if self.positions is None:
             return bias
         if self.positions.causal_only and not causal:
             raise ValueError("causal: given False, needs to be True for positions whose bias holds under it alone")
-        told = self.positions.bias(here, there)
-        return told if bias is None else bias if told is None else bias + told
+        by_position = self.positions.bias(query_positions, key_positions)
+        return by_position if bias is None else bias if by_position is None else bias + by_position
 
 
 def masks_from_torch(
     attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int
 ) -> dict[str, Tensor | None]:
-    """The mask and bias, for a layer's call, of what nn.MultiheadAttention is called with.
+    """Translate the masks of nn.MultiheadAttention into the mask and bias of a layer's call.
 
     There True means "may NOT attend", and a floating-point mask is added to the scores.
 
@@ -265,25 +269,25 @@ def masks_from_torch(
     """
     mask: Tensor | None = None
     bias: Tensor | None = None
-    for name, given, axes in (("attn_mask", attn_mask, (2, 3)), ("key_padding_mask", key_padding_mask, (1, 2))):
-        if given is None:
+    for name, tensor, axes in (("attn_mask", attn_mask, (2, 3)), ("key_padding_mask", key_padding_mask, (1, 2))):
+        if tensor is None:
             continue
-        if given.ndim not in axes or (given.ndim == 3 and given.shape[0] % heads):
+        if tensor.ndim not in axes or (tensor.ndim == 3 and tensor.shape[0] % heads):
             needed = f"(L, S) or (B · {heads}, L, S)" if name == "attn_mask" else "(B, S) or (S,)"
-            raise ValueError(f"{name}: given shape {tuple(given.shape)}, needs {needed}")
-        if given.ndim == 3 and key_padding_mask is not None:
+            raise ValueError(f"{name}: given shape {tuple(tensor.shape)}, needs {needed}")
+        if tensor.ndim == 3 and key_padding_mask is not None:
             texts = 1 if key_padding_mask.ndim == 1 else key_padding_mask.shape[0]
-            if given.shape[0] != texts * heads:
+            if tensor.shape[0] != texts * heads:
                 raise ValueError(
-                    f"attn_mask: given shape {tuple(given.shape)}, needs ({texts * heads}, L, S) beside a "
+                    f"attn_mask: given shape {tuple(tensor.shape)}, needs ({texts * heads}, L, S) beside a "
                     f"key_padding_mask of shape {tuple(key_padding_mask.shape)}"
                 )
-        if given.ndim == 3:
-            given = given.unflatten(0, (-1, heads))
-        elif name == "key_padding_mask" and given.ndim == 2:
-            given = given[:, None, None, :]
-        if given.dtype == torch.bool:
-            mask = ~given if mask is None else mask & ~given
+        if tensor.ndim == 3:
+            tensor = tensor.unflatten(0, (-1, heads))
+        elif name == "key_padding_mask" and tensor.ndim == 2:
+            tensor = tensor[:, None, None, :]
+        if tensor.dtype == torch.bool:
+            mask = ~tensor if mask is None else mask & ~tensor
         else:
-            bias = given if bias is None else bias + given
+            bias = tensor if bias is None else bias + tensor
     return {"mask": mask, "bias": bias}

@@ -1,8 +1,8 @@
-"""The textbook's layers of one head: projections of the input, and the door.
+"""Attention layers of one head, as in the textbook: projections of the input, and `attend`.
 
     context = attend(x @ W_query, x @ W_key, x @ W_value)
 
-`MultiHeadAttention` stands in multihead.py. Shapes: B batch, L queries, S keys, d_k query and key width, d_v value
+`MultiHeadAttention` is in multihead.py. Shapes: B batch, L queries, S keys, d_k query and key width, d_v value
 width. Source: Vaswani et al. 2017, "Attention Is All You Need".
 """
 
@@ -23,21 +23,21 @@ class _OneHead(nn.Module):
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, bias: bool) -> None:
         super().__init__()
         for name, width in (("d_k", d_k), ("d_v", d_v)):
-            positive(name, width)
+            check_positive(name, width)
         self.query = nn.Linear(d_query, d_k, bias)
         self.key = nn.Linear(d_context, d_k, bias)
         self.value = nn.Linear(d_context, d_v, bias)
 
-    def _attend(self, x: Tensor, context: Tensor, return_attention: bool, rule: dict[str, Any]) -> Any:
+    def _attention(self, x: Tensor, context: Tensor, return_attention: bool, rule: dict[str, Any]) -> Any:
         query, key, value = self.query(x), self.key(context), self.value(context)
-        if x.ndim == 3:  # the door reads three axes as heads of one batch: say which they are
+        if x.ndim == 3:  # attend takes three axes as heads of one text: here they are a batch of one head
             query, key, value = query[:, None], key[:, None], value[:, None]
-        seen = attend(query, key, value, **rule)
-        output = seen.output[:, 0] if x.ndim == 3 else seen.output
-        return (output, seen.weights) if return_attention else output
+        result = attend(query, key, value, **rule)
+        output = result.output[:, 0] if x.ndim == 3 else result.output
+        return (output, result.weights) if return_attention else output
 
-    def _take(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        """Make copies of three (out, in) matrices the layer's own."""
+    def _copy_weights(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        """Copy three (out, in) matrices into the layer."""
         for layer, weight in ((self.query, query), (self.key, key), (self.value, value)):
             layer.weight = nn.Parameter(weight.detach().clone())
 
@@ -45,19 +45,19 @@ class _OneHead(nn.Module):
 class SelfAttention(_OneHead):
     """Self-attention of one head, d_in → d_v. `layer(x)` gives the context vectors, (B, L, d_v) or (L, d_v).
 
-    The weights: `layer(x, return_attention=True)` gives (context, AttentionMap), `regard.record()` sees them too. The
-    map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
+    The weights: `layer(x, return_attention=True)` gives (context, AttentionMap), `regard.record()` records them too.
+    The map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
     """
 
     def __init__(self, d_in: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
-        positive("d_in", d_in)
+        check_positive("d_in", d_in)
         super().__init__(d_in, d_in, d_k, d_v, bias)
 
     @classmethod
     def from_weights(
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "SelfAttention":
-        """The layer with these projections, copied.
+        """Make a layer with copies of these projections.
 
         Args:
             convention: "x @ W" where a matrix is (d_in, d_k), "W @ x" where it is (d_k, d_in) as in nn.Linear.
@@ -65,20 +65,20 @@ class SelfAttention(_OneHead):
         Raises:
             ValueError: the convention is neither, or the matrices do not fit each other.
         """
-        query, key, value = oriented(convention, query=query, key=key, value=value)
+        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
         layer = cls(query.shape[1], query.shape[0], value.shape[0])
-        layer._take(query, key, value)
+        layer._copy_weights(query, key, value)
         return layer
 
     def forward(
         self, x: Float[Tensor, "*B L d_in"], *, return_attention: bool = False, **rule: Any
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
-        """Context vectors. rule: what `regard.attend` takes by keyword: mask, bias, causal, window, scale, …"""
-        fits("x", x, self.query.in_features)
-        return self._attend(x, x, return_attention, rule)
+        """Compute context vectors. rule: what `regard.attend` takes by keyword: mask, bias, causal, window, scale, …"""
+        check_input("x", x, self.query.in_features)
+        return self._attention(x, x, return_attention, rule)
 
 
 class CrossAttention(_OneHead):
@@ -88,8 +88,8 @@ class CrossAttention(_OneHead):
     """
 
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
-        positive("d_query", d_query)
-        positive("d_context", d_context)
+        check_positive("d_query", d_query)
+        check_positive("d_context", d_context)
         super().__init__(d_query, d_context, d_k, d_v, bias)
 
     @classmethod
@@ -97,11 +97,11 @@ class CrossAttention(_OneHead):
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "CrossAttention":
         """The layer with these projections, copied; convention and errors as in `SelfAttention.from_weights`."""
-        query, key, value = oriented(convention, query=query, key=key, value=value)
+        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
         layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
-        layer._take(query, key, value)
+        layer._copy_weights(query, key, value)
         return layer
 
     def forward(
@@ -112,14 +112,18 @@ class CrossAttention(_OneHead):
         return_attention: bool = False,
         **rule: Any,
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
-        """Context vectors of x's positions. rule: what `regard.attend` takes by keyword."""
-        fits("x", x, self.query.in_features)
-        fits("context", context, self.key.in_features, x)
-        return self._attend(x, context, return_attention, rule)
+        """Compute context vectors for x's positions. rule: what `regard.attend` takes by keyword."""
+        check_input("x", x, self.query.in_features)
+        check_input("context", context, self.key.in_features, x)
+        return self._attention(x, context, return_attention, rule)
 
 
-def oriented(convention: str, **weights: Tensor) -> list[Tensor]:
-    """Query, key and value matrices as (out, in). Raises ValueError where they are none, or query and key differ."""
+def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
+    """Return query, key and value matrices as (out, in), as nn.Linear has them.
+
+    Raises:
+        ValueError: an unknown convention, no matrices of one dtype, or query and key widths that differ.
+    """
     if convention not in CONVENTIONS:
         raise ValueError(f"convention: given {convention!r}, needs to be {' or '.join(map(repr, CONVENTIONS))}")
     dtype = weights["query"].dtype
@@ -132,16 +136,16 @@ def oriented(convention: str, **weights: Tensor) -> list[Tensor]:
     return matrices
 
 
-def positive(name: str, width: Any) -> None:
-    """Refuse a width or number of heads that is none."""
+def check_positive(name: str, width: Any) -> None:
+    """Raise TypeError or ValueError unless a width or number of heads is a positive integer."""
     if isinstance(width, bool) or not isinstance(width, int):
         raise TypeError(f"{name}: given {type(width).__name__}, needs an integer")
     if width < 1:
         raise ValueError(f"{name}: given {width}, needs to be 1 or more")
 
 
-def fits(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
-    """Refuse an input that is not (B, L, width) or (L, width), or not of the batch of the one beside it."""
+def check_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
+    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: given {type(x).__name__}, needs to be a torch tensor")
     if x.ndim not in (2, 3) or x.shape[-1] != width:

@@ -1,4 +1,4 @@
-"""The attention that is always right: any mask, bias, dtype and device, in memory O(L + S), with its own gradient.
+"""The kernel that computes every call: any mask, bias, dtype and device, in memory O(L + S), with its own gradient.
 
 Forward: blocks of queries against blocks of keys with a running row maximum and row sum, as in Rabe & Staats 2021,
 "Self-attention Does Not Need O(n²) Memory". Backward: scores are computed again, as in Dao et al. 2022,
@@ -76,10 +76,10 @@ class _Blockwise(torch.autograd.Function):
 
 
 def check_once() -> None:
-    """Refuse, in a backward, to be differentiated again: parts of a second derivative would be missing in silence.
+    """Raise RuntimeError in a backward that is to be differentiated again: parts of the result would be missing.
 
     Raises:
-        RuntimeError: the gradient is to have a graph of its own; what can be done instead is named.
+        RuntimeError: create_graph=True; the message names what to do instead.
     """
     if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
         raise RuntimeError(
@@ -102,7 +102,7 @@ def _forward(
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             new_max = torch.maximum(row_max, scores.amax(-1))
             weights = torch.exp(scores - finite_max(new_max)[..., None])
-            kept = weights if seed is None else weights * _keep(weights, dropout, seed, batch, heads, rows, cols)
+            kept = weights if seed is None else weights * _dropout(weights, dropout, seed, batch, heads, rows, cols)
             v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             factor = rescaling(row_max, new_max)
             row_sum = row_sum * factor + weights.sum(-1)
@@ -130,7 +130,7 @@ def backward(
     dropout: float = 0.0,
     seed: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Gradients of query, key, value, bias and sinks from what a forward left: its output and logsumexp."""
+    """Compute gradients of query, key, value, bias and sinks from a forward's output and logsumexp."""
     dtype = working_dtype(query)
     grad_query = torch.zeros_like(query, dtype=dtype)
     grad_key, grad_value = torch.zeros_like(key, dtype=dtype), torch.zeros_like(value, dtype=dtype)
@@ -154,9 +154,9 @@ def backward(
             grad_weights = grouped_product(grad, v.mT)
             kept = weights
             if seed is not None:
-                keep = _keep(weights, dropout, seed, batch, heads, rows, cols)
+                keep = _dropout(weights, dropout, seed, batch, heads, rows, cols)
                 kept, grad_weights = weights * keep, grad_weights * keep
-            _add(grad_value, query.shape[1], batch, heads, cols, _collect(kept, grad, v.shape[1]))
+            _add(grad_value, query.shape[1], batch, heads, cols, _group_sums(kept, grad, v.shape[1]))
             grad_scores = weights * (grad_weights - delta[..., None])
             if grad_bias is not None:
                 part = select(grad_bias, batch, heads, rows, cols)
@@ -166,7 +166,7 @@ def backward(
                 grad_scores = grad_scores * (1 - torch.tanh(raw / rule.softcap) ** 2)
             grad_scores = grad_scores * rule.scale
             grad_query[batch, heads, rows] += grouped_product(grad_scores, k)
-            _add(grad_key, query.shape[1], batch, heads, cols, _collect(grad_scores, q, k.shape[1]))
+            _add(grad_key, query.shape[1], batch, heads, cols, _group_sums(grad_scores, q, k.shape[1]))
     return (
         grad_query.to(query.dtype),
         grad_key.to(key.dtype),
@@ -176,8 +176,10 @@ def backward(
     )
 
 
-def _collect(tile: Float[Tensor, "b h r c"], rows: Float[Tensor, "b h r x"], groups: int) -> Float[Tensor, "b g c x"]:
-    """tileᵀ @ rows, summed over the query heads that share a key head."""
+def _group_sums(
+    tile: Float[Tensor, "b h r c"], rows: Float[Tensor, "b h r x"], groups: int
+) -> Float[Tensor, "b g c x"]:
+    """Compute tileᵀ @ rows, summed over the query heads that share a key head."""
     product = matmul(tile.mT, rows)
     return product.unflatten(1, (groups, -1)).sum(2) if groups != product.shape[1] else product
 
@@ -189,11 +191,13 @@ def _add(grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, par
     grads[batch, first:last, cols] += part
 
 
-def _keep(weights: Tensor, dropout: float, seed: int, batch: slice, heads: slice, rows: slice, cols: slice) -> Tensor:
-    """Dropout's factors for a tile: 0 or 1 / (1 - dropout), the same whenever the tile is visited."""
+def _dropout(
+    weights: Tensor, dropout: float, seed: int, batch: slice, heads: slice, rows: slice, cols: slice
+) -> Tensor:
+    """Draw dropout's factors for a tile: 0 or 1 / (1 - dropout), the same whenever the tile is visited."""
     if dropout >= 1:
         return torch.zeros_like(weights)
-    place = hash((seed, batch.start, heads.start, rows.start, cols.start)) % 2**62
-    generator = torch.Generator(device=weights.device).manual_seed(place)
+    tile_seed = hash((seed, batch.start, heads.start, rows.start, cols.start)) % 2**62
+    generator = torch.Generator(device=weights.device).manual_seed(tile_seed)
     keep = torch.rand(weights.shape, generator=generator, device=weights.device) >= dropout
     return keep.to(weights.dtype) / (1 - dropout)

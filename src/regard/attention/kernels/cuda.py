@@ -1,9 +1,9 @@
 """PyTorch's fused CUDA kernels, each with its traps: what it takes, how it lays out its logsumexp.
 
-They are asked only for calls in which every query may attend to something, because each of them returns something else
+They are chosen only for calls in which every query may attend to something, because each of them returns something else
 (0, -inf or +inf) for a wholly masked row. All of them give gradients to query, key and value.
 
-No kernel is believed unseen: before its first use for a dtype, width and mask on a device it computes a small random
+No kernel is used unchecked: before its first use for a dtype, width and mask on a device it computes a small random
 case, which is compared with the blockwise path. One that differs or raises is not used; `refused` says why.
 """
 
@@ -23,7 +23,7 @@ TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # 
 
 
 class Kind(NamedTuple):
-    """What decides whether a kernel is right: it is checked once for each of these."""
+    """The kind of call that a kernel is checked for, once each."""
 
     kernel: str
     device: torch.device
@@ -37,7 +37,7 @@ _checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it i
 
 
 def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
-    """The fused kernel that is right for these arguments, "cudnn", "flash" or "efficient"; None where none is.
+    """Choose the fused kernel that is right for these arguments, "cudnn", "flash" or "efficient"; None where none is.
 
     cuDNN is the fastest on Hopper and later, flash before. Both take half precision only; efficient takes float32.
     """
@@ -84,12 +84,12 @@ def forward(
 
 
 def refused() -> list[str]:
-    """The kernels that failed their check on this machine so far, and why."""
+    """List the kernels that failed their check on this machine so far, and why."""
     return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {why}" for kind, why in _checked.items() if why]
 
 
 def _candidates(query: Tensor, grouped: bool) -> list[str]:
-    """Kernels that take this dtype and width, the fastest first."""
+    """List the kernels that take this dtype and width, the fastest first."""
     width = query.shape[3]
     if query.dtype in HALF and width % 8 == 0 and width <= 256:
         hopper = torch.cuda.get_device_capability(query.device) >= (9, 0)
@@ -98,14 +98,14 @@ def _candidates(query: Tensor, grouped: bool) -> list[str]:
 
 
 def _why_not(kind: Kind) -> str | None:
-    """Why a kernel is not used for its kind; None where its check went well. The check is made once."""
+    """Return why a kernel is not used for a kind of call; None where it passed its check, which is made once."""
     if kind not in _checked:
         _checked[kind] = _check(kind)
     return _checked[kind]
 
 
 def _check(kind: Kind) -> str | None:
-    """Compare a small random case with the blockwise path."""
+    """Compare a small random case with the blockwise kernel; return how it fails, None where it does not."""
     generator = torch.Generator().manual_seed(0)
     heads, length = 4, 67
     shapes = ((heads, length), (heads // 2 if kind.grouped else heads, length))

@@ -1,4 +1,4 @@
-"""The product that both passes spend most of their time in: oneDNN's or MKL's, whichever is faster on this machine."""
+"""The matrix product that the kernels spend most of their time in: oneDNN's or MKL's, whichever is faster here."""
 
 import functools
 import time
@@ -18,27 +18,27 @@ ROUNDS, MARGIN = 12, 1.2
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """x @ yᵀ by oneDNN. A y whose rows do not follow each other in memory, in either order, is very slow: copy it."""
+    """Compute x @ yᵀ by oneDNN. Copy a y whose rows are not adjacent in memory, in either order: it is very slow."""
     return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
 
 
 def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """x @ yᵀ by whatever BLAS torch was built with."""
+    """Compute x @ yᵀ by the BLAS that torch was built with."""
     return torch.mm(x, y.t())
 
 
 def product() -> Product:
-    """The product of attention's tiles, found by measuring once. Called from a task it runs on that task's thread."""
+    """Return the product for attention's tiles, measured once. Called from a task it measures on that thread."""
     return blas if speed() * MARGIN < 1 else onednn
 
 
 def linear() -> Product:
-    """The product of a model's linear maps: the pinned one, or oneDNN's where it is clearly the faster one here."""
+    """Return the product for a model's linear maps: the pinned one, or oneDNN's where it is clearly faster here."""
     return _pinned[-1] if _pinned else onednn if speed() > MARGIN else blas
 
 
 def linear_is_torch_s() -> bool:
-    """Whether it is settled, without measuring anything now, that linear maps are left to torch."""
+    """Return whether it is known, without measuring anything now, that linear maps are left to torch."""
     return bool(_pinned or speed.cache_info().currsize) and linear() is blas
 
 
@@ -59,12 +59,12 @@ _pinned: list[Product] = []
 
 @functools.cache
 def speed() -> float:
-    """How many times as fast as the BLAS of torch oneDNN is here, measured once; 0 where it does not work."""
+    """Measure, once, how many times as fast as the BLAS of torch oneDNN is here; 0 where it does not work."""
     return threads.run([_measure])[0]
 
 
 def onednn_works() -> bool:
-    """Whether this build of torch has oneDNN's product and it gives the right answer."""
+    """Return whether this build of torch has oneDNN's product and it gives the right answer."""
     x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
         return torch.backends.mkldnn.is_available() and torch.equal(onednn(x, y), blas(x, y))

@@ -1,4 +1,4 @@
-"""Statistics of a whole attention matrix in one blockwise pass: memory O(L + S), any mask, dtype and device."""
+"""Compute statistics of a whole attention matrix in one blockwise pass: O(L + S) memory, any mask, dtype, device."""
 
 import math
 
@@ -24,7 +24,7 @@ def compute(
     kernel_rows: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """One pass over the matrix, by the fastest routine for these arguments.
+    """Compute the requested statistics by the fastest routine for these arguments.
 
     kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
     """
@@ -42,7 +42,7 @@ def blockwise(
     request: StatisticsRequest,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """One pass on any device, tile by tile: each row's maximum and sum first, then what is requested of its weights."""
+    """Compute them on any device, tile by tile: row maxima and row sums first, then sums over the weights."""
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device
 
@@ -60,7 +60,7 @@ def blockwise(
     shares = None if rule.sinks is None else zeros(length)
 
     for batch, heads, rows in query_blocks(query, key):
-        spot = batch, heads, rows
+        block = batch, heads, rows
         row_max, row_sum = row_max_sum(query, key, rule, batch, heads, rows)
         share = sink_share(rule, heads, row_max, row_sum)
         kept: tuple[Tensor, Tensor] | None = None
@@ -71,28 +71,28 @@ def blockwise(
             if tops is not None:
                 kept = merge_top_k(kept, scores, cols, tops)
             if entropy is not None:
-                entropy[spot] += torch.special.entr(weights).sum(-1)
+                entropy[block] += torch.special.entr(weights).sum(-1)
             if received is not None:
                 received[batch, heads, cols] += weights.sum(-2)
             if distance is not None:
                 i, j = positions(rows, device)[:, None] + request.offset, positions(cols, device)[None, :]
-                distance[spot] += (weights * (i - j).abs()).sum(-1)
+                distance[block] += (weights * (i - j).abs()).sum(-1)
                 on_keys += weights.sum(-1)
             if pooled is not None and parts is not None:
                 _pool(pooled[batch, heads], weights, rows, cols, length, size, parts)
         if values is not None and keys is not None and kept is not None:
-            found = kept[1].shape[-1]
-            values[batch, heads, rows, :found] = softmax_weights(kept[0], row_max, row_sum)
-            keys[batch, heads, rows, :found] = kept[1]
-            keys[batch, heads, rows, found:] = -1
+            count = kept[1].shape[-1]
+            values[batch, heads, rows, :count] = softmax_weights(kept[0], row_max, row_sum)
+            keys[batch, heads, rows, :count] = kept[1]
+            keys[batch, heads, rows, count:] = -1
         elif keys is not None:
             keys[batch, heads, rows] = -1
         if distance is not None:
-            distance[spot] /= torch.where(on_keys == 0, 1.0, on_keys)
+            distance[block] /= torch.where(on_keys == 0, 1.0, on_keys)
         if share is not None and shares is not None:
-            shares[spot] = share
+            shares[block] = share
             if entropy is not None:
-                entropy[spot] += torch.special.entr(share)
+                entropy[block] += torch.special.entr(share)
         if progress is not None:
             progress(row_sum.numel() / (batch_size * head_count * length))
     if pooled is not None and parts is not None:

@@ -16,7 +16,7 @@ _here = threading.local()  # .working is set in worker threads
 
 
 def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The tasks' results in their order, computed by as many workers as the caller's torch has threads.
+    """Run tasks on as many workers as the caller's torch has threads; return their results in order.
 
     Workers take part in inference mode where the caller is in it (they do not inherit it), never in autograd or
     autocast. Raises what a task raised, once no task is running any more.
@@ -31,7 +31,7 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def count() -> int:
-    """How many threads the caller's torch has.
+    """Return how many threads the caller's torch has.
 
     Read with the lock held: a thread that is new to torch takes the number of the moment, and that is 1 while a pool
     starts.

@@ -10,10 +10,9 @@ import regard
 from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics as any_device
-from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
+from regard.attention.kernels.cpu import forward, statistics, tiles
 from regard.attention.map_statistics import MapStatistics, StatisticsRequest
 from regard.attention.scores import ScoreRule
-from regard.attention.softmax import row_max_sum
 from tests.attention.cases import Case, cases, random
 from tests.attention.test_map_statistics import compare
 
@@ -180,24 +179,6 @@ def test_what_is_not_asked_for_is_not_there() -> None:
     query = random(0, 1, 1, 30, 4, dtype=torch.float32)
     figures = statistics.compute(query, query, ScoreRule(0.5), StatisticsRequest())
     assert all(figure is None for figure in vars(figures).values())
-
-
-@settings(max_examples=60, deadline=None)
-@given(cases(SINGLE), st.integers(1, 20), st.data())
-def test_row_sums_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> None:
-    seen, kept = regard.attend(case.query, case.key, case.value, **case.options).weights, tiles.COLS
-    start = data.draw(st.integers(0, case.query.shape[2] - 1))
-    stop = data.draw(st.integers(start + 1, case.query.shape[2]))
-    batch, head = case.query.shape[0] - 1, case.query.shape[1] - 1
-    try:
-        tiles.COLS = cols
-        top, total = row_sums.row_max_sum(seen.query, seen.key, seen.rule, batch, head, start, stop)
-    finally:
-        tiles.COLS = kept
-    one = slice(batch, batch + 1), slice(head, head + 1), slice(start, stop)
-    right, whole = row_max_sum(seen.query, seen.key, seen.rule, *one)
-    torch.testing.assert_close(top, right[0, 0], rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(top + total.log(), right[0, 0] + whole[0, 0].log(), rtol=1e-5, atol=1e-5)
 
 
 def test_the_map_uses_it(sweeps: list[int]) -> None:

@@ -27,7 +27,7 @@ ALONE = 1 << 24  # multiply-adds below which handing out tasks costs more than i
 
 
 def product(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
-    """x @ yᵀ in their dtype, float32 or float64, on the calling thread."""
+    """Compute x @ yᵀ in their dtype, float32 or float64, on the calling thread."""
     answer = x.new_empty(len(x), len(y))
     cols = 2 * BYTES // x.element_size()
     panels = x.new_empty(-(-len(y) // cols), x.shape[1], cols)
@@ -37,7 +37,7 @@ def product(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "
 
 
 def grouped(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[Tensor, "b h r c"]:
-    """What `tiles.grouped_product` gives, rounded so. Large products are shared out among the worker threads."""
+    """Compute `scores.grouped_product`, rounded so. Large products are shared out among the worker threads."""
     batch, heads, rows, width = a.shape
     share = heads // max(1, b.shape[1])
     answer = a.new_empty(batch, heads, rows, b.shape[3])
@@ -49,8 +49,8 @@ def grouped(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[T
     def part(n: int, h: int, start: int) -> None:
         answer[n, h, start : start + step] = product(a[n, h, start : start + step], b[n, h // share].mT)
 
-    spots = [(n, h, start) for n in range(batch) for h in range(heads) for start in range(0, rows, max(1, step))]
-    tasks: list[Callable[[], None]] = [lambda spot=spot: part(*spot) for spot in spots]  # type: ignore[misc]
+    parts = [(n, h, start) for n in range(batch) for h in range(heads) for start in range(0, rows, max(1, step))]
+    tasks: list[Callable[[], None]] = [lambda each=each: part(*each) for each in parts]  # type: ignore[misc]
     if len(tasks) > 1 and answer.numel() * width >= ALONE:
         threads.run(tasks)
     else:
@@ -119,18 +119,18 @@ def _multiply(x, y, panels, answer):
     sums = np.empty((ROWS, cols), x.dtype)
     for p in range(len(panels)):
         panel, start = panels[p], p * cols
-        here = min(cols, size - start)
-        for j in range(here):
+        filled = min(cols, size - start)
+        for j in range(filled):
             for k in range(width):
                 panel[k, j] = y[start + j, k]
-        for j in range(here, cols):
+        for j in range(filled, cols):
             for k in range(width):
                 panel[k, j] = 0.0
         for first in range(0, len(x), ROWS):
-            if here == cols and first + ROWS <= len(answer):
+            if filled == cols and first + ROWS <= len(answer):
                 _block_of(x, panel, answer, first, first, start)
                 continue
             _block_of(x, panel, sums, first, 0, 0)
             for r in range(min(ROWS, len(answer) - first)):
-                for j in range(here):
+                for j in range(filled):
                     answer[first + r, start + j] = sums[r, j]

@@ -113,8 +113,8 @@ def _rows(
     width = v.shape[1]
     for first in range(start, stop, tiles.ROWS):
         last = min(first + tiles.ROWS, stop)
-        here = b, h, slice(first, last)
-        block_max, block_sum, block_logsumexp = (t[here].numpy() for t in (row_max, row_sum, logsumexp))
+        block = b, h, slice(first, last)
+        block_max, block_sum, block_logsumexp = (t[block].numpy() for t in (row_max, row_sum, logsumexp))
         block_max.fill(np.finfo(np.float32).min)
         block_sum.fill(0.0)
         weighted = np.zeros((last - first, width), np.float32)
@@ -128,7 +128,7 @@ def _rows(
         if first_tile:
             pending = np.zeros_like(weighted)
         in_place = output.dtype == torch.float32
-        block_output = output[here].numpy() if in_place else np.empty_like(weighted)
+        block_output = output[block].numpy() if in_place else np.empty_like(weighted)
         online_softmax.divide_by_row_sum(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
         if not in_place:
-            output[here].copy_(torch.from_numpy(block_output))
+            output[block].copy_(torch.from_numpy(block_output))

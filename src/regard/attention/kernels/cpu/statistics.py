@@ -54,22 +54,22 @@ def compute(
         shares=torch.zeros(batch, heads, length),
     )
     multiply = product()
-    row_spans = spans(batch * heads, length, threads.count())
-    task_spans = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_spans)]
+    row_ranges = spans(batch * heads, length, threads.count())
+    tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
         head = Head.of(query, key, rule, b, h, multiply)
-        done = _RowSpan(head, request.offset, parts, length, row_statistics, start, stop, kernel_rows).run()
+        row_span = _RowSpan(head, request.offset, parts, length, row_statistics, start, stop, kernel_rows).run()
         if progress is not None:
             progress((stop - start) / (batch * heads * length))
-        return done
+        return row_span
 
-    spans_done = threads.run([lambda span=span: task(*span) for span in task_spans])  # type: ignore[misc]
+    row_spans = threads.run([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *parts, dtype=torch.float64)
-    for (b, h, _, _), done in zip(task_spans, spans_done, strict=True):  # always in this order, whoever finished first
-        received[b, h] += torch.from_numpy(done.received)
-        picture[b, h, done.cell : done.cell + len(done.picture)] += torch.from_numpy(done.picture)
+    for (b, h, _, _), row_span in zip(tasks, row_spans, strict=True):  # in this order, whoever finished first
+        received[b, h] += torch.from_numpy(row_span.received)
+        picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
     return MapStatistics(
         row_statistics.values if request.top is not None else None,

@@ -95,22 +95,22 @@ def _update_top(row, start, chunks, values, keys):
     if count * CHUNK < size:
         chunks[count] = _largest_after(row, count * CHUNK, size, value, place)
         count += 1
-    found = chunks[:count]
+    maxima = chunks[:count]
     while True:
         most = LOWEST
-        for n in range(len(found)):
-            most = larger(most, found[n])
+        for n in range(len(maxima)):
+            most = larger(most, maxima[n])
         if not most > values[last]:
             return
         n = 0
-        while found[n] != most:
+        while maxima[n] != most:
             n += 1
         begin, end = n * CHUNK, min(size, (n + 1) * CHUNK)
         place = begin if most < value else max(begin, place + 1)
         while row[place] != most:
             place += 1
         value = most
-        found[n] = _largest_after(row, begin, end, value, place)
+        maxima[n] = _largest_after(row, begin, end, value, place)
         at = last
         while at > 0 and values[at - 1] < value:
             values[at], keys[at] = values[at - 1], keys[at - 1]

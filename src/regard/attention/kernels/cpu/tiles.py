@@ -1,4 +1,4 @@
-"""Score tiles of one head as the worker threads walk them: the product, then what the rule adds, in place.
+"""Compute the score tiles of one head, in the order in which worker threads use them.
 
 A band (causal, sliding window) is not written into a tile: it only says which columns of each row count, so that the
 common case pays for nothing else.
@@ -44,17 +44,17 @@ class Head:
 
     @staticmethod
     def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "Head":
-        """The head of the whole call's tensors (B, H, L, D) and (B, G, S, D)."""
+        """Take one head of the call's tensors (B, H, L, D) and (B, G, S, D)."""
         group = head // (query.shape[1] // key.shape[1])
         return Head(query[batch, head], single(key[batch, group]), rule, batch, head, product)
 
     def reach(self, start: int, stop: int) -> tuple[int, int]:
-        """The keys [first, last) that the band leaves to queries [start, stop)."""
+        """Return the keys [first, last) that the band leaves to queries [start, stop)."""
         mask, size = self.rule.mask, self.key.shape[0]
         return (0, size) if mask is None else mask.key_range(start, stop, size)
 
     def tiles(self, start: int, stop: int, keys: tuple[int, int] | None = None) -> Iterator[Tile]:
-        """The tiles of queries [start, stop) in order of their keys: those of keys, by default all in reach."""
+        """Yield the tiles of queries [start, stop) and keys (first, last), by default all in reach, in order."""
         query = self.query[start:stop].float() * self.rule.scale
         query = query.contiguous()
         mask = self.rule.mask
@@ -68,7 +68,7 @@ class Head:
             yield Tile(scores, begin, end, low, high)
 
     def _apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
-        """Softcap, bias and every mask but the band, in place."""
+        """Apply softcap, bias and every mask but the band, in place."""
         rule = self.rule
         if rule.softcap is not None:
             scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
@@ -76,19 +76,19 @@ class Head:
         if rule.bias is not None:
             scores.add_(select(rule.bias, batch, heads, rows, cols)[0, 0].float())
         if rule.mask is not None and not rule.mask.only_band:
-            beyond = replace(rule.mask, low=None, high=None)
-            allowed = beyond.tile(batch, heads, rows, cols, scores.device)
+            without_band = replace(rule.mask, low=None, high=None)
+            allowed = without_band.tile(batch, heads, rows, cols, scores.device)
             if allowed is not None:
                 scores.masked_fill_(~allowed[0, 0], -torch.inf)
 
 
 def single(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
-    """The same rows as contiguous float32; a copy only where they are not."""
+    """Return the rows as contiguous float32; a copy only where they are not."""
     return tensor.float().contiguous()
 
 
 def spans(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
-    """How the queries of each of so many heads are cut into tasks, so that the workers finish together."""
-    wanted = 1 if lines % threads == 0 else -(-SHARE * threads // lines)
-    step = max(LEAST, -(-length // (wanted * LEAST)) * LEAST)
+    """Split the queries of each of `lines` heads into tasks (start, stop), so that the workers finish together."""
+    tasks = 1 if lines % threads == 0 else -(-SHARE * threads // lines)
+    step = max(LEAST, -(-length // (tasks * LEAST)) * LEAST)
     return [(start, min(start + step, length)) for start in range(0, length, step)]

@@ -21,22 +21,22 @@ LN_2 = 0.6931471805599453
 
 
 def compiled(signature: str | list[str] | None = None, **options: Any) -> Callable[[Any], Any]:
-    """Compile a pass: without the GIL, cached on disk, and where a signature is given at once instead of when called.
+    """Compile a pass: without the GIL, cached on disk, and at once, instead of when called, where it has a signature.
 
     A type checker's wrapper, which the tests put around every function, is taken off: Numba compiles what is within.
     """
     settings = {"fastmath": FLAGS, "nogil": True, "error_model": "numpy", "boundscheck": False, **options}
-    given = () if signature is None else (signature,)
+    signatures = () if signature is None else (signature,)
     compiler: Any = njit
 
     def decorate(function: Any) -> Any:
         inner = inspect.unwrap(function)
         try:
-            return compiler(*given, cache=True, **settings)(inner)
+            return compiler(*signatures, cache=True, **settings)(inner)
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
-            return compiler(*given, **settings)(inner)  # no folder can be written to: every process compiles for itself
+            return compiler(*signatures, **settings)(inner)  # without a cache: no folder can be written to
 
     return decorate
 
@@ -54,7 +54,7 @@ def _number(typing: Any, x: Any) -> Any:
 
 
 def _larger(typing: Any, x: Any, y: Any) -> Any:
-    """The larger of two float32, NaN where one of them is."""
+    """Return the larger of two float32, NaN where one of them is."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         single = ir.FloatType()
@@ -71,7 +71,7 @@ larger: Any = intrinsic(_larger)
 
 @compiled(inline="always")
 def exp2(t):
-    """2^t for t <= 0 in float32: relative error below 1e-7, exactly 1 at 0 and exactly 0 below -126, NaN for NaN.
+    """Compute 2^t for t <= 0 in float32: relative error below 1e-7, exactly 1 at 0, exactly 0 below -126, NaN for NaN.
 
     A polynomial for the fraction (minimax, degree 6); the whole part is added to its exponent. Rounding happens once:
     fraction and exponent have to come from the same whole number.
