@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.trace.trace import gets, gives, special_share, vector
+from regard.trace.trace import Status, gets, gives, largest, merge_statuses, special_share, vector
 from tests.support import RIVER
+from tests.support.attention_outputs import make_model, traced
 
 
 def test_a_word_of_several_tokens(minilm) -> None:
@@ -40,6 +41,36 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
     assert isinstance(trace.attention, tuple)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "opt"])
+def test_what_adds_up_to_what(kind: str) -> None:
+    """The formulas of the module, on every layer of random models."""
+    trace = traced(make_model(kind), torch.tensor([[7, 11, 13, 17, 19]]))
+    parts = [part for part in (trace.learned, trace.positional, trace.segment) if part is not None]
+    torch.testing.assert_close(torch.stack(parts).sum(0), trace.input, atol=1e-5, rtol=0)
+    for n, (weights, value, output) in enumerate(
+        zip(trace.attention, trace.values, trace.attention_outputs, strict=True)
+    ):
+        heads, length, size = weights.shape
+        dense = weights.dense()
+        torch.testing.assert_close(dense.sum(-1), torch.ones(heads, length), atol=1e-6, rtol=0)
+        per_head = value.repeat_interleave(heads // len(value), 0)  # (G, S, E) to (H, S, E)
+        context = (dense @ per_head).transpose(0, 1).reshape(size, -1)
+        projected = context @ output.weight.T + (0 if output.bias is None else output.bias)
+        torch.testing.assert_close(output.projected, projected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(output.residual, trace.hidden_states[n], atol=1e-5, rtol=0)
+
+
+def test_merged_statuses_say_what_either_says() -> None:
+    first = Status("m", ("a",), "cpu", "float32", 1e-7, 3, None, ("x",), (), ("both", "one"), 0.5, "")
+    second = Status("m", ("b", "a"), "cpu", "float32", None, 5, 2e-7, (), ("y",), ("both", "two"), 0.25, "its own")
+    merged = merge_statuses(first, second)
+    assert merged == Status(
+        "m", ("a", "b"), "cpu", "float32", 1e-7, 5, 2e-7, ("x",), ("y",), ("both", "one", "two"), 0.5, "its own"
+    )
+    assert merge_statuses(second, first).difference == 1e-7
+    assert largest([None, None]) is None
 
 
 def test_the_sides_of_a_pair(pair, trace) -> None:

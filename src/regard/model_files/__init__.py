@@ -1,1 +1,1 @@
-"""What a model's files say, read as data and checked before anything is built of them."""
+"""Read a model's files as data, and check them before anything is built from them."""

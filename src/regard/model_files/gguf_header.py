@@ -1,4 +1,4 @@
-"""A GGUF file's header, walked before a library reads the file: every count is held against the file's own size.
+"""Read a GGUF file's header before a library reads the file: every count is checked against the file's own size.
 
 The format: "GGUF", version, how many tensors, how many entries; the entries (name, kind, value); what is said of each
 tensor (name, sizes, kind, place); then the tensors' bytes. All numbers are little-endian.
@@ -26,7 +26,7 @@ EACH = 8  # a vocabulary has pieces, scores, kinds and merges
 
 @dataclass(frozen=True)
 class Header:
-    """What a GGUF file says of itself. values: its entries, of lists their length. kinds: how many tensors of each."""
+    """A GGUF file's header. values: its entries, of lists their length. kinds: how many tensors of each kind."""
 
     held: Held
     values: dict[str, Any]
@@ -45,9 +45,9 @@ class _Walk:
     def number(self, kind: str) -> Any:
         packed = self.struct_of.setdefault(kind, struct.Struct(f"<{kind}"))
         self.check(packed.size)
-        (found,) = packed.unpack_from(self.data, self.at)
+        (value,) = packed.unpack_from(self.data, self.at)
         self.at += packed.size
-        return found
+        return value
 
     def text(self) -> str:
         length = self.number("Q")
@@ -61,9 +61,9 @@ class _Walk:
         self.at += length
 
     def check(self, size: int) -> None:
-        """Refuse what would lie beyond the file's end."""
+        """Raise ValueError where so many bytes would lie beyond the file's end."""
         if size > len(self.data) - self.at:
-            raise ValueError(f"at byte {self.at:,} it tells of {size:,} more, it has {len(self.data) - self.at:,}")
+            raise ValueError(f"at byte {self.at:,} it needs {size:,} more, it has {len(self.data) - self.at:,}")
 
     def value(self) -> Any:
         """An entry's value; of a list its length, after walking over its items."""
@@ -86,12 +86,12 @@ class _Walk:
 
 
 def read_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
-    """The header of a file that is one.
+    """Read a file's header.
 
     sizes: of each kind of tensor, how many numbers a block has and how many bytes.
 
     Raises:
-        RegardError: the file is truncated, or no GGUF file, or tells of more than it can hold.
+        RegardError: the file is truncated, or no GGUF file, or names more than it can hold.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -110,7 +110,7 @@ def _walked(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
     if version not in (2, 3):
         raise ValueError(f"its version is {version}, versions 2 and 3 are read")
     if tensors > TENSORS or entries > ENTRIES:
-        raise ValueError(f"it tells of {tensors:,} tensors and {entries:,} entries, no model has so many")
+        raise ValueError(f"it names {tensors:,} tensors and {entries:,} entries, no model has so many")
     values = {}
     for _ in range(entries):
         name = walk.text()

@@ -47,10 +47,10 @@ def cached(name: str, file: str) -> Path | None:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = try_to_load_from_cache(name, file)
+        path = try_to_load_from_cache(name, file)
     except HFValidationError:
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None
 
 
 def check_there(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What of a hub name is fetched, or in the cache: looked at before anything is built of it, as a folder's files are."""
+"""Check the files of a hub name, fetched or in the cache, as a folder's are, before anything is built from them."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from regard.model_files.weight_headers import INDEX, SINGLE, Held, held, shards
 
 
 def check_hub(name: str) -> Held | None:
-    """What the checkpoint of a hub name holds; None where the hub has no safetensors of it, but may make some.
+    """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some.
 
     Raises:
         RegardError: its config asks for what its checkpoint cannot hold, its index names something other than
@@ -20,8 +20,8 @@ def check_hub(name: str) -> Held | None:
     from transformers.utils.hub import cached_file, cached_files
 
     def had(file: str) -> Path | None:
-        found = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
-        return None if found is None else Path(found)
+        path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+        return None if path is None else Path(path)
 
     config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
     check_asked(config, None, where)
@@ -39,7 +39,7 @@ def check_hub(name: str) -> Held | None:
         files = [Path(each) for each in cached_files(name, shards(index)) or ()]
     for file in files:
         check_regular(file, "weights")
-    found = held(files)
-    check_asked(config, found, where)
-    check_quantisation(config, found, where)
-    return found
+    checkpoint = held(files)
+    check_asked(config, checkpoint, where)
+    check_quantisation(config, checkpoint, where)
+    return checkpoint

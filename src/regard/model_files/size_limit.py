@@ -1,4 +1,4 @@
-"""A limit to what is made while a model is built: what its checkpoint holds, several times over, and no more.
+"""Limit the memory and tensors that building a model may take to a few times what its checkpoint holds.
 
 transformers builds a model without memory (on the device "meta"), and fills it from the checkpoint afterwards. A config
 that asks for more than its checkpoint holds is stopped while it is built, wherever in a family's code its numbers lead.
@@ -21,7 +21,7 @@ PARTS, MORE = 16, 2000  # tensors that are made for each one of the checkpoint, 
 
 
 class Budget(TorchFunctionMode):
-    """Inside it, in this thread, what is made without memory is counted, and refused beyond what is held."""
+    """Count the tensors made on "meta" in a with block, in this thread; raise RegardError beyond the checkpoint's."""
 
     def __init__(self, held: Held, name: str) -> None:
         super().__init__()
@@ -42,5 +42,5 @@ class Budget(TorchFunctionMode):
 
 
 def needs(held: Held) -> int:
-    """Bytes that a checkpoint takes as a model in float32."""
+    """Count the bytes that a checkpoint takes as a model in float32."""
     return held.numbers * torch.float32.itemsize

@@ -1,7 +1,7 @@
-"""What a folder's weights are, by their names and headers alone: found and counted before anything is built of them.
+"""Find a checkpoint's safetensors files and count their tensors by the headers, before anything is built from them.
 
-Only safetensors are read, which cannot hold code. The library that reads them goes wherever an index sends it, pickles
-and other folders included; so the index is looked at first.
+Only safetensors are read, which cannot hold code. transformers follows an index wherever it leads, to pickles and to
+other folders; so the index is checked first.
 """
 
 import math
@@ -23,7 +23,7 @@ PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that a
 
 @dataclass(frozen=True)
 class Held:
-    """What a checkpoint holds. tensors: how many. numbers: of all of them. plain: whether none is quantised."""
+    """A checkpoint's sizes. tensors: how many. numbers: in all of them. plain: whether none is quantised."""
 
     tensors: int
     numbers: int
@@ -31,7 +31,7 @@ class Held:
 
 
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
-    """The safetensors files of a model folder, each checked: a regular file that lies in it.
+    """Find the safetensors files of a model folder, each a regular file that lies in it.
 
     Links may lead to the blobs of the hub cache that the folder belongs to, and nowhere else outside.
 
@@ -44,7 +44,7 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
         raise RegardError(f"{where}: transformers_weights is {name!r}, needed is the name of a safetensors file")
     file = _inside(folder, name, where)
     if name == INDEX and not _present(file):
-        pickled = sorted(found.name for kind in PICKLES for found in folder.glob(kind))
+        pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
             raise RegardError(
                 f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needed is safetensors"
@@ -56,7 +56,7 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
 
 
 def shards(index: Path) -> list[str]:
-    """The files that an index names, each a plain name that ends in .safetensors.
+    """Read the names of the files in an index, each a plain name that ends in .safetensors.
 
     Raises:
         RegardError: the index cannot be read, or names anything else.
@@ -67,14 +67,14 @@ def shards(index: Path) -> list[str]:
     for tensor, file in named.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
             raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needed is a safetensors file")
-    found = sorted(set(named.values()))
-    for name in found:
+    names = sorted(set(named.values()))
+    for name in names:
         _check_plain(name, repr(str(index)))
-    return found
+    return names
 
 
 def held(files: Sequence[Path]) -> Held:
-    """What safetensors files hold, by their headers, each of which is held against its file's size.
+    """Count the tensors and numbers of safetensors files by their headers, each checked against its file's size.
 
     Raises:
         RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
@@ -113,7 +113,7 @@ def _inside(folder: Path, name: str, where: str) -> Path:
 
 
 def _check_plain(name: str, where: str) -> None:
-    """Refuse a name that could lead out of its folder, on any system."""
+    """Check that a name cannot lead out of its folder, on any system."""
     if any(each in name for each in "/\\:\0") or name.startswith("."):
         raise RegardError(f"{where}: weights are in {name!r}, needed is the plain name of a file in the folder")
 

@@ -1,1 +1,1 @@
-"""`Trace`: what one forward pass did to one text, by name; and the file that it is saved to."""
+"""`Trace`, what one forward pass computed for one text, by name; and the file that it is saved to."""

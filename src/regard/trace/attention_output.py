@@ -1,4 +1,4 @@
-"""What stands around one attention call: the output projection, the residual beside it and the norms behind it."""
+"""`AttentionOutput`: what a model does with the context of one attention call: projection, scaling, residual, norm."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """A layer norm (Ba et al. 2016): weight * (x - mean) / sqrt(variance + eps) + bias, by reference."""
+    """A layer norm (Ba et al. 2016): weight * (x - mean) / sqrt(variance + eps) + bias. The tensors are the model's."""
 
     weight: Float[Tensor, " M"] | None
     bias: Float[Tensor, " M"] | None
@@ -18,9 +18,9 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What projected vectors are multiplied by before they are added: added = scale * gain * projected.
+    """Factors of projected vectors before they are added to the residual: added = scale * gain * projected.
 
-    An RMS norm (Zhang & Sennrich 2019) is that: gain is its weight, scale each token's 1 / root mean square, as the
+    An RMS norm (Zhang & Sennrich 2019) is one: gain is its weight, scale each token's 1 / root mean square, as the
     model computed it. A constant (Granite's residual multiplier) is a scale as well. added: as the model computed it.
     """
 
@@ -31,13 +31,14 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class AttentionOutput:
-    """One attention call and what the model does with its context, as it was seen to happen.
+    """How one attention call's context becomes part of the residual stream, as captured and verified.
 
-    projected = context @ weight.T + bias, where context (.., H * E) holds the heads side by side; added is projected,
-    or what scaling makes of it.
-    "pre-norm" (Xiong et al. 2020): the block's output is residual + added. "post-norm" (Vaswani et al. 2017): it is
-    norm(residual + added). "parallel" (Wang & Komatsuzaki 2021, GPT-J): the layer's output is residual + added + what
-    something beside the attention gives. weight (W_O) and the norm are the model's own, by reference.
+    projected = context @ weight.T + bias, where context (.., H * E) has the heads side by side; added is projected, or
+    scaling.scale * scaling.gain * projected. By kind, what follows is
+    "pre-norm" (Xiong et al. 2020): residual + added;
+    "post-norm" (Vaswani et al. 2017): norm(residual + added);
+    "parallel" (Wang & Komatsuzaki 2021, GPT-J): residual + added + the output of a part beside the attention.
+    weight (W_O), bias and the norm are the model's own tensors.
     """
 
     kind: Literal["post-norm", "pre-norm", "parallel"]
@@ -50,24 +51,24 @@ class AttentionOutput:
 
     @property
     def added(self) -> Float[Tensor, "*B L M"]:
-        """What the model adds to the residual."""
+        """What is added to the residual: the projected context, scaled where the model scales it."""
         return self.projected if self.scaling is None else self.scaling.added
 
     def crop(self, batch: int, rows: slice) -> "AttentionOutput":
-        """The block of one text of a batch."""
+        """The same of one text of a batch, without padding."""
         scaling = self.scaling
         if scaling is not None:
             scaling = replace(scaling, scale=scaling.scale[batch, rows], added=scaling.added[batch, rows])
-        own = {name: getattr(self, name)[batch, rows] for name in ("residual", "projected")}
-        return replace(self, **own, scaling=scaling)
+        residual, projected = self.residual[batch, rows], self.projected[batch, rows]
+        return replace(self, residual=residual, projected=projected, scaling=scaling)
 
 
 @dataclass(frozen=True)
 class UnverifiedOutput:
-    """A block whose shape is not one of those that were verified. reason: what was seen there, for a person to read."""
+    """An attention output that could not be verified to be of one of the known kinds. reason: why, in a sentence."""
 
     reason: str
 
     def crop(self, batch: int, rows: slice) -> "UnverifiedOutput":
-        """Itself: the shape is the same for every text."""
+        """Itself: the reason is the same for every text of a batch."""
         return self

@@ -1,4 +1,22 @@
-"""One text, one `Trace`: everything its forward pass did, by name. Whatever a person looks at is a function of it."""
+"""`Trace`: everything that one forward pass computed for one text, by name. All that regard shows is a function of it.
+
+What adds up to what, with the letters of shapes below:
+
+    input            = learned + positional + segment              (L, W)  scaled as the model does
+    attention[n]     = softmax(scale · query · keyᵀ + mask)        (H, L, S)  rows sum to 1, or to 1 - sink share
+    context[n]       = attention[n] @ values[n]                    (L, H * E)  head by head, side by side
+    projected[n]     = context[n] @ W_O.T + bias                   (L, M)  in attention_outputs[n]
+    hidden_states[n] = what enters layer n                         (L, M)  [n + 1] is what leaves it
+    contextual       = hidden_states[-1], after a last norm        (L, K)
+    logits           = what the language head makes of contextual  (L, V)
+
+A layer adds its attention output and its feed-forward output to what enters it, the residual stream, with a norm before
+or behind each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` says which). The parts of the input
+are added, and where they were found this is checked: status.embedding_difference.
+
+Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value width, M model width, W width of the
+embedding parts, K width of the last hidden state, V vocabulary. W, M and K are one number in most models.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,14 +38,16 @@ Vectors = Float[Tensor, "L M"]
 
 @dataclass
 class Status:
-    """How a trace came about and how far it can be trusted.
+    """How a trace was computed and how exact it is.
 
-    difference: largest absolute difference between weights here and what compared_with names, on the sampled rows;
-    None where the model offers nothing to compare with. Where that is the model's own attention, it was given the
-    queries and keys of this pass: how far these are from a plain pass's is told by docs/families.md, and by a note
-    where the linear maps were not PyTorch's. embedding_difference: largest absolute difference between the sum of the
-    embedding parts and what the model adds up, None where that was not found. Both, and rows_compared, are of all texts
-    that ran with this one. seconds: this text's share of the time they took.
+    model: its name. kernels: those that computed attention. device, dtype: the model's. difference: largest absolute
+    difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
+    offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
+    these are from a plain pass's is in docs/families.md, and in a note where the linear maps were not PyTorch's.
+    embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
+    None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
+    of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else
+    limits the trace. seconds: this text's share of the time that the batch took.
     """
 
     model: str
@@ -44,20 +64,21 @@ class Status:
     compared_with: str = ""
 
 
-LAYERED = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
+BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 
 
 @dataclass(eq=False)
 class Trace:
-    """What a model did to one text, without padding, however many were batched.
+    """One text's forward pass, without padding, however many texts were batched.
 
-    learned, positional, segment: what is added up to make the input, None where the model has no such part.
-    input: their sum, as it enters the first norm. hidden_states[n] enters layer n, hidden_states[n + 1] leaves it.
-    contextual: the model's last hidden state. logits: (L, V) where the model has a language head. attention[n]: weights
-    (H, L, S) of layer n. values[n]: value vectors (G, S, E) of layer n. cross[n]: of a decoder, its weights on the
-    encoder's tokens.
-    names: how token ids are spelled that stand in no text, such as those that logits speak of, where that is known.
-    Where some layers alone were kept or saved there is a `LayerSubset` for each of these, which refuses the others.
+    learned, positional, segment: embedding parts that are added up to the input, None where the model has no such part.
+    input: their sum, as it enters the first norm, None where it is not known. hidden_states[n] enters layer n,
+    hidden_states[n + 1] leaves it. contextual: the model's last hidden state. logits: None without a language head.
+    attention[n]: the weights of layer n, computed when they are read. values[n]: its value vectors. attention_outputs:
+    the projection, residual and norm around each attention, empty where they were left out. cross, cross_values,
+    cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
+    names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
+    Where some layers alone were captured or saved, each of these is a `LayerSubset`, which refuses the others.
     """
 
     text: str
@@ -79,8 +100,8 @@ class Trace:
     names: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Have what is told layer by layer name its range where a number is beyond it."""
-        object.__setattr__(self, name, Layers.of(name, value) if name in LAYERED and type(value) is tuple else value)
+        """Make `Layers` of the tuples that have one item a layer, so that a wrong number is refused with the range."""
+        object.__setattr__(self, name, Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value)
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
@@ -94,7 +115,7 @@ class Trace:
         return (self,)
 
     def word(self, word: str) -> list[Word]:
-        """Every occurrence of a word with its tokens and characters.
+        """Find every occurrence of a word, with its tokens and characters.
 
         Raises:
             RegardError: the word is not in the text; the nearest words are named.
@@ -118,7 +139,10 @@ class Trace:
 
 @dataclass
 class PairTrace:
-    """What an encoder-decoder did to a text and its target: a trace of each; decoder.cross[n] looks at the encoder."""
+    """An encoder-decoder's forward pass: the trace of a text and that of its target.
+
+    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens.
+    """
 
     encoder: Trace
     decoder: Trace
@@ -130,8 +154,8 @@ class PairTrace:
 
     @property
     def status(self) -> Status:
-        """A copy of the status of both, which are of one forward pass, put together: what either has to say."""
-        return of_both(self.encoder.status, self.decoder.status)
+        """The statuses of both sides in one: a copy, which to change changes neither."""
+        return merge_statuses(self.encoder.status, self.decoder.status)
 
     def save(
         self,
@@ -148,8 +172,8 @@ class PairTrace:
         save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
-def of_both(encoder: Status, decoder: Status) -> Status:
-    """Put the statuses of the two traces of one forward pass together."""
+def merge_statuses(encoder: Status, decoder: Status) -> Status:
+    """Merge the statuses of the two sides of one forward pass: the larger differences, the notes of both."""
     return replace(
         decoder,
         kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
@@ -165,26 +189,26 @@ def of_both(encoder: Status, decoder: Status) -> Status:
 
 
 def largest(values: Sequence[float | None]) -> float | None:
-    """The largest of the differences that there are, None where there is none."""
+    """Find the largest difference, None where none was measured."""
     return max((value for value in values if value is not None), default=None)
 
 
 def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
-    """A word's vector: the mean of its tokens'."""
+    """Average a word's vector over its tokens."""
     return rows[list(word.tokens)].mean(0)
 
 
 def gives(weights: AttentionMap, word: Word) -> Float[Tensor, "H S"]:
-    """The attention that a word gives, one row a head: the mean over its tokens."""
+    """Average the attention that a word gives to each key over its tokens, one row a head."""
     return weights[:, list(word.tokens)].mean(1)
 
 
 def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
-    """The attention that a word gets from every token, one row a head: the sum over its tokens."""
+    """Sum the attention that a word gets from each query over its tokens, one row a head."""
     return weights[:, :, list(word.tokens)].sum(2)
 
 
 def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:
-    """The part of rows of weights that goes to special tokens."""
+    """Sum the part of each row of weights that goes to special tokens."""
     special = torch.tensor([token.special for token in tokens], device=weights.device)
     return weights[..., special].sum(-1)

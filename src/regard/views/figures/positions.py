@@ -33,7 +33,7 @@ def draw_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
         largest = max(float(picture.abs().max()), 1e-12) if kind == "alibi" else together  # its heads differ 128-fold
         image = place.imshow(picture.numpy(), cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto",
                              interpolation="nearest")  # fmt: skip
-        place.settitle(name, fontsize=9)
+        place.set_title(name, fontsize=9)
         place.set_ylabel("query position" if kind == "alibi" else "position", fontsize=8)
         across_name = {"alibi": "key position", "rotary": "pair of components"}.get(kind, "dimension")
         place.set_xlabel(across_name, fontsize=8)

@@ -11,7 +11,7 @@ from rich.text import Text
 from regard.explain.sinks import Sink
 from regard.explain.summary import Attended, Occurrence, Pair, Summary
 from regard.text.tokens import Token
-from regard.trace.trace import of_both
+from regard.trace.trace import merge_statuses
 from regard.views.terminal import static_words
 from regard.views.terminal.alignment import across, alignment
 from regard.views.terminal.layer_updates import moving
@@ -48,7 +48,7 @@ def render(summary: Summary, width: int = 80, took: float | None = None) -> list
     words = list(dict.fromkeys(reference.word for reference in summary.references))
     statuses = summary.statuses
     if summary.target is not None:
-        statuses = [of_both(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
+        statuses = [merge_statuses(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
     parts.append(status(statuses, dict(zip(words, summary.reference_statuses, strict=True)), took=took))
     return parts
 
