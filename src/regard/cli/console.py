@@ -24,9 +24,9 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
 
 def finish(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
     """Say which files were written, after notes on a picture."""
-    told = errors if out.quiet else out
+    console = errors if out.quiet else out
     for note in notes:
-        told.print(f"picture: {note}", style="dim", markup=False)
+        console.print(f"picture: {note}", style="dim", markup=False)
     for file in files:
         if file is not None and file != STANDARD_OUTPUT:
-            told.print(f"wrote {file}", style="dim", markup=False)
+            console.print(f"wrote {file}", style="dim", markup=False)

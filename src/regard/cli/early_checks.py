@@ -1,6 +1,6 @@
-"""What is refused before torch is imported: what a model's config.json, or a saved file's header, tells already.
+"""Check arguments before torch is imported, against a model's config.json or a saved file's header.
 
-The messages are those of the exact checks, which come with the model; what is not told early is left to them.
+The messages are those of the exact checks, which come with the model; what the files do not say is left to them.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,12 +36,12 @@ class EarlyChecks:
         if given.file is None:
             return EarlyChecks(read_sizes(given.model), given.pairs())
         check_saved(given.file)
-        told = saved(given.file)
+        known = saved(given.file)
         if again:
-            return replace(told, model=read_sizes(given.model))
+            return replace(known, model=read_sizes(given.model))
         if given.model is not None:
             read_sizes(given.model)
-        return told
+        return known
 
     def check_numbers(self, layer: int | None, head: int | None) -> None:
         """Refuse a layer or head that the model does not have; the range is named."""
@@ -93,7 +93,7 @@ def check_saved(file: Path) -> None:
 
 
 def saved(file: Path) -> EarlyChecks:
-    """What a file of traces says about itself, as far as that is plain."""
+    """Read the model, sizes and texts of a file of traces from its header; what is not plain there stays unknown."""
     unknown = EarlyChecks(ModelSizes(str(file)))
     try:
         texts, sides = [], []

@@ -46,7 +46,7 @@ def generate(
     seed: Seed = None,
     save_file: SaveTrace = None,
 ) -> None:
-    """Let a causal model (one's own run, too) write on; the likeliest token each time, unless told to draw."""
+    """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
     from regard.text.tokens import check_text
 
     if text is None:
@@ -90,6 +90,6 @@ def generate(
         except RegardError as error:
             raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
     outputs.write(traces=done.trace)
-    told = status([done.trace.status], took=clock.seconds())
-    put([*unknown_first(of_traces([done.trace])), *written(done), told], console)
+    parts = [*unknown_first(of_traces([done.trace])), *written(done)]
+    put([*parts, status([done.trace.status], took=clock.seconds())], console)
     finish(console, errors, outputs.files)

@@ -35,7 +35,7 @@ app = typer.Typer(
 )
 for name, verb, short in (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
-    ("why", why, "Rank the tokens and heads behind a word by cutting each of them."),
+    ("why", why, "Rank the tokens and heads behind a word by ablating each of them."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),

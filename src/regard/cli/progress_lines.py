@@ -1,4 +1,4 @@
-"""Lines that tell how far a long run is, for whoever reads them through a pipe: each at once, and never long none."""
+"""Progress of a long run as lines on standard output, for pipes and log files, where no progress bar can be drawn."""
 
 import sys
 import threading
@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-EVERY = 20.0  # seconds: a line is due where none was told for so long; asked each second, so 30 are never reached
+EVERY = 20.0  # seconds: after so long without a line one is due; checked each second, so that 30 are never reached
 
 
 class ProgressLines:
-    """Says lines on standard output, and between them, every now and then, what is being done.
+    """Print lines at once, and after some seconds without one the current activity, from a thread.
 
-    every: seconds without a line after which one is due. clock: in seconds. alone: whether nothing else shows how far
-    the run is, as a progress bar does; where something does, only what is said is told.
+    every: seconds without a line after which one is due. clock: in seconds. alone: whether no progress bar is shown;
+    where one is, the thread is not started.
     """
 
     def __init__(
@@ -25,18 +25,18 @@ class ProgressLines:
         self._doing = "starting"
 
     def say(self, line: str) -> None:
-        """Tell a line, now."""
+        """Print a line and flush it."""
         with self._lock:
             self._out.write(f"{line}\n")
             self._out.flush()
             self._said = self._clock()
 
     def doing(self, what: str) -> None:
-        """Keep what is being done, for the next time that a line is due."""
+        """Set the current activity, which is printed the next time that a line is due."""
         self._doing = what
 
     def tick(self) -> None:
-        """Tell what is being done, and for how long the run has been going, where a line is due."""
+        """Print the current activity and the seconds since the start, if a line is due."""
         now = self._clock()
         if now - self._said >= self._every:
             self.say(f"{self._doing} ({now - self._began:,.0f} s)")

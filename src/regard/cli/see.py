@@ -113,7 +113,7 @@ def see(
             return draw(seen, traces, file, layer=layer, head=head)
 
         notes = outputs.write(traces=traces, draw=draw, data=lambda: summary_data(seen))
-    if window is not None:  # what is unknown is told of whole texts, not of windows
+    if window is not None:  # unknown tokens are named of whole texts, not of windows
         put(unknown_first(of_traces(found.traces)), console)
     show(seen, console, clock.seconds())
     finish(console, errors, outputs.files, notes)

@@ -36,15 +36,15 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
         read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]
+    found = [(text, each) for text, each in zip(texts, _tokenise(texts, tokenizer, ranks), strict=True)]
     from regard.cli.console import consoles
     from regard.views.terminal.tokens import show_tokens
 
     show_tokens(found, tokenizer or "the default model", consoles()[0])
 
 
-def _cut(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
-    """Each text's tokens."""
+def _tokenise(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
+    """Tokenise each text."""
     if tokenizer == "words":
         from regard.textbook import dictionary, word_tokens
 

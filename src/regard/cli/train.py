@@ -79,7 +79,7 @@ def _train(
         plan, watch, prompt = about.settings, watch or about.watch, prompt or about.prompt
     chosen = with_changes(plan, changes)
     board = board_kind() if tensorboard else None
-    telling.doing("reading and cutting into tokens")
+    telling.doing("reading and tokenising")
     with team() as joined:
         if joined is not None and joined.rank > 0:  # the first one makes the folder, the others find it made
             joined.wait()

@@ -43,7 +43,7 @@ def why(
     save_dtype: SaveDtype = None,
     save_attention_outputs: SaveAttentionOutputs = False,
 ) -> None:
-    """Rank the tokens and heads behind a word, and check the ranking by cutting each of them."""
+    """Rank the tokens and heads behind a word, and check the ranking by ablating each of them."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
     if word is None or not word.strip():
@@ -68,7 +68,7 @@ def why(
 
     console, errors = consoles(json_file)
     found = []
-    with errors.status("loading the model, tracing and cutting …"):
+    with errors.status("loading the model, tracing and ablating …"):
         done = traced(given) if open_file is None else traced_again(given)
         for number, trace in enumerate(done.traces, 1):
             words = occurrences(trace, word)
@@ -78,8 +78,8 @@ def why(
         statuses = [trace.status for trace in done.traces]
         outputs.write(traces=done.traces, data=lambda: why_data(found, done.texts, done.generated, statuses))
     if any(done.generated):
-        told = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
-        console.print(f"the model wrote the target itself: {told}\n", style="dim", markup=False)
+        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
+        console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)
     put(unknown_first(of_traces(done.traces)), console)
     show_why(found, statuses, top, console, clock.seconds())
     finish(console, errors, outputs.files)

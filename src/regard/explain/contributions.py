@@ -1,4 +1,6 @@
-"""What each source token gave a token, through each head: the exact split of an attention block's output.
+"""Split an attention block's output exactly into what each source token gave, through each head.
+
+    contribution_hs = weight_hs · value_s · W_O[h],  Σ_hs contribution_hs + bias = the block's output
 
 Weights alone mislead: a large weight on a short value vector moves nothing. A source's contribution through a head is
 weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
@@ -55,12 +57,12 @@ class Contributions:
         return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
 
     def heads(self) -> Float[Tensor, "H M"]:
-        """What each head gave, all sources together."""
+        """Sum the sources: what each head gave."""
         context = _context(self._weights[:, None], self._values)[:, 0]  # (H, E)
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
-        """What each source gave, all heads together: the vectors whose norms Kobayashi et al. (2020) compare."""
+        """Sum the heads: what each source gave, the vectors whose norms Kobayashi et al. (2020) compare."""
         given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
         each = self._weights.shape[0] // self._values.shape[0]
         for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
@@ -69,7 +71,7 @@ class Contributions:
 
 
 def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False) -> Contributions:
-    """The parts of a word's or token's vector as it leaves the attention block of a layer.
+    """Split a word's or token's vector, as it leaves the attention block of a layer, into its parts.
 
     place: a word, one of its occurrences (`trace.word`), or a token's number. cross: of a decoder, the block that looks
     at the encoder, whose tokens the sources then are.
@@ -105,7 +107,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False
 def split(
     weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: AttentionOutput, rows: Sequence[int]
 ) -> Contributions:
-    """The parts of the mean over some rows of a block's output; weights are those rows' own.
+    """Split the mean over some rows of a block's output; weights are those rows' own.
 
     Raises:
         RegardError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.

@@ -1,8 +1,9 @@
-"""What each layer would say: the logit lens.
+"""The logit lens: what the model would predict if the layers that remain did nothing.
 
-The model's way from its last state to its logits, its final norm and language head, is applied to the states between
-its layers (nostalgebraist 2020, "interpreting GPT: the logit lens"). What comes out is what the model would predict if
-the layers that remain did nothing. Layers were not trained to be read like this: early ones often are not legible.
+    p_l = softmax(W_U · norm(h_l)),  h_l the hidden state after layer l, norm and W_U the model's final ones
+
+(nostalgebraist 2020, "interpreting GPT: the logit lens"). Layers were not trained to be read
+like this: early ones often are not legible.
 """
 
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def logit_lens(
     text: int = 0,
     occurrence: str | None = None,
 ) -> LogitLens:
-    """What each state of a token would say, of a word its last token's.
+    """Read the logits of each hidden state of a token, of a word its last token.
 
     readout: of the trace's model. names: how ids are spelled.
 

@@ -1,4 +1,4 @@
-"""A layer's whole attention matrix as numbers that a person can take in: what receives, what is far apart, a picture.
+"""Summarise a layer's whole attention matrix: the largest receivers, the largest distant weights, a small picture.
 
 Everything is exact, from one pass over the matrix; the matrix itself never exists. Tokens, layers and heads count
 from 0.
@@ -130,8 +130,7 @@ def matrix(
     """The matrix of one layer of a text that was read as a whole.
 
     top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
-    the share of the pass that was just done, from any thread. Which tokens are attention sinks is told by all heads of
-    the layer.
+    the share of the pass that was just done, from any thread. All heads of the layer decide which tokens are sinks.
 
     Raises:
         RegardError: a layer or head that is not there.

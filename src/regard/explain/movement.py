@@ -1,4 +1,9 @@
-"""A word's path through the layers, seen in two dimensions: near there is near in all of them, or it is told."""
+"""Project a word's path through the layers onto a plane that keeps which of two points is nearer.
+
+Every state x is taken at length 1, u = x / |x|, so that |u - v|² = 2 - 2 cos(u, v): the nearer of two has the larger
+cosine. The plane starts as the two directions of largest variance (PCA; Pearson 1901) and is turned until the order of
+distances on it is that in all dimensions; where no plane has all of them, that is reported.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +51,8 @@ class Movement:
 
     compared: how many comparisons of two distances the plane was held against, in all of a state's width dimensions:
     between the ends of the words and the reference words, where there are some; else of each path's states to its
-    start, and of the words' ends to each other. wrong: how many come out otherwise on the plane. told: says so.
+    start, and of the words' ends to each other. wrong: how many come out otherwise on the plane. disagreement: a
+    sentence with their number and the worst of them.
     """
 
     share: tuple[float, float]
@@ -57,7 +63,7 @@ class Movement:
     width: int
     compared: int
     wrong: int
-    told: str | None
+    disagreement: str | None
     left_out: list[LeftOut]
 
 
@@ -67,7 +73,7 @@ def movement(
     references: Sequence[Trace],
     labels: Sequence[str] = (),
 ) -> Movement:
-    """The paths of words through the layers, on a plane on which near and far are as they are in all dimensions.
+    """Compute the paths of words through the layers, on a plane that keeps the order of distances where one can.
 
     labels: what the words are called, by default their numbers from 1.
     """
@@ -90,7 +96,7 @@ def movement(
     ends = {r.text: mark[-1] for r, mark, most in zip(references, marks, of_marks, strict=True) if most <= MASSIVE}
     width = last[0].shape[1]
     held = _by_references(drawn, ends, called) if drawn and ends else _by_paths(drawn, called, width)
-    flat, compared, wrong, told = held
+    flat, compared, wrong, disagreement = held
 
     def points(vectors: Float[Tensor, "n M"]) -> Path2D:
         return [(x, y) for x, y in flat.place(vectors).tolist()]
@@ -110,7 +116,7 @@ def movement(
         width=width,
         compared=compared,
         wrong=wrong,
-        told=told,
+        disagreement=disagreement,
         left_out=left,
     )
 
@@ -187,7 +193,7 @@ def _held(
     near, far = int(wanted.near[worst]), int(wanted.far[worst])
     first, second = ((int(wanted.pairs[n, 0]), int(wanted.pairs[n, 1])) for n in (near, far))
     cosines = f"cosine {1 - float(full[near]) ** 2 / 2:.3f} against {1 - float(full[far]) ** 2 / 2:.3f}"
-    told = (
+    count = (
         f"{len(wrong)} of {len(wanted)} comparisons of near and far come out otherwise here: in all {points.shape[1]} "
     )
-    return flat, len(wanted), len(wrong), told + f"dimensions {say(first, second)} ({cosines})"
+    return flat, len(wanted), len(wrong), count + f"dimensions {say(first, second)} ({cosines})"

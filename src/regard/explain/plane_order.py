@@ -1,4 +1,4 @@
-"""Holds a picture's near and far against the vectors' own: turns its plane until the two agree, counts where not."""
+"""Compare distances on a plane with those in all dimensions, and turn the plane until their order agrees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor
 
 TIE = 1e-6  # two distances this near count as equal: they come from float32 vectors of length 1
 STEPS = 300  # turns that are tried at most
-COMPARED = 200_000  # comparisons up to which a plane is turned; of more it is only told how many are not kept
+COMPARED = 200_000  # comparisons up to which a plane is turned; of more only the number that is not kept is reported
 MARGIN = 0.1  # the part of a gap between two distances that a turned plane should show
 SPEED, MOMENTUM, DECAY = 0.1, 0.9, 20  # of the turning: the first step, what goes on of the last, steps to half of it
 
@@ -53,7 +53,7 @@ def comparisons(points: Float[Tensor, "p D"], groups: Sequence[Sequence[tuple[in
 
 
 def turned(points: Float[Tensor, "p D"], axes: Float[Tensor, "D 2"], wanted: Comparisons) -> Float[Tensor, "D 2"]:
-    """Two orthonormal axes near the given ones on which more of the comparisons are kept, all of them where that goes.
+    """Turn two orthonormal axes until more of the comparisons are kept on them, all of them where that is possible.
 
     Gradient steps on what each comparison lacks, from the given axes on, within the space that the points span.
     """

@@ -1,9 +1,10 @@
 """Attention rollout: how much of each input token has reached a token, if attention were all that mixes them.
 
-Each layer is taken as 0.5 A + 0.5 I, A being the mean of its heads and I the residual connection, and the layers are
-multiplied (Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers"). It knows nothing of value vectors; see
-contributions for what does. Of a decoder that reads an encoder it follows the target's own tokens and nothing else:
-what comes in through cross-attention is not in it.
+    rollout = Ã_n · … · Ã_1 · Ã_0,  Ã_l = 0.5 A_l + 0.5 I
+
+A_l is the mean of the layer's heads, I the residual connection (Abnar & Zuidema 2020, "Quantifying Attention Flow in
+Transformers"). It knows nothing of value vectors; see contributions for what does. Of a decoder that reads an
+encoder it follows the target's own tokens and nothing else: what comes in through cross-attention is not in it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ BAND = 1 << 22  # weights that are in memory at once
 def rollout(
     trace: Trace, places: Sequence[Place] | None = None, *, layer: int | None = None
 ) -> Float[Tensor, "places S"]:
-    """One row for each place, in float64: the part of every input token in it after a layer (the last, if not said).
+    """Compute for each place the part of every input token in it after a layer (default: the last), in float64.
 
     places: words, occurrences or token numbers, None for every token; a word's row is the mean over its tokens. A row
     sums to 1, or to less where sinks take attention away. Memory is O(places × S) beside one band of weights.

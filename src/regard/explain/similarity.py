@@ -1,4 +1,10 @@
-"""How alike vectors are: of words and tokens, across texts and across layers."""
+"""Compare vectors of words and tokens, across texts and across layers.
+
+    cosine = a · b / (|a| |b|),  dot = a · b,  euclidean = |a - b|
+
+The cosine of hidden states as a measure of how contextual they are: Ethayarajh 2019, "How Contextual are Contextualized
+Word Representations?".
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -12,23 +18,23 @@ from regard.trace.trace import Trace
 
 
 def cosine(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
-    """Cosine of the angle between two vectors, computed in float64; NaN where one of them is zero."""
+    """Compute the cosine of the angle between two vectors in float64; NaN where one of them is zero."""
     a, b = a.double(), b.double()
     return float(torch.dot(a, b) / (a.norm() * b.norm()))
 
 
 def dot(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
-    """Dot product of two vectors, computed in float64: unlike the cosine it grows with their lengths."""
+    """Compute the dot product of two vectors in float64: unlike the cosine it grows with their lengths."""
     return float(torch.dot(a.double(), b.double()))
 
 
 def euclidean(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
-    """Distance between the ends of two vectors, computed in float64: 0 for equal ones, so smaller is more alike."""
+    """Compute the distance of two vectors in float64: 0 for equal ones, so smaller is more alike."""
     return float((a.double() - b.double()).norm())
 
 
 def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str = "cosine") -> Float[Tensor, "*N n m"]:
-    """Every vector of a with every vector of b, as cosine, dot and euclidean have it.
+    """Compare every vector of a with every vector of b by a measure: "cosine", "dot" or "euclidean".
 
     Raises:
         RegardError: there is no measure of that name; those that there are, are named.
@@ -39,13 +45,13 @@ def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str =
 
 
 def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
-    """A word's or token's vector in every state: [0] enters layer 0, [n + 1] leaves layer n."""
+    """Stack a word's or token's vectors of all hidden states: [0] enters layer 0, [n + 1] leaves layer n."""
     tokens = tokens_of(trace, place)
     return torch.stack([state[tokens].mean(0) for state in trace.hidden_states])
 
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
-    """Words or tokens, of one text or several, each with each: one table for every state.
+    """Compare words or tokens, of one text or several, each with each: one table for every hidden state.
 
     Raises:
         RegardError: no such word or token, or the traces are of models of different sizes.
@@ -60,7 +66,7 @@ def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine")
 
 
 def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str = "cosine") -> Float[Tensor, "Na Nb"]:
-    """Two words or tokens, every state of the one with every state of the other; the diagonal is layer by layer."""
+    """Compare every hidden state of one word with every one of another; the diagonal is layer by layer."""
     first, second = states_of(*a), states_of(*b)
     if first.shape[1] != second.shape[1]:
         raise RegardError(f"vectors of widths {first.shape[1]} and {second.shape[1]} cannot be compared")

@@ -1,16 +1,18 @@
 """Attention sinks: tokens that take attention whatever they mean.
 
-A softmax has to put its weight somewhere. Heads that have nothing to say put it on a token that every query can see,
-most often the first one (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"): "attends to
-Anna 0.94" is then said of Anna's place and not of Anna. Special tokens take such weight too, and are told apart as they
-are; this module finds the others.
+    excess = (share - equal) / (1 - equal),  a sink where excess ≥ 0.2 in more than half of all heads
 
-The criterion. In one head, a token's share is the mean weight that the other tokens which can see it give it, and the
-equal share what it would be if each of them spread its weight evenly over all that it can see. The excess,
-(share - equal) / (1 - equal), is 0 for an equal share and 1 for all of it, in texts of any length. A token is a sink
-where its excess is EXCESS or more in more than half of all heads of all layers that are looked at. Of the first token
+share is the mean weight that a token gets from the others that see it, equal what it would get if each of them
+spread its weight evenly. After Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks".
+
+A softmax has to put its weight somewhere. Heads that have nothing to say put it on a token that every query can see,
+most often the first one: "attends to Anna 0.94" is then said of Anna's place and not of Anna. Special tokens take such
+weight too, and are marked by the tokenizer; this module finds the others.
+
+The criterion. The excess is 0 for an equal share and 1 for all of it, in texts of any length. A token is a sink where
+its excess is EXCESS or more in more than half of all heads of all layers that are looked at. Of the first token
 of a causal model FIRST is enough: every token sees it, so that its share falls as texts grow. Any other token has to be
-seen by SEEN_BY others: fewer tell nothing.
+seen by SEEN_BY others: the mean of fewer is noise.
 """
 
 from collections.abc import Sequence
@@ -45,13 +47,13 @@ class Sink:
 
 
 def sinks(trace: Trace, layers: Sequence[int] | None = None) -> list[Sink]:
-    """The attention sinks of a text, special tokens aside, in the layers given or in all that the trace holds."""
+    """Find the attention sinks of a text, special tokens aside, in some layers or in all that the trace holds."""
     held = there(trace.attention) if layers is None else layers
     return sinks_of([trace.attention[n] for n in held], trace.tokens)
 
 
 def cross_sinks(pair: PairTrace) -> list[Sink]:
-    """The tokens of the source, special ones aside, that are sinks of the decoder's cross-attention."""
+    """Find the source tokens, special ones aside, that are sinks of the decoder's cross-attention."""
     cross = pair.decoder.cross
     return sinks_of([cross[n] for n in there(cross)], pair.encoder.tokens, itself=False)
 
@@ -63,7 +65,7 @@ def sinks_of(
     itself: bool = True,
     received: Sequence[Float[Tensor, "H S"]] | None = None,
 ) -> list[Sink]:
-    """The sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
+    """Find the sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
 
     received: what the maps' `received()` gives, where it is known already. Maps whose keys are not these tokens alone
     do not count.
@@ -125,7 +127,7 @@ class _Received:
 
 
 def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h S"], Float[Tensor, "h S"]]:
-    """How many queries see each key, and what all of them would give it if they spread their weight evenly.
+    """Count the queries that see each key, and sum what they would give it if they spread their weight evenly.
 
     h is 1 where all heads see the same. itself: leave out what a query gives its own token.
     """

@@ -1,4 +1,4 @@
-"""A word's one static point, beside its contextual ones: what word2vec and GloVe know of it, whatever the text."""
+"""Compare a word's static vector (word2vec, GloVe, a model's learned table) with those of reference words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Static:
 def static_words(
     vectors: Mapping[str, Float[Tensor, " W"]], word: str, references: Sequence[str], source: str
 ) -> Static:
-    """Put words' static vectors side by side; those without one are told as such.
+    """Compare words' static vectors; a word without one has None in the place of its numbers.
 
     Raises:
         RegardError: the followed word has none.
@@ -59,7 +59,7 @@ def static_words(
 
 
 def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[str, Tensor]:
-    """The same from a model's own learned table: a word of several tokens is their mean.
+    """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean.
 
     Raises:
         RegardError: the model has no such table.

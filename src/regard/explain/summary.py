@@ -28,7 +28,7 @@ from regard.trace.trace import PairTrace, Status, Trace
 
 @dataclass(frozen=True)
 class WordUpdates:
-    """An occurrence's steps through the layers, or why they cannot be told apart."""
+    """An occurrence's layer updates, or the reason why they cannot be split exactly."""
 
     occurrence: str
     updates: list[LayerUpdate] | None

@@ -48,7 +48,7 @@ def test_the_nearer_star_has_the_larger_cosine(bank, minilm, words: list[str]) -
     cosines = {(each.occurrence, each.word): each.contextual for each in summary.references}
     near = {(o, w): float((drawn[f"end {o}"] - drawn[f"reference {w}"]).norm()) for o, w in cosines}
     assert disagree(near, cosines) == 0
-    assert (summary.movement.wrong, summary.movement.told) == (0, None)
+    assert (summary.movement.wrong, summary.movement.disagreement) == (0, None)
     assert "nearer here is nearer in all 384 dimensions" in texts_of(axes)
     assert "final states of " + ", ".join(words) in texts_of(axes)
     assert f"path {summary.occurrences[0].label}" in drawn
@@ -153,10 +153,12 @@ def test_what_is_not_kept_is_told_and_only_that(seed: int, count: int, marks: in
                         flat["x", str(m)] = apart(moved.words[n][-1], moved.words[m][-1])
                 wrong += disagree(flat, full)
     assert moved.wrong == wrong
-    assert (moved.told is not None) == (wrong > 0)
-    if moved.told is not None:
-        assert moved.told.startswith(f"{wrong} of {moved.compared} comparisons of near and far come out otherwise")
-        assert f"in all {width} dimensions" in moved.told
+    assert (moved.disagreement is not None) == (wrong > 0)
+    if moved.disagreement is not None:
+        assert moved.disagreement.startswith(
+            f"{wrong} of {moved.compared} comparisons of near and far come out otherwise"
+        )
+        assert f"in all {width} dimensions" in moved.disagreement
 
 
 def test_a_picture_that_cannot_keep_all_says_so(minilm) -> None:
@@ -194,4 +196,4 @@ def test_massive_activations_are_left_out_and_named() -> None:
     assert moved.words[1] == movement([word(text, 4)], [text], []).words[0]
     assert moved.tokens[0][0] is None
     alone = movement([word(text, 0)], [text], [])
-    assert (alone.words, alone.told, alone.tokens) == ([None], None, [[None] * 7])
+    assert (alone.words, alone.disagreement, alone.tokens) == ([None], None, [[None] * 7])

@@ -15,7 +15,7 @@ from regard.files import whole
 from regard.text.tokens import Token
 from regard.views.terminal.layout import spelled
 
-# One colour a head: light and dark of six hues, told apart by colour-blind eyes as far as twelve can be; lines of the
+# One colour a head: light and dark of six hues, distinct to colour-blind eyes as far as twelve can be; lines of the
 # next twelve are dashed, then dotted.
 HEADS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",

@@ -85,8 +85,8 @@ def _above(summary: Summary, moved: Movement) -> str:
     end = "; ◆: reference words, at their ends" if moved.fitted else ""
     legend = f"in: enters layer 0; n: leaves layer n; ★: the end{end}"
     lines = [f"The path of “{short(summary.word or '')}” through the layers ({legend})"]
-    if moved.told is not None:
-        lines.append(f"Not to be read off as it stands: {visible(moved.told)}")
+    if moved.disagreement is not None:
+        lines.append(f"Not to be read off as it stands: {visible(moved.disagreement)}")
     elif moved.compared:
         which = "Seen from each ★ and from each ◆" if moved.fitted else "Of a path's states and its start"
         which += ", and two ★" if not moved.fitted and sum(path is not None for path in moved.words) > 2 else ""

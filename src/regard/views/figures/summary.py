@@ -97,7 +97,7 @@ def _matrix(
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
     axes.set_title(title, fontsize=10)
-    above = values.max() > largest * 1.0001  # special tokens and sinks may: the last colour, and told at the bar
+    above = values.max() > largest * 1.0001  # special tokens and sinks may: the last colour, and a label at the bar
     bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, extend="max" if above else "neither")
     bar.ax.tick_params(labelsize=7)
     if above:

@@ -36,7 +36,7 @@ def _escaped(character: str) -> str:
 
 
 def short(text: str, most: int = 24) -> str:
-    """A text that can be printed, cut where it is long, with a mark that says so."""
+    """Make a text printable, and shorten a long one, with … at its end."""
     text = visible(text)
     text = text if text.strip(" ") else "␣" * len(text)
     return text if len(text) <= most else text[: most - 1] + "…"

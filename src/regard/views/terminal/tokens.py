@@ -9,7 +9,7 @@ from rich.text import Text
 from regard.text.tokens import Token
 from regard.views.terminal.layout import columns, put, section, spelled, visible
 
-# Backgrounds under black letters, told apart by colour-blind eyes; two that stand side by side differ in lightness.
+# Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
 COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
 
 

@@ -1,4 +1,4 @@
-"""Why a word ended where it did, in a terminal."""
+"""The rankings of tokens and heads behind a word, in a terminal."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from regard.trace.trace import Status
 from regard.views.terminal.layout import columns, put, quoted, section, shown, spelled, status
 
 MEASURES = {
-    "effect": "by effect of the cut: 1 - cosine of the contextual embedding",
-    "divergence": "by what the cut changes about the next token after the word (KL divergence, nats)",
+    "effect": "by effect if ablated: 1 - cosine of the contextual embedding",
+    "divergence": "by what ablation changes about the next token after the word (KL divergence, nats)",
 }
 SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
 
@@ -38,8 +38,8 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
             if cause.token is None
             else f"{spelled(cause.name)} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
         )
-        told = [shown(cause.divergence, ".4f")] if says_next else []
-        rows.add_row(str(rank), name, *told, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
+        measured = [shown(cause.divergence, ".4f")] if says_next else []
+        rows.add_row(str(rank), name, *measured, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
     left = f"; {len(causes) - top} more left out" if len(causes) > top else ""
     by, raw = shown(agreement[1], ".2f"), shown(agreement[0], ".2f")
     what = "it" if says_next else "the effect"
