@@ -66,7 +66,6 @@ class Generator(ABC):
     def generate(
         self,
         prompt: str | Sequence[str] | None,
-        *,
         ids: Ids | None,
         new_tokens: int,
         seed: int | None,

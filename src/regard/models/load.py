@@ -127,7 +127,7 @@ def _held(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
     """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
     if file is not None:
         return file.held
-    with _told(name):
+    with _one_line_errors(name):
         return check_hub(folder) if isinstance(folder, str) else None
 
 
@@ -143,11 +143,11 @@ def _read_model(
     """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
     place = file.folder if file else folder
-    with _told(name):
+    with _one_line_errors(name):
         config = transformers.AutoConfig.from_pretrained(place, **options)
         if file:
             check_asked(config.to_dict(), held, f"model {name!r}")
-        # how attention is computed is ours to say; some names that a config can give are those of code on the hub
+        # attention is chosen here: a config may name an implementation that is code on the hub
         config._attn_implementation = config._experts_implementation = None
         model_class = _model_class(config, bool(file))
     model, missing, unused = _filled(model_class, config, name, folder, place, options, held)
@@ -178,14 +178,14 @@ def _filled(
     held: Held | None,
 ) -> tuple[Any, list[str], list[str]]:
     """A model of a class with its checkpoint's weights, and which tensors of either the other has not."""
-    with _told(name), nullcontext() if held is None else Budget(held, name):
+    with _one_line_errors(name), nullcontext() if held is None else Budget(held, name):
         model, info = model_class.from_pretrained(
             place,
             config=config,
             dtype=torch.float32,
             use_safetensors=True,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # so that they are told, below, by name
+            ignore_mismatched_sizes=True,  # refused below, by name
             **options,
         )
     for key, found, needed in info["mismatched_keys"]:
@@ -205,8 +205,8 @@ def _lacks_head(model: Any, missing: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Tell in one line what transformers raises for broken files: whatever it runs into."""
+def _one_line_errors(name: str) -> Iterator[None]:
+    """Raise RegardError, with one line of reason, for whatever transformers raises inside the block."""
     try:
         yield
     except RegardError:
@@ -254,7 +254,7 @@ def _check_finite(model: nn.Module, name: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line of why, for a person: the first line of the library's own message, where that can be understood."""
+    """One line saying why: the first line of the library's own message, or ours where that says nothing."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RecursionError):
         return "one of its files is nested too deep"
@@ -264,5 +264,5 @@ def _reason(error: Exception) -> str:
         return f"one of its files has no entry, or an unknown one, {error}"
     if isinstance(error, SafetensorError):
         return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
-    told = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
-    return " ".join(told) if told else type(error).__name__
+    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
+    return " ".join(reason) if reason else type(error).__name__

@@ -4,29 +4,32 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from regard.capture.embeddings import position_limit
-from regard.capture.inputs import ModelInput, given
-from regard.capture.interventions import Edge, Intervention, target_of
+from regard.capture.interventions import Intervention
 from regard.capture.options import CaptureOptions
 from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
-from regard.generation.generator import Generator
+from regard.generation.generator import Generated, Generator
+from regard.models.call_options import GenerateOptions, TraceOptions
+from regard.models.inputs import read_inputs, source_of
 from regard.models.runner import Runner
-from regard.models.windows import Plan, joined, plan
+from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import Encoded, encoded_ids
+from regard.text.tokens import encoded_ids
 from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
     import regard.explain.why
+
+AnyTrace = Trace | PairTrace | WindowedTrace
 
 
 class Model:
@@ -46,7 +49,7 @@ class Model:
         session_class = RegardSession if isinstance(model, Transformer) else Session
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
-        self._runner = Runner(self._session, notes)
+        self._runner = Runner(self._session, self._reader, notes)
         self._generator: Generator
         if isinstance(model, Transformer):
             self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
@@ -55,6 +58,60 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
+
+    # What `trace` returns follows from its arguments: encoder-decoders, and they alone, are given a target. A string
+    # is itself a sequence of strings, of which mypy warns: the overload for one text comes first and takes it.
+
+    @overload
+    def trace(  # type: ignore[overload-overlap]
+        self, text: str, *, target: None = None, window: None = None, **options: Unpack[TraceOptions]
+    ) -> Trace: ...
+    @overload
+    def trace(  # type: ignore[overload-overlap]
+        self, text: str, *, target: str, **options: Unpack[TraceOptions]
+    ) -> PairTrace: ...
+    @overload
+    def trace(  # type: ignore[overload-overlap]
+        self, text: str, *, window: int, stride: int | None = None, **options: Unpack[TraceOptions]
+    ) -> WindowedTrace: ...
+    @overload
+    def trace(
+        self, text: Sequence[str], *, target: None = None, window: None = None, **options: Unpack[TraceOptions]
+    ) -> list[Trace]: ...
+    @overload
+    def trace(
+        self, text: Sequence[str], *, target: Sequence[str], **options: Unpack[TraceOptions]
+    ) -> list[PairTrace]: ...
+    @overload
+    def trace(
+        self, text: Sequence[str], *, window: int, stride: int | None = None, **options: Unpack[TraceOptions]
+    ) -> list[WindowedTrace]: ...
+    @overload
+    def trace(
+        self, *, ids: Sequence[int], target_ids: None = None, window: None = None, **options: Unpack[TraceOptions]
+    ) -> Trace: ...
+    @overload
+    def trace(
+        self,
+        text: str | None = None,
+        *,
+        ids: Sequence[int] | None = None,
+        target_ids: Sequence[int],
+        **options: Unpack[TraceOptions],
+    ) -> PairTrace: ...
+    @overload
+    def trace(
+        self,
+        text: str | Sequence[str] | None = None,
+        *,
+        target: str | Sequence[str] | None = None,
+        ids: Ids | None = None,
+        target_ids: Ids | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        window: int | None = None,
+        stride: int | None = None,
+        **options: Unpack[TraceOptions],
+    ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]: ...
 
     def trace(
         self,
@@ -70,7 +127,7 @@ class Model:
         attention_outputs: bool = True,
         window: int | None = None,
         stride: int | None = None,
-    ) -> Any:
+    ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]:
         """Run one text, or several in batches, and keep everything the forward pass did.
 
         Args:
@@ -83,48 +140,40 @@ class Model:
                 in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all.
             logits: whether the logits, (L, V), are computed where the model has a language head.
-            blocks: whether what stands around attention is kept, (L, M) a layer; contributions and steps need it.
+            attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
+                layer; contributions and steps need it.
             window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
                 many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
 
-        Returns a `Trace` for one text, a list of them, in order, for several. An encoder-decoder gives a `PairTrace`.
+        Returns a `Trace` for one text, a list of them, in order, for several; with a target a `PairTrace`, with a
+        window a `WindowedTrace`.
 
         Raises:
             RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, a target
                 that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
-        sources: list[Encoded]
-        if inputs is not None and text is None and ids is None:
-            single, sources = True, [given(inputs, self.model, self._session.takes, self.name)]
-        elif inputs is not None:
-            raise RegardError("trace: needs a text, ids or inputs, given two of them")
-        else:
-            single, sources = self._reader.read("text", text, ids, windowed=window is not None)
-        targets: list[Encoded] | None = None
-        if target is not None or target_ids is not None:
-            if not self.pairs:
-                raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
-            one, targets = self._reader.read("target", target, target_ids)
-            if one != single or len(targets) != len(sources):
-                raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
-        elif self.pairs:
-            raise RegardError(f"target: {self.name} is an encoder-decoder, it needs a target beside the text")
+        single, sources, targets = read_inputs(
+            self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
+        )
         keep = CaptureOptions.of(layers, logits, attention_outputs, self.model.config, self.name)
         if self.pairs and layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
             raise RegardError(f"stride: given {stride} without a window")
-        if window is None:
-            traces = dict(self._runner.traces(sources, targets, interventions, keep))
-            return traces[0] if single else [traces[n] for n in range(len(sources))]
-        plans = [self._plan(each, window, stride, interventions) for each in sources]
-        pieces = [piece for each in plans for piece in each.pieces()]
-        read = dict(self._runner.traces(pieces, None, interventions, keep))
-        found, start = [], 0
-        for each in plans:
-            found.append(joined(each, [read[n] for n in range(start, start + len(each.spans))]))
-            start += len(each.spans)
-        return found[0] if single else found
+        if window is not None:
+            windowed = self._runner.windowed(sources, window, stride, interventions, keep)
+            return windowed[0] if single else windowed
+        traces = dict(self._runner.traces(sources, targets, interventions, keep))
+        return traces[0] if single else [traces[n] for n in range(len(sources))]
+
+    @overload
+    def generate(self, prompt: str, **options: Unpack[GenerateOptions]) -> Generated: ...  # type: ignore[overload-overlap]
+    @overload
+    def generate(self, prompt: Sequence[str], **options: Unpack[GenerateOptions]) -> list[Generated]: ...
+    @overload
+    def generate(self, *, ids: Sequence[int], **options: Unpack[GenerateOptions]) -> Generated: ...
+    @overload
+    def generate(self, *, ids: Ids, **options: Unpack[GenerateOptions]) -> Generated | list[Generated]: ...
 
     def generate(
         self,
@@ -137,7 +186,7 @@ class Model:
         stop: str | Sequence[str] = (),
         interventions: Sequence[Intervention] = (),
         **options: Any,
-    ) -> Any:
+    ) -> Generated | list[Generated]:
         """Generate text, and trace all of its tokens.
 
         Args:
@@ -160,16 +209,7 @@ class Model:
             RegardError: the model does not write text, there is no room for so many tokens, or an option does not
                 exist, has no effect or cannot have its value.
         """
-        return self._generator.generate(
-            prompt,
-            ids=ids,
-            new_tokens=new_tokens,
-            seed=seed,
-            cache=cache,
-            stop=stop,
-            interventions=interventions,
-            options=options,
-        )
+        return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, options)
 
     def ablated(
         self,
@@ -180,7 +220,7 @@ class Model:
         ids: Ids | None = None,
         target_ids: Ids | None = None,
         logits: bool = True,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Run one text under many sets of ablations: far sooner than as many traces, and holding less.
 
         Runs go in batches and do not compute again what lies below the first ablated layer.
@@ -196,17 +236,11 @@ class Model:
         Raises:
             RegardError: as `trace`; no or several texts.
         """
-        single, sources = self._reader.read("text", text, ids)
-        targets: list[Encoded] | None = None
-        if target is not None or target_ids is not None or self.pairs:
-            one, targets = self._reader.read("target", target, target_ids)
-            single &= one
+        single, (source, *_), targets = read_inputs(self._reader, self._session, text, target, ids, target_ids)
         if not single:
             raise RegardError("ablated: given several texts, needs one")
-        if targets is not None and not self.pairs:
-            raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
         sets = [tuple(each) for each in sets]
-        yield from self._runner.ablated(sources[0], None if targets is None else targets[0], sets, logits=logits)
+        yield from self._runner.ablated(source, None if targets is None else targets[0], sets, logits=logits)
 
     def save(self, folder: str | Path) -> None:
         """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.
@@ -247,22 +281,10 @@ class Model:
 
         if isinstance(word, str):
             side, word = only_occurrence(trace, word, side)
-        source = self._source_of(trace.encoder if isinstance(trace, PairTrace) else trace)
+        source = source_of(self._reader, trace.encoder if isinstance(trace, PairTrace) else trace)
         target = encoded_ids([token.id for token in trace.decoder.tokens]) if isinstance(trace, PairTrace) else None
         runs = partial(self._runner.ablated, source, target, logits=True)
         return why(trace, word, runs, side=side)
-
-    def _source_of(self, trace: Trace) -> Encoded:
-        """What the model read to give a trace: its text where that has the same tokens, else their ids."""
-        ids = [token.id for token in trace.tokens]
-        if self.tokenizer is not None:
-            try:
-                _, (encoded,) = self._reader.read("text", [trace.text], None)
-            except RegardError:  # such as the text of a trace of ids
-                return encoded_ids(ids)
-            if encoded.ids == ids:
-                return encoded  # with its segments
-        return encoded_ids(ids)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
@@ -272,16 +294,6 @@ class Model:
         Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
-        plan = self._plan(encoded, window, stride, ())
-        keep = CaptureOptions.of(layers, False, True, self.model.config, self.name)
-        pieces = plan.pieces()  # of one length, so that they come in order
-        return plan, (trace for _, trace in self._runner.traces(pieces, None, (), keep, streamed=True))
-
-    def _plan(self, encoded: Encoded, window: int, stride: int | None, interventions: Sequence[Intervention]) -> Plan:
-        if self.pairs:
-            raise RegardError(f"window: {self.name} is an encoder-decoder, which cannot read a text in windows")
-        if isinstance(encoded, ModelInput):
-            raise RegardError("window: inputs cannot be read in windows, a text can")
-        if any(isinstance(target_of(each), Edge) for each in interventions):
-            raise RegardError("window: edges cannot be ablated in windows, heads can")
-        return plan(encoded, self.tokenizer, window, stride, self.limit, self.name)
+        return self._runner.stream(
+            encoded, window, stride, CaptureOptions.of(layers, False, True, self.model.config, self.name)
+        )

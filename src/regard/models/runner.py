@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from regard.capture.build_trace import pair_of, trace_of
-from regard.capture.interventions import Intervention
+from regard.capture.inputs import ModelInput
+from regard.capture.interventions import Edge, Intervention, target_of
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.models.memory_estimate import require_trace_memory
+from regard.models.windows import Plan, WindowedTrace, joined
+from regard.models.windows import plan as plan_windows
+from regard.text.reader import Reader
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
@@ -19,10 +24,10 @@ BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
 
 class Runner:
-    """Runs texts through a session. notes: of the model, added to every trace's status."""
+    """Runs texts through a session. reader: of the texts. notes: of the model, added to every trace's status."""
 
-    def __init__(self, session: Session, notes: tuple[str, ...]) -> None:
-        self.session, self._notes = session, notes
+    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...]) -> None:
+        self.session, self._reader, self._notes = session, reader, notes
 
     def traces(
         self,
@@ -68,7 +73,7 @@ class Runner:
 
     def ablated(
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
         longest = max(len(each.tokens) for each in (source, target) if each is not None)
         most = self._sets_at_once(longest, len(sets), logits)
@@ -77,6 +82,42 @@ class Runner:
                 trace = pair_of(done, row) if self.session.pairs else trace_of(done, row)
                 self._add_notes(trace, sets[number])
                 yield number, trace
+
+    def windowed(
+        self,
+        sources: Sequence[Encoded],
+        window: int,
+        stride: int | None,
+        interventions: Sequence[Intervention],
+        keep: CaptureOptions,
+    ) -> list[WindowedTrace]:
+        """The trace of each text, read in overlapping windows."""
+        if any(isinstance(target_of(each), Edge) for each in interventions):
+            raise RegardError("window: edges cannot be ablated in windows, heads can")
+        plans = [self._plan(each, window, stride) for each in sources]
+        pieces = [piece for each in plans for piece in each.pieces()]
+        traces = dict(self.traces(pieces, None, interventions, keep))
+        firsts = accumulate((len(each.spans) for each in plans), initial=0)
+        return [
+            joined(each, [traces[n] for n in range(first, first + len(each.spans))])
+            for each, first in zip(plans, firsts, strict=False)
+        ]
+
+    def stream(
+        self, source: Encoded, window: int, stride: int | None, keep: CaptureOptions
+    ) -> tuple[Plan, Iterator[Trace]]:
+        """A text's windows, and their traces one after another."""
+        plan = self._plan(source, window, stride)
+        pieces = plan.pieces()  # of one length, so that they come in order
+        return plan, (trace for _, trace in self.traces(pieces, None, (), keep, streamed=True))
+
+    def _plan(self, source: Encoded, window: int, stride: int | None) -> Plan:
+        name = self.session.name
+        if self.session.pairs:
+            raise RegardError(f"window: {name} is an encoder-decoder, which cannot read a text in windows")
+        if isinstance(source, ModelInput):
+            raise RegardError("window: inputs cannot be read in windows, a text can")
+        return plan_windows(source, self._reader.tokenizer, window, stride, self._reader.limit, name)
 
     def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
         """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from regard.errors import RegardError
-from regard.nn.names import Names
 
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
@@ -15,7 +14,7 @@ FORMAT, VERSION = "transformer", 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(Names):
+class TransformerConfig:
     """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
 
     kind: "encoder" reads all of a text at once; "decoder" reads from left to right and tells the next token;
@@ -114,6 +113,53 @@ class TransformerConfig(Names):
     def hidden_width(self) -> int:
         """Width inside the feed-forward."""
         return 4 * self.d_model if self.d_hidden is None else self.d_hidden
+
+    # The names under which configs of transformers have these, so that the same code reads both.
+
+    @property
+    def hidden_size(self) -> int:
+        """`d_model`."""
+        return self.d_model
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """`layers`."""
+        return self.layers
+
+    @property
+    def num_attention_heads(self) -> int:
+        """`heads`."""
+        return self.heads
+
+    @property
+    def num_key_value_heads(self) -> int:
+        """`key_heads`, or as many as there are query heads."""
+        return self.heads if self.key_heads is None else self.key_heads
+
+    @property
+    def head_dim(self) -> int:
+        """`head_width`."""
+        return self.head_width
+
+    @property
+    def vocab_size(self) -> int:
+        """`vocabulary`."""
+        return self.vocabulary
+
+    @property
+    def max_position_embeddings(self) -> int | None:
+        """`length`."""
+        return self.length
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether `kind` is "encoder-decoder"."""
+        return self.kind == "encoder-decoder"
+
+    @property
+    def decoder_start_token_id(self) -> int | None:
+        """`start`."""
+        return self.start
 
     def as_json(self) -> dict[str, Any]:
         """What config.json holds."""

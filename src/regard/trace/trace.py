@@ -21,7 +21,7 @@ embedding parts, K width of the last hidden state, V vocabulary. W, M and K are 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -34,6 +34,11 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import Layers, LayerSubset
 
 Vectors = Float[Tensor, "L M"]
+if TYPE_CHECKING:
+    StateSubset = LayerSubset[Vectors]
+    MapSubset = LayerSubset[AttentionMap]
+else:  # a run-time check of the items' type would look at one that was not kept, which raises
+    StateSubset = MapSubset = LayerSubset
 
 
 @dataclass
@@ -87,13 +92,13 @@ class Trace:
     positional: Float[Tensor, "L W"] | None
     segment: Float[Tensor, "L W"] | None
     input: Float[Tensor, "L W"] | None
-    hidden_states: tuple[Vectors, ...] | LayerSubset
+    hidden_states: tuple[Vectors, ...] | StateSubset
     contextual: Vectors
     logits: Float[Tensor, "L V"] | None
-    attention: tuple[AttentionMap, ...] | LayerSubset
+    attention: tuple[AttentionMap, ...] | MapSubset
     values: tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
     status: Status = field(repr=False)
-    cross: tuple[AttentionMap, ...] | LayerSubset = ()
+    cross: tuple[AttentionMap, ...] | MapSubset = ()
     cross_values: tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset = ()
     attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()
     cross_attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()

@@ -9,6 +9,7 @@ from regard.files import whole
 from regard.models.model import Model
 from regard.trace.file import open as open_trace
 from regard.trace.file import save as save_trace
+from regard.trace.trace import PairTrace, Trace
 from regard.train.checkpoint import in_steps
 from regard.train.data import Pair
 from regard.train.run import Ready
@@ -21,6 +22,7 @@ def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
     """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
     opened = Model(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
     with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
+        trace: Trace | PairTrace
         if isinstance(sentence, Pair):
             trace = opened.trace(sentence.source, target=sentence.target)
         else:

@@ -1,0 +1,48 @@
+"""Types of the keyword arguments of `Model.trace` and `Model.generate`, which all their overloads share."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, TypedDict
+
+from regard.capture.interventions import Intervention
+
+
+class TraceOptions(TypedDict, total=False):
+    """What of a pass is kept, and what is done to it; see `Model.trace`."""
+
+    interventions: Sequence[Intervention]
+    layers: int | Collection[int] | None
+    logits: bool
+    attention_outputs: bool
+
+
+class GenerateOptions(TypedDict, total=False):
+    """How a text is written; see `Model.generate`. From do_sample on they are transformers' names and values."""
+
+    new_tokens: int
+    seed: int | None
+    cache: Literal["dynamic", "static"]
+    stop: str | Sequence[str]
+    interventions: Sequence[Intervention]
+    do_sample: bool
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    repetition_penalty: float
+    no_repeat_ngram_size: int
+    min_new_tokens: int
+    num_beams: Literal[1]
+    num_return_sequences: Literal[1]
+    bad_words_ids: list[list[int]]
+    begin_suppress_tokens: list[int]
+    eos_token_id: int | list[int]
+    exponential_decay_length_penalty: tuple[int, float]
+    forced_bos_token_id: int
+    forced_eos_token_id: int | list[int]
+    pad_token_id: int
+    renormalize_logits: bool
+    sequence_bias: Any
+    suppress_tokens: list[int]

@@ -1,0 +1,62 @@
+"""Read what `Model.trace` is given, texts, token ids or other inputs, as tokens that fit the model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from regard.capture.inputs import given
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.text.reader import Ids, Reader
+from regard.text.tokens import Encoded, encoded_ids
+from regard.trace.trace import Trace
+
+
+def read_inputs(
+    reader: Reader,
+    session: Session,
+    text: str | Sequence[str] | None,
+    target: str | Sequence[str] | None,
+    ids: Ids | None,
+    target_ids: Ids | None,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    any_length: bool = False,
+) -> tuple[bool, list[Encoded], list[Encoded] | None]:
+    """Whether a single item was given, the sources, and of an encoder-decoder their targets.
+
+    any_length: whether sources may be longer than the model's positions, to be read in windows.
+
+    Raises:
+        RegardError: none or several of text, ids and inputs, one that does not fit the model, or a target that is
+            missing, not wanted, or not one for each source.
+    """
+    sources: list[Encoded]
+    if inputs is not None and text is None and ids is None:
+        single, sources = True, [given(inputs, session.model, session.takes, session.name)]
+    elif inputs is not None:
+        raise RegardError("trace: needs a text, ids or inputs, given two of them")
+    else:
+        single, sources = reader.read("text", text, ids, windowed=any_length)
+    if target is None and target_ids is None:
+        if session.pairs:
+            raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
+        return single, sources, None
+    if not session.pairs:
+        raise RegardError(f"target: {session.name} is no encoder-decoder, it reads a text alone")
+    one, targets = reader.read("target", target, target_ids)
+    if one != single or len(targets) != len(sources):
+        raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
+    return single, sources, targets
+
+
+def source_of(reader: Reader, trace: Trace) -> Encoded:
+    """What the model read to give a trace: its text where that has the same tokens, else their ids."""
+    ids = [token.id for token in trace.tokens]
+    if reader.tokenizer is not None:
+        try:
+            _, (encoded,) = reader.read("text", [trace.text], None)
+        except RegardError:  # such as the text of a trace of ids
+            return encoded_ids(ids)
+        if encoded.ids == ids:
+            return encoded  # with its segments
+    return encoded_ids(ids)

@@ -1,0 +1,59 @@
+"""Decoding: draws, batches of translations, and a context that slides."""
+
+import pytest
+import torch
+
+import regard
+from regard.nn.decoding import Choice, translate, write
+from regard.text import tokenizers
+from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
+
+
+def test_draws_have_the_models_shares() -> None:
+    logits = torch.tensor([[1.0, 3.0, 2.0, 0.0]]).expand(40_000, -1)
+    for choice, allowed in (
+        (Choice(do_sample=True, seed=1), [0, 1, 2, 3]),
+        (Choice(do_sample=True, seed=1, top_k=2, temperature=2.0), [1, 2]),
+        (Choice(do_sample=True, seed=1, top_p=0.8), [1, 2]),  # 0.64 alone is less, 0.88 together is enough
+    ):
+        drawn = choice.chooser()(logits).bincount(minlength=4) / 40_000
+        mask = torch.tensor([n in allowed for n in range(4)])
+        exact = (logits[0] / choice.temperature).masked_fill(~mask, -torch.inf).softmax(0)
+        torch.testing.assert_close(drawn, exact, rtol=0, atol=0.01)
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_a_batch_is_translated_as_each_alone() -> None:
+    """Greedy, against full passes; finished rows wait for the others."""
+    model = pair(initial=0.4)
+    end, start = model.tokenizer.eos_token_id, model.tokenizer.bos_token_id
+    batch = tokenizers.batch(model.tokenizer, TEXTS)
+    got = translate(model.model, batch.ids, batch.mask, new_tokens=9, end=end)
+    for row, text in enumerate(TEXTS):
+        source, ids = torch.tensor([model.tokenizer(text)["input_ids"]]), [start]
+        while len(ids) < 10 and ids[-1] != end:
+            with torch.no_grad():
+                ids.append(int(model.model(source, torch.tensor([ids])).logits[0, -1].argmax()))
+        assert got[row] == ids[1:]
+        made = model.generate(text, new_tokens=9)
+        assert list(made.ids) == ids
+        assert made.trace.decoder.cross[0].shape == (3, len(ids), source.shape[1])
+        assert made.ended == ("end" if ids[-1] == end else "length")
+        likely = ids[2]  # as if this were the end: it is written, and nothing after it
+        assert translate(model.model, source, new_tokens=9, end=likely)[0] == ids[1 : ids.index(likely, 1) + 1]
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_a_sliding_context_goes_on_for_ever() -> None:
+    model = opened("gpt").model
+    ids = torch.tensor([[1, 2, 3]])
+    got = write(model, ids, new_tokens=40, slide=True)[0]
+    expected = [1, 2, 3]
+    for _ in range(40):
+        with torch.no_grad():
+            expected.append(int(model(torch.tensor([expected[-31:]])).logits[0, -1].argmax()))
+    assert got == expected[3:]
+    with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
+        write(model, ids, new_tokens=40)

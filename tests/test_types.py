@@ -1,0 +1,118 @@
+"""The public API as a type checker sees it: the README's code, what `trace` returns, and where `Any` may stand."""
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.generation.generator import Generated
+from regard.generation.settings import CHECKS, OTHERS
+from regard.models.call_options import GenerateOptions, TraceOptions
+from regard.models.model import Model
+from regard.trace.trace import PairTrace
+from tests.support import ROOT
+
+REVEALED = """
+import regard
+model = regard.load()
+reveal_type(model.trace("a").attention[0])  # AttentionMap
+reveal_type(model.trace("a"))  # Trace
+reveal_type(model.trace(["a", "b"]))  # list[Trace]
+reveal_type(model.trace("a", target="b"))  # PairTrace
+reveal_type(model.trace("a", target_ids=[1]))  # PairTrace
+reveal_type(model.trace("a", window=5))  # WindowedTrace
+reveal_type(model.trace(ids=[1]))  # Trace
+reveal_type(model.generate("a", new_tokens=3, top_k=2))  # Generated
+reveal_type(model.generate(["a"]))  # list[Generated]
+reveal_type(model.why(model.trace("a"), "a"))  # Why
+reveal_type(model.trace("a").hidden_states[0])  # Tensor
+"""
+
+# Parameters that are objects of other libraries, or what these read.
+THIRD_PARTY = {
+    ("Model.__init__", "model"),
+    ("Model.__init__", "tokenizer"),
+    ("Model.trace", "inputs"),  # tensors by the names of a forward's arguments
+    ("Model.generate", "options"),  # transformers' own; `GenerateOptions` has their types
+    ("load", "source"),  # a transformers model, a folder, a name
+    ("load", "tokenizer"),
+}
+ANY_INDEX = {("AttentionMap.__getitem__", "index")}  # whatever indexes a tensor
+ANY_SIZES = {(f"TransformerConfig.{name}", "changes") for name in ("bert", "gpt2", "llama", "nanogpt", "translator")}
+ANY_RULE = {(f"{name}.forward", "rule") for name in ("SelfAttention", "CrossAttention")}  # of `attend`
+ANY_SETS = {("Model.ablated", "sets")}  # what is no intervention is refused by name
+ANY_JSON = {("TransformerConfig.from_json", "content")}
+RETURNS = {"open", "TransformerConfig.as_json"}  # as it was saved: a trace or several; JSON
+
+
+def checked(tmp_path: Path, code: str) -> str:
+    """What mypy says of some code of a user's, in a folder of its own."""
+    (tmp_path / "user.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "user.py"]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.slow
+def test_the_readmes_code_is_typed(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert blocks
+    assert "Success" in (said := checked(tmp_path, "\n".join(blocks))), said
+
+
+@pytest.mark.slow
+def test_what_a_users_editor_knows(tmp_path: Path) -> None:
+    said = checked(tmp_path, REVEALED)
+    assert "error" not in said, said
+    found = [re.sub(r"[\w.]+\.(\w+)", r"\1", line) for line in re.findall(r'Revealed type is "(.*)"', said)]
+    assert found == re.findall(r"#\s(.*)$", REVEALED, re.M)
+    assert "Unexpected keyword argument" in checked(tmp_path, 'import regard\nregard.load().trace("a", layres=3)\n')
+
+
+def functions(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
+    """The public functions of a name: itself, or a class's methods and properties."""
+    if inspect.isfunction(thing):
+        yield name, thing
+    if not inspect.isclass(thing):
+        return
+    for own, value in vars(thing).items():
+        if own.startswith("_") and own not in ("__init__", "__call__", "__getitem__"):
+            continue
+        value = getattr(value, "__func__", getattr(value, "fget", getattr(value, "func", value)))
+        if inspect.isfunction(value):
+            yield f"{name}.{own}", value
+
+
+def public() -> Iterator[tuple[str, inspect.Signature]]:
+    named = {name: getattr(regard, name) for name in regard.__all__}
+    named |= {each.__name__: each for each in (Model, PairTrace, Generated)}
+    for name, thing in named.items():
+        for own, function in functions(name, thing):
+            yield own, inspect.signature(function)
+
+
+def test_any_stands_only_where_it_is_named() -> None:
+    returns, parameters = set(), set()
+    for name, signature in public():
+        if name.endswith("__init__"):
+            assert "Any" not in str(signature.return_annotation)
+        elif signature.return_annotation is signature.empty or re.search(r"\bAny\b", str(signature.return_annotation)):
+            returns.add(name)
+        for parameter in signature.parameters.values():
+            if re.search(r"\bAny\b", str(parameter.annotation)):
+                parameters.add((name, parameter.name))
+            assert parameter.annotation is not parameter.empty or parameter.name in ("self", "cls"), (name, parameter)
+    assert returns <= RETURNS
+    assert parameters <= THIRD_PARTY | ANY_INDEX | ANY_SIZES | ANY_RULE | ANY_SETS | ANY_JSON
+    assert (Path(regard.__file__).parent / "py.typed").exists()
+
+
+def test_the_options_of_overloads_are_those_of_the_methods() -> None:
+    own = set(inspect.signature(Model.generate).parameters) - {"self", "prompt", "ids", "options"}
+    assert set(GenerateOptions.__annotations__) == own | set(CHECKS) | set(OTHERS)
+    assert set(TraceOptions.__annotations__) < set(inspect.signature(Model.trace).parameters)
