@@ -20,7 +20,7 @@ class Capture:
         compare: whether sampled rows are compared at all.
         written_masks: whether the model gets its masks as tensors, for families that compute with them.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
-        call_masks: a list that the mask of every call is appended to, None where nobody needs them.
+        call_masks: a list that the mask of every call is appended to, None where they are not needed.
 
     Observed during it:
         calls: how many attention calls were made.

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.embeddings import position_limit
-from regard.capture.inputs import ModelInput, given
+from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.interventions import Edge, Intervention, target_of
 from regard.capture.many_ablations import BATCH_TOKENS as BATCH
 from regard.capture.many_ablations import ablated
@@ -83,7 +83,7 @@ class Model:
         """
         sources: list[Encoded]
         if inputs is not None and text is None and ids is None:
-            single, sources = True, [given(inputs, self.model, self._passes.takes, self.name)]
+            single, sources = True, [check_inputs(inputs, self.model, self._passes.takes, self.name)]
         elif inputs is not None:
             raise RegardError("trace: needs a text, ids or inputs, given two of them")
         else:
