@@ -4,9 +4,10 @@ PYTHON ?= python3
 PIP_ARGS ?=
 VENV ?= .venv
 BIN = $(VENV)/bin
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
+CONSTRAINTS ?= -c constraints.txt
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see test docs format clean
+.PHONY: see test test-fast test-all test-latest lint docs format clean
 
 see: $(VENV)/.for-see
 	@mkdir -p out
@@ -14,12 +15,33 @@ see: $(VENV)/.for-see
 		"Write a poem about a man withdrawing money from a bank." \
 		--word bank --with money,river,water,loan --figure out/bank.png
 
-test: $(VENV)/.for-test
+# Four tiers. test-fast: for the loop, under a minute. test: what a change has to pass, 5 minutes on two cores.
+# test-all: also real models, browser, Ray and long tests. test-latest: on the newest of all that is installed; the
+# newest torch as well where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
+# One thread in each of the two processes: threads of both on the same cores would wait for each other.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+WORKERS ?= 2
+APART = real or browser or ray or long
+
+test: lint
+	$(PYTEST) -m "not docs and not ($(APART))"
+
+test-fast: $(VENV)/.for-test
+	$(PYTEST) -q -m "not docs and not slow and not ($(APART))"
+
+test-all: test
+	$(PYTEST) -m "$(APART)"
+
+test-latest:
+	@sed -n 's/^torch==/torch==/p' constraints.txt > .torch-alone.txt
+	$(MAKE) .venv-latest/.for-test VENV=.venv-latest CONSTRAINTS="$(if $(PIP_ARGS),,-c .torch-alone.txt)"
+	OMP_NUM_THREADS=1 .venv-latest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not docs and not ($(APART))"
+
+lint: $(VENV)/.for-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
 
 # A page may not say what was not checked: the walkthrough of the formula needs cl100k_base's ranks. Where
 # TIKTOKEN_CACHE_DIR is not set they are taken from the package that carries them under the name of tiktoken's cache.
@@ -36,7 +58,7 @@ format: $(VENV)/.for-test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) .venv-latest .torch-alone.txt out
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -92,7 +92,7 @@ def straightforward(query: Tensor, key: Tensor, value: Tensor, options: dict[str
 
 
 def ours(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
-    """The figures through the door."""
+    """The figures through `attend`."""
     result = regard.attend(query, key, value, **({"offset": 0} | options))
     figures = result.weights.statistics(top=TOP, pooled=PICTURE)
     return {
@@ -126,7 +126,7 @@ def as_large(seen: regard.AttentionMap) -> tuple[Tensor, Tensor]:
 
 def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
     """The figures from the definition, in float64."""
-    found = reference.attend(query, key, value, **({"offset": 0} | options))
+    found = reference.attention(query, key, value, **({"offset": 0} | options))
     return {
         "output": found.output,
         "logsumexp": found.logsumexp,

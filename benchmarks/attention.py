@@ -39,7 +39,7 @@ def main() -> None:
         "statistics": all_statistics,
         "dense": against_dense,
         "region": region,
-        "door": door,
+        "call": call,
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,15 +75,15 @@ def output(quick: bool) -> None:
 
 
 def short(quick: bool) -> None:
-    """The chosen kernel against scaled_dot_product_attention, from 1 token up, the door aside."""
+    """The chosen kernel against scaled_dot_product_attention, from 1 token up, `attend` aside."""
     for length in (1, 64, 512) if quick else (1, 2, 8, 32, 128, 256, 384, 512, 640, 704, 768, 896, 1024, 1536, 2048):
         for causal in (False, True):
             query, key, value = inputs(length)
             rule = ScoreRule(WIDTH**-0.5, mask=masks.causal() if causal else None)
-            ours = lambda: dispatch.attend(query, key, value, rule)  # noqa: E731, B023
+            ours = lambda: dispatch.compute(query, key, value, rule)  # noqa: E731, B023
             theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
             took = rounds(theirs, ours, 300 if length < 300 else 40)
-            name = dispatch.attend(query, key, value, rule)[2]
+            name = dispatch.compute(query, key, value, rule).kernel
             show(f"{length} {kind(causal)}, {name}", took, 1.05)
 
 
@@ -110,7 +110,7 @@ def against_dense(quick: bool) -> None:
 
 
 def region(quick: bool) -> None:
-    """A region of 256 × 256 weights far into a long text, before and after its rows' normaliser is known."""
+    """A region of 256 × 256 weights far into a long text, before and after its rows' sums are known."""
     length = 16384 if quick else 131072
     query, key, _ = inputs(length)
     for causal in (False, True):
@@ -126,14 +126,14 @@ def region(quick: bool) -> None:
             print(f"  {length} {kind(causal)}, {state}: {took:.2f} ms, target {target:.0f} ms{verdict(took, target)}")
 
 
-def door(quick: bool) -> None:
-    """What the door costs beside the kernel that it calls, with no recorder open: at most 80 µs."""
+def call(quick: bool) -> None:
+    """What a call of `attend` costs beside the kernel that it calls, with no recorder open: at most 80 µs."""
     for length in (1, 16, 64):
         for options in ({}, {"causal": True}, {"window": (8, 0), "softcap": 30.0}):
             query, key, value = inputs(length)
             rule = regard.attend(query, key, value, **options).weights.rule
             ours = lambda: regard.attend(query, key, value, **options)  # noqa: E731, B023
-            theirs = lambda: dispatch.attend(query, key, value, rule)  # noqa: E731, B023
+            theirs = lambda: dispatch.compute(query, key, value, rule)  # noqa: E731, B023
             took = rounds(theirs, ours, 300 if quick else 2000)
             cost = (took[1] - took[0]) * 1e6
             print(f"  {length} {options or 'plain'}: {cost:.0f} µs, target 80 µs{verdict(cost, 80)}")
@@ -175,7 +175,7 @@ def draw(found: dict[int, float], file: Path) -> None:
 
 
 def everything(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
-    """Output and all figures, by the door."""
+    """Output and all figures, through `attend`."""
     result = regard.attend(query, key, value, causal=causal)
     return result, result.weights.statistics(TOP, (PARTS, PARTS))
 

@@ -39,7 +39,14 @@ KEPT = (0, 1, 1023, 2048, 4095)  # rows of all its heads and layers that are hel
 
 def main() -> None:
     """Print the figures of the parts that were asked for."""
-    parts = {"minilm": minilm, "smollm2": smollm2, "eager": eager, "memory": memory, "explain": explain, "cuts": cuts}
+    parts = {
+        "minilm": minilm,
+        "smollm2": smollm2,
+        "eager": eager,
+        "memory": memory,
+        "explain": explain,
+        "ablations": ablations,
+    }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; by default all")
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds")
@@ -141,7 +148,7 @@ def explain(quick: bool) -> None:
     print(f"  {took:.1f} ms, first {times[0] * 1e3:.1f} ms, at most 50 ms{verdict(took, 50)}")
 
 
-def cuts(quick: bool) -> None:
+def ablations(quick: bool) -> None:
     """A trace with a cut against one without, MiniLM, 8 texts of 256 tokens."""
     model = regard.load(device="cpu")
     texts = random_texts(model.tokenizer, TEXTS, WORDS, 0)

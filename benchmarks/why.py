@@ -11,7 +11,6 @@ import statistics
 import regard
 from benchmarks.attention import machine, seconds, verdict
 from regard.capture import interventions
-from regard.explain.why import why
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
 TARGET = 0.8  # seconds
@@ -33,7 +32,7 @@ def main() -> None:
     ]
 
     def together() -> object:
-        return why(trace, word, lambda each: model.ablated(TEXT, each))
+        return model.why(trace, word)
 
     def alone() -> object:
         return [model.trace(TEXT, interventions=each) for each in sets]

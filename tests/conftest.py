@@ -1,4 +1,7 @@
-"""Real models for the tests, loaded once a session."""
+"""Real models for the tests, loaded once a session; and the same examples drawn every time.
+
+`--hypothesis-profile=default` draws others.
+"""
 
 import os
 import subprocess
@@ -8,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.support import MONEY, RIVER
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

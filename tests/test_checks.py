@@ -1,8 +1,8 @@
-"""Layers and heads by number."""
+"""Numbers of layers and heads, and what is saved."""
 
 import pytest
 
-from regard.checks import from_zero
+from regard.checks import check_saving, chosen_numbers, from_zero
 from regard.errors import RegardError
 
 
@@ -22,3 +22,26 @@ def test_the_range_is_named(given: int, says: str) -> None:
     with pytest.raises(RegardError) as caught:
         from_zero("layer", given, 6, "it has")
     assert str(caught.value) == says
+
+
+def test_numbers_of_layers_to_keep() -> None:
+    assert chosen_numbers("layer", None) is None
+    assert chosen_numbers("layer", [5, 0, 5, 2]) == (0, 2, 5)
+    for given, says in (
+        ([], "layers: given none, needs at least one number, or None for all"),
+        ([3, -1], "layer -1 does not exist: layers are counted from 0"),
+        ([True], "layers: given .True., needs whole numbers"),
+    ):
+        with pytest.raises(RegardError, match=says):
+            chosen_numbers("layer", given)
+
+
+@pytest.mark.parametrize("dtype", [None, "bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("heads", [None, [0]])
+@pytest.mark.parametrize("outputs", [False, True])
+def test_attention_outputs_need_all_heads_and_the_dtype(dtype, heads, outputs) -> None:
+    if outputs and (heads or dtype in ("bfloat16", "float16")):
+        with pytest.raises(RegardError, match="attention outputs with"):
+            check_saving(dtype, outputs, heads)
+    else:
+        check_saving(dtype, outputs, heads)

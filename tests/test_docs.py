@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.support.pages import EVERY, attention_outputs, pages
+from tests.support.pages import EVERY, code_blocks, pages
 
 
 def test_no_code_is_missed() -> None:
@@ -21,7 +21,7 @@ def test_no_code_is_missed() -> None:
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
-    for block in attention_outputs(page, "python"):
+    for block in code_blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
     if page == "README.md":  # the two lines that compare "bank" with "bank" do
         river, money = names["river"], names["money"]

@@ -1,4 +1,3 @@
-import json
 import os
 import socket
 import stat
@@ -9,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_regular, check_target, is_temporary, read_json, read_regular, whole
-from regard.locks import THERE_ARE
+from regard.files import check_regular, check_target, is_temporary, read_regular, whole
+from regard.locks import AVAILABLE
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -72,55 +71,11 @@ def test_a_good_target_leaves_no_trace(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def unread(path: Path, says: str, **options) -> None:
+def unread(path: Path, says: str) -> None:
     with pytest.raises(RegardError, match=says) as caught:
-        read_json(path, "the model's", **options)
+        read_regular(path, "the model's")
     assert str(caught.value).startswith(f"the model's {str(path)!r}")
     assert "\n" not in str(caught.value)
-
-
-def test_json_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "a.json"
-    file.write_text('{"a": [1, 2.5, null], "ü": {"b": true}}', encoding="utf-8")
-    assert read_json(file) == {"a": [1, 2.5, None], "ü": {"b": True}}
-    (tmp_path / "link.json").symlink_to(file)
-    assert read_json(tmp_path / "link.json")["ü"] == {"b": True}
-    file.write_text('{"limits": [0.0, Infinity]}')
-    assert read_json(file, infinite=True) == {"limits": [0.0, float("inf")]}
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"{ broken", "cannot be read: Expecting property name"),
-        (b"", "cannot be read: Expecting value"),
-        (b"[1]", "needed is a JSON object, given list"),
-        (b"null", "needed is a JSON object, given NoneType"),
-        (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec"),
-        (b'{"a": 1, "b": 2, "a": 3}', "the entry 'a' is there twice"),
-        (b'{"a": NaN}', "it holds the number nan"),
-        (b'{"a": [-Infinity]}', "it holds the number -inf"),
-        (b'{"a": 1e999}', "it holds the number inf"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
-        (b'{"a": ' + b"[" * 65 + b"]" * 65 + b"}", "nested deeper than 64 levels"),
-        (b'{"a": ' + b'{"a":' * 10**6 + b"1" + b"}" * 10**6 + b"}", "nested deeper than 64 levels"),
-        (b"[" * 10**7, "nested deeper than 64 levels"),
-    ],
-    ids=lambda value: value[:12].decode("latin-1") if isinstance(value, bytes) else None,
-)
-def test_json_that_is_none(tmp_path: Path, content: bytes, says: str) -> None:
-    file = tmp_path / "a.json"
-    file.write_bytes(content)
-    unread(file, says)
-
-
-def test_a_file_beyond_its_limit(tmp_path: Path) -> None:
-    file = tmp_path / "a.json"
-    file.write_text(json.dumps({"a": "x" * 100}))
-    unread(file, "it has 109 bytes, 108 are the most", most=108)
-    with file.open("r+b") as opened:
-        opened.truncate(1 << 40)  # holes: nothing is stored, and nothing is read
-    unread(file, "1,099,511,627,776 bytes")
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
@@ -138,6 +93,8 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"four")
     assert check_regular(tmp_path / "file") == 4
     assert read_regular(tmp_path / "file", most=4) == b"four"
+    with pytest.raises(RegardError, match="it has 4 bytes, 3 are the most"):
+        read_regular(tmp_path / "file", most=3)
 
 
 SAVING = """
@@ -160,7 +117,7 @@ def saving(target: Path) -> tuple["subprocess.Popen[str]", Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-@pytest.mark.skipif(not THERE_ARE, reason="the system has no locks on files")
+@pytest.mark.skipif(not AVAILABLE, reason="the system has no locks on files")
 def test_what_a_killed_save_left_is_removed_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
     own = tmp_path / ".regard-settings"
     own.write_text("not ours to remove")
@@ -184,7 +141,7 @@ def test_what_a_killed_save_left_is_removed_and_what_a_living_one_writes_stays(t
     assert sorted(os.listdir(tmp_path)) == [".regard-settings", "b.txt", "c.txt", "d.txt", "e.txt"]
 
 
-@pytest.mark.skipif(not THERE_ARE, reason="the system has no locks on files")
+@pytest.mark.skipif(not AVAILABLE, reason="the system has no locks on files")
 def test_a_file_that_is_taken_for_a_leftover_before_its_lock_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,7 +131,7 @@ def test_a_dense_matrix_that_cannot_exist() -> None:
 
 def test_a_trace_that_will_not_fit_is_never_begun(minilm, monkeypatch) -> None:
     begun = []
-    monkeypatch.setattr(minilm._passes, "run", lambda *_: begun.append(1))
+    monkeypatch.setattr(minilm._session, "run", lambda *_: begun.append(1))
     monkeypatch.setattr(memory, "available", lambda _device: 70 << 20)
     with pytest.raises(regard.RegardError) as caught:
         minilm.trace("the bank by the river " * 900, window=500)

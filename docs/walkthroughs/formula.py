@@ -70,7 +70,7 @@ m = rows(torch.arange(n)).detach() / math.sqrt(d_model) * 8  # so that a token's
 assert m.shape == (n, d_model)
 
 # %% [markdown]
-# ## The formula, and the door
+# ## The formula, and `attend`
 #
 # With $Q = K = V = M$ there is nothing to learn yet. `regard.attend` gives the output as a fused kernel computes it and
 # keeps the way to the weights open. The square root is of a plain number, for which `math.sqrt` is meant: PyTorch's own
@@ -132,7 +132,7 @@ print("safe      ", softmax(large).tolist())
 assert bool(plain_softmax(large)[1].isnan().any())
 torch.testing.assert_close(plain_softmax(large)[0], softmax(large)[0])
 torch.testing.assert_close(softmax(large), large.softmax(-1))
-assert bool(regard.attend(m * 100, m * 100, m).weights.dense().isfinite().all())  # the door's own is safe too
+assert bool(regard.attend(m * 100, m * 100, m).weights.dense().isfinite().all())  # attend's own is safe too
 
 # %% [markdown]
 # ## Several heads

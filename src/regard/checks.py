@@ -1,15 +1,20 @@
-"""Layers and heads by number: from 0 or, as in Python, from the end, where -1 is the last."""
+"""Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
+
+from collections.abc import Collection, Sequence
 
 from regard.errors import RegardError
 
+DTYPES = ("bfloat16", "float16", "float32")
+HALF_PRECISION = ("bfloat16", "float16")
+
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:
-    """The number counted from 0 of one of count things.
+    """Count a layer's or head's number from 0, where -1 may be given for the last one.
 
     what: "layer" or "head". there: who has them, as the start of a clause: "all-MiniLM-L6-v2 has", "there are".
 
     Raises:
-        RegardError: there is no such thing; the range is named.
+        RegardError: the number is out of range; the range is named.
     """
     if not -count <= given < count:
         behind = f", or -{count} to -1 from the end" if given < 0 else ""
@@ -18,5 +23,44 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
 
 
 def missing(what: str, given: int, count: int, there: str) -> RegardError:
-    """What is said of a number counted from 0, of layers or heads to keep, that does not exist."""
+    """Make the error for a layer or head to keep, counted from 0, that does not exist."""
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
+
+
+def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Sort the numbers of the layers or heads to keep, counted from 0, without repeats; None stays None, for all.
+
+    what: "layer" or "head".
+
+    Raises:
+        RegardError: there is none, or one is negative or no whole number.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) or any(isinstance(n, bool) or not hasattr(n, "__index__") for n in given):
+        raise RegardError(f"{what}s: given {given!r}, needs whole numbers, counted from 0")
+    numbers = tuple(sorted({n.__index__() for n in given}))
+    if not numbers:
+        raise RegardError(f"{what}s: given none, needs at least one number, or None for all")
+    if numbers[0] < 0:
+        raise RegardError(f"{what} {numbers[0]} does not exist: {what}s are counted from 0")
+    return numbers
+
+
+def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
+    """Check which parts of a trace are to be saved, and in which dtype. heads: those to save, None for all.
+
+    Raises:
+        RegardError: another dtype, or choices that exclude each other.
+    """
+    if dtype is not None and dtype not in DTYPES:
+        raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
+    if attention_outputs and heads is not None:
+        raise RegardError(
+            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of both"
+        )
+    if attention_outputs and dtype in HALF_PRECISION:
+        raise RegardError(
+            f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
+            "leave out one of both"
+        )

@@ -1,7 +1,7 @@
-"""Locks on open files, which the system takes back when their process ends, however it ends.
+"""Lock open files, by flock; the system releases a lock when its process ends, however it ends.
 
-They are advisory (flock): they keep out who asks for them, and nobody else. Where a system or a file system has none,
-nothing is locked, and what cannot be locked is left alone.
+The locks are advisory: they keep out processes that ask for them, and no others. Where a system or a file system has
+none, nothing is locked. AVAILABLE: whether the system has them.
 """
 
 import os
@@ -12,7 +12,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-THERE_ARE = fcntl is not None
+AVAILABLE = fcntl is not None
 
 
 def lock(handle: int, *, wait: bool = False) -> bool:

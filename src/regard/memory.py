@@ -20,7 +20,7 @@ LIMITS = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}  # limits of a process, and which nu
 
 
 def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
-    """Refuse what will not fit, before it is begun.
+    """Raise RegardError for what will not fit into memory, before it is begun.
 
     need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.
 
@@ -35,7 +35,7 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
 
 
 def available(device: torch.device) -> int | None:
-    """Bytes that can still be taken on a device, None where the system does not tell.
+    """Measure the bytes that can still be taken on a device, None where the system does not say.
 
     On CPUs under Linux: what the machine can give without swapping, and what the control groups and the limits of the
     process leave (ulimit -v, ulimit -d). On other systems the machine's whole memory, where it is known.
@@ -51,7 +51,7 @@ def available(device: torch.device) -> int | None:
 
 
 def spelled(bytes: int) -> str:
-    """A number of bytes as a person reads it: 3.2 GiB."""
+    """Format a number of bytes as a person reads it: 3.2 GiB."""
     size, unit = float(bytes), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if size < 1024:
@@ -61,7 +61,7 @@ def spelled(bytes: int) -> str:
 
 
 def _machine() -> int | None:
-    """What the machine has left; all it has where it does not say what is left."""
+    """Measure what the machine has left; all it has where it does not say what is left."""
     for line in _lines(MEMINFO):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -72,7 +72,7 @@ def _machine() -> int | None:
 
 
 def _limits() -> list[int]:
-    """What the limits that are set for this process leave to it."""
+    """Measure what the limits that are set for this process leave to it."""
     used = next(iter(_lines(USED)), "").split()
     if resource is None or len(used) <= max(LIMITS.values()):
         return []
@@ -86,7 +86,7 @@ def _limits() -> list[int]:
 
 
 def _groups() -> list[int]:
-    """What each control group with a limit leaves to this process, those around its own included."""
+    """Yield what each control group with a limit leaves to this process, those around its own included."""
     left = []
     for line in _lines(GROUP):
         _, controllers, path = line.split(":", 2)
@@ -106,7 +106,7 @@ VERSION_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_fi
 
 
 def _reclaimable(file: Path, name: str) -> int:
-    """What a group holds of files and would give back: used, but free for who asks."""
+    """Measure what a group holds of files and would give back: used, but free for who asks."""
     return next((int(line.split()[1]) for line in _lines(file) if line.split()[0] == name), 0)
 
 
@@ -116,7 +116,7 @@ def _number(file: Path) -> int | None:
 
 
 def _lines(file: Path) -> list[str]:
-    """A small file's lines; none where there is no such file."""
+    """Read a small file's lines; none where there is no such file."""
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except OSError:

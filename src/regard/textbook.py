@@ -23,12 +23,12 @@ TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kern
 
 
 def dictionary(text: str) -> dict[str, int]:
-    """The words of a text and their numbers: commas dropped, split on blanks, sorted (capitals first), from 0."""
+    """Number the words of a text: commas dropped, split on blanks, sorted (capitals first), from 0."""
     return {word: number for number, word in enumerate(sorted(set(_words(text))))}
 
 
 def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
-    """The ids of a text's words.
+    """Look up the ids of a text's words.
 
     Raises:
         RegardError: a word is not in the dictionary: a textbook's dictionary knows nothing else.
@@ -40,7 +40,7 @@ def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
 
 
 def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
-    """The same as tokens that know their characters, as every other tokenizer of `regard` gives them."""
+    """Look up words as tokens that know their characters, as every other tokenizer of `regard` gives them."""
     spans = [match.span() for match in re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)]
     ids = look_up(text, numbers).tolist()
     return [
@@ -50,19 +50,19 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
 
 
 def plain_softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
-    """exp(scores) / sum, as the formula is printed: for scores of 100 in float32 it overflows, and gives NaN."""
+    """Compute exp(scores) / sum, as the formula is printed: for scores of 100 in float32 it overflows, giving NaN."""
     grown = scores.exp()
     return grown / grown.sum(-1, keepdim=True)
 
 
 def softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
-    """The same with each row's largest score taken off first: equal in every case, and it cannot overflow."""
+    """Compute the softmax with each row's largest score taken off first: equal, and it cannot overflow."""
     grown = (scores - scores.amax(-1, keepdim=True)).exp()
     return grown / grown.sum(-1, keepdim=True)
 
 
 def self_attention(x: Float[Tensor, "L M"], *, scale: float = 1.0) -> Float[Tensor, "L M"]:
-    """Attention without parameters: softmax(scale · x @ xᵀ) @ x. The words themselves are query, key and value."""
+    """Attend without parameters: softmax(scale · x @ xᵀ) @ x. The words themselves are query, key and value."""
     output: Tensor = attend(x, x, x, scale=scale).output
     return output
 
@@ -99,7 +99,7 @@ class HeadSteps:
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
 ) -> HeadSteps:
-    """The record of one query of an attention map; value are the vectors that it weighs.
+    """Compute every step of one query of an attention map; value are the vectors that it weighs.
 
     Raises:
         RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
@@ -140,7 +140,7 @@ def steps(
 
 
 def head_steps(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> HeadSteps:
-    """The record of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
+    """Compute every step of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
 
     Layers and heads count from 0, or from the end: -1 is the last.
 

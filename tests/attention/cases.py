@@ -12,8 +12,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.attention import map_statistics, masks, reference
-from regard.attention.kernels import dispatch
+from regard.attention import masks, reference
+from regard.attention.kernels import dispatch, statistics
 from regard.attention.reference import Reference
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -63,7 +63,7 @@ class Case:
 
     def oracle(self) -> Reference:
         """Everything, in float64."""
-        return reference.attend(self.query, self.key, self.value, **self.told)
+        return reference.attention(self.query, self.key, self.value, **self.told)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def cpu_tiles_at_any_size() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("CPU_QUERIES", "CPU_KEYS", "CPU_SCORES", "CPU_SCORES_IN_ALL", "CPU_SPEED"):
             patch.setattr(dispatch, name, 0)
-        patch.setattr(map_statistics, "CPU_SCORES", 0)
+        patch.setattr(statistics, "CPU_SCORES", 0)
         yield
 
 

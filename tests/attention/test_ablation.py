@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating, opened
+from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating, open_blocks
 from tests.attention.cases import Case, cases, random
 
 
@@ -136,7 +136,7 @@ def test_nested_cuts_add_up_and_end_with_their_blocks() -> None:
     assert row() == [0.25] * 4
     with pytest.raises(ZeroDivisionError), ablating([outer]):
         raise ZeroDivisionError
-    assert opened() == ()
+    assert open_blocks() == ()
 
 
 def test_other_threads_see_no_cuts() -> None:

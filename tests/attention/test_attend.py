@@ -53,7 +53,7 @@ def test_axes_of_size_nought(case: Case) -> None:
 def test_any_width(width: int, value_width: int | None) -> None:
     query, key = random(0, 2, 3, 37, width), random(1, 2, 3, 41, width)
     value = random(2, 2, 3, 41, value_width or width)
-    right = reference.attend(query, key, value, causal=True)
+    right = reference.attention(query, key, value, causal=True)
     got = regard.attend(query.float(), key.float(), value.float(), causal=True)
     assert worst(got.output, right.output) < 2e-6
     assert worst(got.logsumexp, right.logsumexp) < 2e-6
@@ -62,7 +62,7 @@ def test_any_width(width: int, value_width: int | None) -> None:
 def test_long_enough_for_every_kernel_and_block() -> None:
     query, key = random(3, 1, 2, 1031, 64, dtype=torch.float32), random(4, 1, 2, 1031, 64, dtype=torch.float32)
     for options in ({}, {"causal": True}, {"window": (100, 20)}):
-        right = reference.attend(query, key, key, **options)
+        right = reference.attention(query, key, key, **options)
         got = regard.attend(query, key, key, **options)
         assert worst(got.output, right.output) < 2e-6
         assert worst(got.logsumexp, right.logsumexp) < 4e-6
@@ -74,7 +74,7 @@ def test_layout_changes_nothing(which: str, layout: str) -> None:
     tensors = {name: random(n, 2, 3, 11, 8, dtype=torch.float32) for n, name in enumerate(("query", "key", "value"))}
     tensors[which] = strided(tensors[which], layout)
     got = regard.attend(**tensors)
-    right = reference.attend(**tensors)
+    right = reference.attention(**tensors)
     assert worst(got.output, right.output) < 1e-6
 
 
@@ -133,7 +133,7 @@ def test_a_sink_takes_all_where_nothing_else_is_seen(tiles: bool) -> None:
     query = random(0, 2, 3, 5, 4, dtype=torch.float32).requires_grad_()
     sinks = torch.tensor([0.0, 2.5, -torch.inf], requires_grad=True)
     mask = torch.arange(5)[:, None] != 1
-    right = reference.attend(query.detach(), query.detach(), query.detach(), mask=mask, sinks=sinks.detach())
+    right = reference.attention(query.detach(), query.detach(), query.detach(), mask=mask, sinks=sinks.detach())
     assert right.sink_share[0, :, 1].tolist() == [1.0, 1.0, 0.0]
     assert right.logsumexp[0, :, 1].tolist() == [0.0, 2.5, -torch.inf]
     with cpu_tiles_at_any_size() if tiles else nullcontext():

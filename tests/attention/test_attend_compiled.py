@@ -1,4 +1,4 @@
-"""torch.compile over the door: the same results, with the graph broken at the door and nothing of it traced."""
+"""torch.compile over attend: the same results, with the graph broken there and nothing of it traced."""
 
 import subprocess
 import sys
@@ -25,11 +25,11 @@ with regard.record() as calls:
     compiled(x, 37)
 assert list(calls) == [("", 0)]
 reasons = " ".join(counters["graph_break"])
-assert "regard's door runs its kernels as they are" in reasons, reasons
+assert "attend runs its kernels as they are" in reasons, reasons
 try:
     torch.compile(lambda x: layer(x, 1)[0], backend="eager", fullgraph=True)(x)
 except Exception as error:
-    assert "regard's door runs its kernels as they are" in str(error), error
+    assert "attend runs its kernels as they are" in str(error), error
 else:
     raise AssertionError("fullgraph went through")
 """

@@ -81,7 +81,7 @@ def test_as_torch_does_it_where_rows_are_many(dtype: torch.dtype, options: dict[
     exact = [t.detach().double().requires_grad_() for t in tensors]
     upstream = random(9, 1, 2, 1031, width, dtype=dtype)
     regard.attend(*tensors, **options).output.backward(upstream)
-    reference.attend(*exact, **options).output.backward(upstream.double())
+    reference.attention(*exact, **options).output.backward(upstream.double())
     for given, right in zip(tensors, exact, strict=True):
         tolerance = 5e-2 if dtype == torch.bfloat16 else 2e-5
         torch.testing.assert_close(given.grad.double(), right.grad, rtol=tolerance, atol=tolerance)

@@ -143,16 +143,16 @@ def test_maps_of_fewer_axes(ndim: int) -> None:
     assert seen.dense().shape == seen.shape == seen.scores.shape
     assert seen[0].shape == seen.shape[1:]
     assert seen.entropy().shape == seen.sink_share.shape == query.shape[:-1]
-    assert seen.normaliser()[0].shape == query.shape[:-1]
+    assert seen.row_max_sum()[0].shape == query.shape[:-1]
     assert seen.top(2)[1].shape == (*query.shape[:-1], 2)
     assert not seen.sink_share.any()
     assert repr(seen) == f"AttentionMap(shape={tuple(seen.shape)}, dtype=torch.float64, device='cpu')"
 
 
-def test_normaliser_makes_weights_of_scores() -> None:
+def test_row_max_and_sum_make_weights_of_scores() -> None:
     for sinks in (None, random(5, 6)):
         seen = some_map(sinks=sinks, mask=torch.arange(7)[:, None] != 2)
-        top, total = seen.normaliser()
+        top, total = seen.row_max_sum()
         if sinks is None:  # what sees nothing has nothing; with a sink it has the sink alone
             assert (top[:, :, 2] == -torch.inf).all()
             assert not total[:, :, 2].any()
@@ -212,7 +212,7 @@ def test_weights_are_detached_unless_asked_for() -> None:
 def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Tensor | None) -> None:
     query, key = 100 * random(0, 50, 6, 3, 11), 100 * random(1, 50, groups, 7, 11)
     seen = regard.attend(query.float(), key.float(), key.float(), sinks=sinks).weights
-    seen.sink_share  # the normalisers are known from here on, from products of another shape  # noqa: B018
+    seen.sink_share  # the row sums are known from here on, from products of another shape  # noqa: B018
     assert worst(seen[...].sum(-1), torch.ones(50, 6, 3)) < 1e-5
     assert worst(seen[1, [0, 4], 1:3].sum(-1), torch.ones(2, 2)) < 1e-5
 

@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 import regard
 from regard.attention import map_file
 from regard.attention.edges import Edges
-from regard.tensor_files import digest_of, fill_in
+from regard.tensor_files.description import metadata_of
+from regard.tensor_files.digests import digest_of
 from tests.attention.cases import Case, cases, random, worst
 
 
@@ -24,7 +25,7 @@ from tests.attention.cases import Case, cases, random, worst
 def test_what_was_packed_is_the_same_map(case: Case) -> None:
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     tensors, description = map_file.pack(seen)
-    again = map_file.unpack(tensors, json.loads(json.dumps(description)))
+    again = regard.AttentionMap.of(map_file.unpack(tensors, json.loads(json.dumps(description))))
     assert (again.shape, again.dtype, again.offset) == (seen.shape, seen.dtype, seen.offset)
     rounding = 1e-6 + 8 * torch.finfo(seen.dtype).eps * case.largest  # another layout may be summed in another order
     assert worst(again.scores[...], seen.scores[...]) <= rounding
@@ -100,17 +101,19 @@ def test_what_is_no_map(tmp_path: Path) -> None:
     refused("a safetensors file, but none that regard saved")
     query = random(0, 5, 2)
     tensors, description = map_file.pack(regard.attend(query, query, query).weights)
-    save_file(tensors, file, {"regard.attention_map": json.dumps(description | {"version": 2})})
-    refused("whose files hold no digests: this regard reads version 3, so it needs to be saved anew")
+    save_file(tensors, file, {"regard": json.dumps({"map": description, "version": 1})})
+    refused("a safetensors file, but none that regard saved")  # it holds no digests
+    sealed(file, tensors, description, version=3)
+    refused("it has format version 3, this regard reads version 1: update it")
     os.mkfifo(tmp_path / "pipe")
     file = tmp_path / "pipe"
     refused("it is no regular file")
 
 
-def sealed(file: Path, tensors: dict[str, torch.Tensor], description: object) -> None:
+def sealed(file: Path, tensors: dict[str, torch.Tensor], description: object, **changed: object) -> None:
     """A file whose digests are right, whatever it describes."""
     digests = {name: digest_of(tensor) for name, tensor in tensors.items()}
-    save_file(tensors, file, fill_in(map_file.FORMAT, {"map": description}, digests))
+    save_file(tensors, file, metadata_of(map_file.FORMAT, {"map": description, **changed}, digests))
 
 
 def test_values_that_attend_would_not_take(tmp_path: Path) -> None:

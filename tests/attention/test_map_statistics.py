@@ -12,7 +12,7 @@ import regard
 from regard.attention import reference
 from regard.attention import scores as score_tiles
 from regard.attention.attention_map import AttentionMap
-from regard.attention.map_statistics import Figures
+from regard.attention.map_statistics import MapStatistics
 from regard.attention.reference import Reference
 from tests.attention.cases import Case, cases, check, cpu_tiles_at_any_size, naive, random, working, worst
 
@@ -23,7 +23,7 @@ def map_of(case: Case) -> AttentionMap:
     return regard.attend(case.query, case.key, case.value, **case.options).weights
 
 
-def compare(case: Case, seen: AttentionMap, figures: Figures, top: int, parts: tuple[int, int]) -> None:
+def compare(case: Case, seen: AttentionMap, figures: MapStatistics, top: int, parts: tuple[int, int]) -> None:
     """All figures of a pass, each within twice the error of the plain computation."""
     right, dtype = case.oracle(), working(case.query.dtype)
     plain = naive(case, dtype)

@@ -62,7 +62,7 @@ def test_regions_are_as_exact_as_the_whole(name: str, case: Case, data: st.DataO
     with route(name):
         attention = regard.attend(case.query, case.key, case.value, **case.options).weights
         right, whole = case.oracle().weights, attention.dense()
-        for fresh in (True, False):  # with normalisers of its own, and with those that dense() has found
+        for fresh in (True, False):  # with row sums of its own, and with those that dense() has found
             seen = regard.attend(case.query, case.key, case.value, **case.options).weights if fresh else attention
             index = data.draw(regions_of(*seen.shape[2:]))
             if isinstance(index[1], list) and isinstance(index[2], list):
@@ -80,7 +80,7 @@ def test_pieces_of_a_long_map(
 ) -> None:
     monkeypatch.setattr(matmul, "speed", lambda: 2.0 if route_of_products == "onednn" else 0.5)
     query, key = random(0, 4, 101, 64, dtype=torch.float32) * largest / 5, random(1, 2, 613, 64, dtype=torch.float32)
-    exact = reference.attend(query[None], key[None], key[None], causal=causal, offset=512).weights[0]
+    exact = reference.attention(query[None], key[None], key[None], causal=causal, offset=512).weights[0]
     with route(name), cpu_tiles_at_any_size():
         whole = regard.attend(query, key, key, causal=causal, offset=512).weights.dense()
         seen = regard.attend(query, key, key, causal=causal, offset=512).weights
@@ -107,11 +107,11 @@ def test_keys_that_are_alike_share_alike(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_scores_and_normaliser_make_the_weights(name: str) -> None:
+def test_scores_and_row_sums_make_the_weights(name: str) -> None:
     query, key = 30 * random(0, 2, 3, 11, 8, dtype=torch.float32), 30 * random(1, 2, 1, 37, 8, dtype=torch.float32)
     with route(name):
         seen = regard.attend(query, key, key, sinks=torch.tensor([1.0, 700.0, -3.0])).weights
-        top, total = seen.normaliser()
+        top, total = seen.row_max_sum()
         assert seen.scores[...].dtype == top.dtype == total.dtype == seen.sink_share.dtype == torch.float32
         weights = torch.exp(seen.scores[...] - top[..., None]) / total[..., None]
         torch.testing.assert_close(weights, seen.dense(), rtol=0, atol=4 * 1.2e-7 * float(top.abs().max()))
@@ -127,7 +127,7 @@ def test_large_maps_go_by_the_fixed_product_small_ones_without_it() -> None:
     ):
         query, key = torch.zeros(1, 1, length, 1, dtype=dtype), torch.zeros(1, 1, size, 1, dtype=dtype)
         assert region_scores.dtype_of(query, key) == expected
-    assert region_scores._product(torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)) is region_scores.grouped_product
+    assert region_scores.product_of(torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)) is region_scores.grouped_product
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

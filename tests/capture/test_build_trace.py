@@ -16,7 +16,7 @@ IDS = [[5, 17, 31, 8, 44, 90, 2], [9, 2, 60]]
 @pytest.fixture
 def done() -> CapturedPass:
     model = Model(make_model("bert"), None, name="bert")
-    return model._passes.run(model._reader.read("text", None, IDS)[1], None, [(), ()])
+    return model._session.run(model._reader.read("text", None, IDS)[1], None, [(), ()])
 
 
 def test_each_text_is_a_view_of_its_rows(done: CapturedPass) -> None:

@@ -10,7 +10,7 @@ import transformers
 
 import regard
 from benchmarks import families
-from regard.model_files.sizes import reads_pairs, sizes
+from regard.model_files.sizes import is_encoder_decoder, layers_and_heads
 from regard.models.model import Model
 from tests.support import ROOT
 
@@ -97,7 +97,10 @@ def test_encoder_decoders(kind: str) -> None:
             pair.decoder.hidden_states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0
         )
     assert pair.status.difference < 5e-6
-    assert sizes(model.config.to_diff_dict()) == (None, 4)  # 2 layers on one side, 3 on the other: which is meant?
+    assert layers_and_heads(model.config.to_diff_dict()) == (
+        None,
+        4,
+    )  # 2 layers on one side, 3 on the other: which is meant?
 
 
 @pytest.mark.parametrize("kind", DECODERS)
@@ -116,8 +119,11 @@ def test_decoders(kind: str) -> None:
     assert one.status.embedding_difference <= 2e-6
     assert one.status.difference < 5e-6
     assert (one.positional is None) == (kind not in ("gpt2", "opt"))
-    assert sizes(model.config.to_diff_dict()) == (len(one.attention), len(one.attention[0]))  # known before loading
-    assert reads_pairs(model.config.to_diff_dict()) is False
+    assert layers_and_heads(model.config.to_diff_dict()) == (
+        len(one.attention),
+        len(one.attention[0]),
+    )  # known before loading
+    assert is_encoder_decoder(model.config.to_diff_dict()) is False
 
 
 def test_what_an_encoder_decoder_needs() -> None:

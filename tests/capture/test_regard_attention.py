@@ -16,7 +16,7 @@ def test_every_call_is_compared_and_hooks_are_gone() -> None:
     model = regard.Transformer(regard.TransformerConfig(**SIZES, kind="encoder-decoder", start=1)).train()
     capture = Capture({})
     opened = regard.load(model)
-    assert isinstance(opened._passes, RegardSession)
+    assert isinstance(opened._session, RegardSession)
     pair = opened.trace(ids=IDS, target_ids=IDS[:3])
     assert pair.status.compared_with == DEFINITION
     assert pair.status.rows_compared == 2 * 4 + 2 * (3 + 3)  # of the encoder; of both calls of a decoder's layer
@@ -29,11 +29,11 @@ def test_every_call_is_compared_and_hooks_are_gone() -> None:
 
 
 def test_weights_unlike_the_definition_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = regard_attention.reference.attend
+    right = regard_attention.reference.attention
 
     def disturbed(query: torch.Tensor, key: torch.Tensor, *rest: object, **rule: object) -> object:
         return right(query, key * 1.1, *rest, **rule)
 
-    monkeypatch.setattr(regard_attention.reference, "attend", disturbed)
+    monkeypatch.setattr(regard_attention.reference, "attention", disturbed)
     model = regard.Transformer(regard.TransformerConfig(**SIZES, kind="decoder"))
     assert regard.load(model).trace(ids=IDS).status.difference > 1e-5

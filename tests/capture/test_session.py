@@ -38,7 +38,7 @@ def test_one_pass_where_nothing_is_needed(passes: list[PassOptions]) -> None:
     model = Model(make_model("bert"), None, name="bert")
     model.trace(ids=IDS)
     assert [shown(each) for each in passes] == [(False, False, False)]
-    assert not model._passes.reports_weights
+    assert not model._session.reports_weights
 
 
 class Computing(torch.nn.Module):
@@ -79,7 +79,7 @@ def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[
 
 def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[PassOptions]) -> None:
     model = Model(tiny("mpnet"), None, name="mpnet")
-    assert model._passes.reports_weights
+    assert model._session.reports_weights
     model.trace(ids=IDS)
     assert [shown(each) for each in passes] == [(True, False, False)]
 
@@ -90,11 +90,11 @@ def test_attention_that_does_not_come_is_remembered_of_the_first_pass(
     model = tiny("mpnet")
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", lambda *_: True)
     opened = Model(model, None, name="mpnet")
-    assert not opened._passes.reports_weights  # its class says otherwise
+    assert not opened._session.reports_weights  # its class says otherwise
     opened.trace(ids=IDS)
     # it computes with its mask as well, which is met first
     assert [shown(each) for each in passes] == [(False, False, False), (False, True, False), (True, False, False)]
-    assert opened._passes.reports_weights
+    assert opened._session.reports_weights
     opened.trace(ids=IDS)
     assert shown(passes[3]) == (True, False, False)
     assert len(passes) == 4

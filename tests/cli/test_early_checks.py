@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.errors import RegardError
-from regard.model_files.sizes import glance, reads_pairs, sizes
+from regard.model_files.sizes import read_sizes
 from tests.support import in_one_process, make_tiny
 
 OUT_OF_RANGE = "layer 99 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"
@@ -113,58 +112,7 @@ def test_refusals_do_not_wait_for_torch(folder: Path) -> None:
 def test_what_is_told_early_is_what_is_told_late(folder: Path, minilm) -> None:
     tiny = regard.load(folder / "tiny")
     trace = tiny.trace("A bank")
-    seen = glance(folder / "tiny")
+    seen = read_sizes(folder / "tiny")
     assert (seen.layers, seen.heads, seen.pairs) == (len(trace.attention), len(trace.attention[0]), tiny.pairs)
-    default = glance(None)
+    default = read_sizes(None)
     assert (default.name, default.layers, default.heads, default.pairs) == (minilm.name, 6, 12, minilm.pairs)
-
-
-@pytest.mark.parametrize(
-    ("config", "layers", "heads"),
-    [
-        ({"n_layer": 12, "n_head": 8}, 12, 8),
-        ({"n_layers": 6, "n_heads": 4}, 6, 4),
-        ({"num_layers": 6, "num_decoder_layers": 6, "num_heads": 4}, 6, 4),
-        ({"num_layers": 6, "num_decoder_layers": 3, "num_heads": 4}, None, 4),  # which side is meant is told later
-        ({"encoder_layers": 6, "num_hidden_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 8,
-          "decoder_attention_heads": 4}, 6, None),
-        ({"num_hidden_layers": 4, "layer_types": ["full_attention", "linear_attention"] * 2}, None, None),
-        ({"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]}, 2, None),
-        ({"num_hidden_layers": 2, "text_config": {"num_hidden_layers": 4}}, None, None),
-        ({"num_hidden_layers": "two", "num_attention_heads": -3}, None, None),
-        ({"num_hidden_layers": [2], "num_attention_heads": True}, None, None),
-        ({}, None, None),
-    ],
-)  # fmt: skip
-def test_sizes_are_told_where_they_are_beyond_doubt(config: dict, layers: int | None, heads: int | None) -> None:
-    assert sizes(config) == (layers, heads)
-
-
-def test_pairs_are_told_where_they_are_beyond_doubt() -> None:
-    assert reads_pairs({"is_encoder_decoder": True, "architectures": ["T5ForConditionalGeneration"]}) is True
-    assert reads_pairs({"is_encoder_decoder": True, "architectures": ["T5EncoderModel"]}) is None
-    assert reads_pairs({"d_kv": 8}) is None
-    assert reads_pairs({"is_encoder_decoder": False, "decoder_layers": 2}) is False
-    assert reads_pairs({"num_hidden_layers": 2}) is False
-
-
-def test_a_pipe_does_not_block(tmp_path: Path) -> None:
-    import os
-
-    (tmp_path / "model").mkdir()
-    os.mkfifo(tmp_path / "model" / "config.json")
-    os.mkfifo(tmp_path / "a.gguf")
-    with pytest.raises(RegardError, match="config.json"):
-        glance(tmp_path / "model")
-    assert glance(tmp_path / "a.gguf").pairs is None
-
-
-def test_a_gguf_file_tells_its_architecture(tmp_path: Path) -> None:
-    key = b"general.architecture"
-    for name, pairs in ((b"llama", False), (b"t5", True), (b"t5encoder", False)):
-        start = b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + len(key).to_bytes(8, "little") + key
-        file = tmp_path / "a.gguf"
-        file.write_bytes(start + (8).to_bytes(4, "little") + len(name).to_bytes(8, "little") + name)
-        assert glance(file).pairs is pairs
-    file.write_bytes(b"GGUF")
-    assert glance(file).pairs is None

@@ -8,7 +8,7 @@ import typer
 
 from regard.cli.main import app
 from regard.errors import RegardError
-from regard.model_files.sizes import Glance
+from regard.model_files.sizes import ModelSizes
 
 DEFAULT = "by default all-MiniLM-L6-v2"
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.train.run.ready_for_texts", stop("trains"))
     monkeypatch.setattr("regard.train.samples.watched", stop("reads"))
     monkeypatch.setattr(
-        "regard.cli.early_checks.glance", lambda name: Glance(str(name))
+        "regard.cli.early_checks.read_sizes", lambda name: ModelSizes(str(name))
     )  # nothing is known of a model before it is loaded
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()

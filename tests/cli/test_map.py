@@ -51,7 +51,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     saved = regard.open(tmp_path / "a.safetensors")
     assert saved.text == TEXT * 3  # without the mark of its encoding
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert (data["format"], data["version"], data["layer"], data["head"]) == ("regard map", 2, 3, 2)
+    assert (data["format"], data["version"], data["layer"], data["head"]) == ("regard map", 1, 3, 2)
     dense = minilm.trace(TEXT * 3, layers=[3]).attention[3][2]
     assert data["tokens"] == dense.shape[0] == len(data["picture"])
     torch.testing.assert_close(torch.tensor(data["picture"]), dense, atol=1e-6, rtol=0)

@@ -5,7 +5,6 @@ import pytest
 import regard
 from regard.explain.ablation_effect import effect
 from regard.explain.layer_updates import layer_updates
-from regard.explain.why import why
 from tests.support import SHARED
 
 STORIES = SHARED / "models" / "stories260K"
@@ -34,7 +33,7 @@ def test_every_step_adds_up(stories) -> None:
 def test_what_comes_after_a_word_ranks_what_is_behind_it(stories) -> None:
     trace = stories.trace(TEXT)
     (word,) = trace.word("little")
-    found = why(trace, word, lambda sets: stories.ablated(TEXT, sets))
+    found = stories.why(trace, word)
     assert found.by == "divergence"
     assert found.tokens[0].divergence > 100 * found.tokens[-1].divergence
     assert len(found.heads) == 40

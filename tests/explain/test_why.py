@@ -80,7 +80,8 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     text = "a man on a river bank"
     trace = opened.trace(text)
     (word,) = trace.word("bank")
-    found = why(trace, word, lambda sets: opened.ablated(text, sets))
+    found = opened.why(trace, "bank")
+    assert found == why(trace, word, lambda sets: opened.ablated(text, sets)) == opened.why(trace, word)
     assert len(found.tokens) == len(trace.tokens)
     assert len(found.heads) == 6
     for causes in (found.tokens, found.heads):
@@ -94,6 +95,23 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     cut = opened.trace(text, interventions=[regard.ablate(regard.edge("bank", river.token))])
     assert river.effect == pytest.approx(effect(trace, cut, "bank").moved, abs=1e-9)
     assert all(-1 <= x <= 1 for x in (*found.tokens_agreement, *found.heads_agreement))
+
+
+def test_a_word_that_occurs_twice_is_to_be_chosen(minilm) -> None:
+    trace = minilm.trace("a bank by a bank")
+    with pytest.raises(regard.RegardError, match=r"'bank' occurs 2 times: give one of trace.word\('bank'\)"):
+        minilm.why(trace, "bank")
+    with pytest.raises(regard.RegardError, match="the nearest are 'bank'"):
+        minilm.why(trace, "bonk")
+    first, second = (minilm.why(trace, each) for each in trace.word("bank"))
+    assert first.tokens != second.tokens
+
+
+def test_why_reads_the_tokens_of_the_trace(minilm) -> None:
+    trace = minilm.trace(ids=minilm.tokenizer("a river bank")["input_ids"])
+    last = Word("bank", 0, 1, (3,))
+    of_ids, of_text = (minilm.why(each, last) for each in (trace, minilm.trace("a river bank")))
+    assert [(head.name, head.effect) for head in of_ids.heads] == [(head.name, head.effect) for head in of_text.heads]
 
 
 def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
@@ -115,7 +133,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     (bank,) = trace.word("bank")
     kept, changed = (each.logits[-1].double().softmax(-1) for each in (trace, cut))
     assert of_last.next_token == pytest.approx(float((kept * (kept / changed).log()).sum()), rel=1e-6)
-    found = why(trace, bank, lambda sets: opened.ablated(trace.text, sets))
+    found = opened.why(trace, bank)
     assert found.by == "divergence"
     for causes in (found.tokens, found.heads):
         measured = [cause.divergence for cause in causes]
@@ -157,6 +175,9 @@ def test_why_of_an_encoder_decoders_words() -> None:
         return opened.ablated(**given, sets=sets)
 
     target, source = (why(pair, at, ablated, side=side) for side in ("target", "source"))
+    for found in (source, target):
+        again = opened.why(pair, at, side=found.side)
+        assert (again.tokens, again.heads) == (found.tokens, found.heads)
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
         [("encoder", n) for n in range(9)],

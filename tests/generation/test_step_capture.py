@@ -14,7 +14,7 @@ from tests.support.generation import IDS, opened, tiny
 
 def test_rows_of_every_pass_are_added_and_forward_comes_back() -> None:
     model = opened("llama")
-    steps = StepCapture(model._passes)
+    steps = StepCapture(model._session)
     with torch.no_grad(), steps.captured():
         assert "forward" in model.model.__dict__
         cache = model.model(input_ids=torch.tensor([IDS])).past_key_values
@@ -33,7 +33,7 @@ def test_rows_of_every_pass_are_added_and_forward_comes_back() -> None:
 
 
 def test_some_steps_are_compared_ever_rarer() -> None:
-    steps = StepCapture(opened("llama")._passes)
+    steps = StepCapture(opened("llama")._session)
     sampled = []
     for steps._passes in range(20):
         sampled += [steps._passes] if steps._sampled else []
@@ -57,7 +57,7 @@ def test_embedding_parts_that_are_not_those_of_the_tokens_are_left_out(monkeypat
 
 def test_a_model_without_logits_is_refused() -> None:
     model = tiny("llama").model  # without its head
-    steps = StepCapture(Model(model, None, name="headless")._passes)
+    steps = StepCapture(Model(model, None, name="headless")._session)
     with (
         torch.no_grad(),
         steps.captured(),

@@ -12,7 +12,7 @@ import torch
 import regard
 from regard.attention import reference
 from regard.explain.contributions import contributions
-from regard.models.trained import Trained
+from regard.models.model import Model
 from regard.nn import folder as model_folder
 from regard.nn.config import TransformerConfig
 from regard.nn.decoding import Choice, translate, write
@@ -39,7 +39,7 @@ def _no_checks_of_annotations() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-def opened(name: str) -> Trained:
+def opened(name: str) -> Model:
     torch.manual_seed(0)
     tokenizer = tokenizers.words(TEXTS, frame="bert" if name == "bert" else "none")
     sizes = {"vocabulary": len(tokenizer), "d_model": 12, "heads": 3, "layers": 2, "initial": 0.4}
@@ -47,7 +47,7 @@ def opened(name: str) -> Trained:
     return regard.load(model, tokenizer=tokenizer)
 
 
-def pair(**changes: Any) -> Trained:
+def pair(**changes: Any) -> Model:
     torch.manual_seed(0)
     tokenizer = tokenizers.byte_pairs([*TEXTS, *TARGETS], size=300, frame="end")
     sizes = {"d_model": 12, "heads": 3, "layers": 2, "d_hidden": 19}
@@ -71,7 +71,7 @@ def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
         for weights, value, call in zip(trace.attention, trace.values, calls.values(), strict=True):
             query, key = call.weights.query, call.weights.key
             bias = call.weights.rule.bias
-            exact = reference.attend(query, key, call.value, causal=causal, bias=bias)
+            exact = reference.attention(query, key, call.value, causal=causal, bias=bias)
             torch.testing.assert_close(weights.dense().double(), exact.weights[0], rtol=0, atol=1e-5)
             torch.testing.assert_close(call.output.double(), exact.output, rtol=0, atol=1e-5)
             torch.testing.assert_close(value, call.value[0], rtol=0, atol=1e-5)
@@ -339,3 +339,9 @@ def test_what_cannot_be_written_is_refused(options: dict[str, Any], says: str) -
         opened("bert").generate("A man")
     with pytest.raises(regard.RegardError, match="needs a target beside the text"):
         pair().trace("A man")
+
+
+def test_models_of_transformers_are_not_saved_here(minilm: Any, tmp_path: Path) -> None:
+    with pytest.raises(regard.RegardError, match=r"save: all-MiniLM-L6-v2 is a BertModel, .*save_pretrained"):
+        minilm.save(tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()

@@ -9,7 +9,7 @@ EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OTHERS = ("make", "pip", "curl", "accelerate")  # programs that blocks for a shell name beside regard
 
 
-def attention_outputs(page: str, language: str) -> list[str]:
+def code_blocks(page: str, language: str) -> list[str]:
     """A page's code in a language."""
     fences = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [code for name, code in fences if name == language]
@@ -18,13 +18,13 @@ def attention_outputs(page: str, language: str) -> list[str]:
 def pages(language: str) -> list[str]:
     """All pages that have code in a language, by their path in the repository."""
     names = [page.relative_to(ROOT).as_posix() for page in EVERY]
-    return [name for name in names if attention_outputs(name, language)]
+    return [name for name in names if code_blocks(name, language)]
 
 
 def in_shell(page: str) -> list[list[str]]:
     """A page's commands, each a program and its arguments as bash hands them over; nothing is run."""
     record = "".join(f'{name}() {{ printf "%s\\0" {name} "$@" "<end>"; }}; ' for name in ("regard", *OTHERS))
-    script = record + "\n".join(attention_outputs(page, "sh"))
+    script = record + "\n".join(code_blocks(page, "sh"))
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.returncode == 0, (page, done.stderr)
     calls: list[list[str]] = [[]]

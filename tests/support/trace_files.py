@@ -1,7 +1,11 @@
-"""Traces drawn at random, with every kind of tensor that a file may hold, and a close look at two of them."""
+"""Traces drawn at random, with every kind of tensor that a file may hold; comparing two; files of any description."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+import safetensors.torch
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
@@ -11,11 +15,32 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
+from regard.tensor_files.description import metadata_of
+from regard.tensor_files.digests import digest_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 from regard.trace.trace import PairTrace, Status, Trace
 
 WIDTH = 7  # M
+
+
+def refused(says: str, call: Any, *given: Any, **more: Any) -> None:
+    with pytest.raises(regard.RegardError, match=says) as caught:
+        call(*given, **more)
+    assert "\n" not in str(caught.value)
+
+
+def sealed(file: Path, tensors: dict[str, torch.Tensor], told: dict[str, Any]) -> None:
+    """A file whose digests are right, whatever it describes."""
+    digests = {name: digest_of(tensor) for name, tensor in tensors.items()}
+    safetensors.torch.save_file(tensors, file, metadata_of("regard trace", told, digests))
+
+
+def parts(file: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    with safetensors.safe_open(file, framework="pt") as opened:
+        told = json.loads(opened.metadata()["regard"])
+        told = {name: told[name] for name in ("many", "traces")}
+        return told, {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
 
 
 class Maker:

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import gets, gives, special_share, vector
 from tests.support import RIVER
 
@@ -41,7 +40,8 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
     assert isinstance(trace.attention, tuple)
-    few = LayerSubset("attention", 6, {2: trace.attention[2]})
-    with pytest.raises(IndexError, match=re.escape("attention[6]: there is no such layer; there are 6 (-6 to 5)")):
-        few[6]
-    assert few[-4] is trace.attention[2]
+
+
+def test_the_sides_of_a_pair(pair, trace) -> None:
+    assert pair.sides == (pair.encoder, pair.decoder)
+    assert trace.sides == (trace,)

@@ -24,7 +24,7 @@ def losses(run: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (run / "log.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["text", "pairs"])
 def test_two_processes_come_to_the_losses_of_one(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "data"

@@ -54,7 +54,7 @@ def whole(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_any_moment_it_comes_to_the_same_bits(text: Path, whole: Path, tmp_path: Path) -> None:
     run, drawn, kills = tmp_path / "killed", random.Random(7), 0
     arguments = [text, "--out", run, "--steps", 60, *SMALL, *OFTEN, "--set", "save_every=1", "--resume"]
@@ -88,6 +88,7 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(text: Path, whole: Path,
     assert len(list((run / "checkpoints").iterdir())) == 2
 
 
+@pytest.mark.long
 def test_ctrl_c_saves_and_stops(text: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = [text, "--out", run, "--steps", 60, *SMALL, *OFTEN, "--set", "save_every=0"]
@@ -124,6 +125,7 @@ def started(run: Path, *arguments: object) -> "subprocess.Popen[str]":
     raise AssertionError(process.communicate())
 
 
+@pytest.mark.long
 def test_one_process_at_a_time_trains_into_a_folder(text: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = [text, "--steps", 100_000, *SMALL, *OFTEN, "--set", "save_every=5"]
@@ -149,6 +151,7 @@ def test_one_process_at_a_time_trains_into_a_folder(text: Path, tmp_path: Path) 
     assert not leftover.exists(), "what a killed one left is gone"
 
 
+@pytest.mark.long
 def test_of_two_that_begin_at_once_one_trains(text: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = command(text, "--out", run, "--steps", 3, *SMALL, *OFTEN)
@@ -288,6 +291,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     assert json.loads((whole / "run.json").read_text())["settings"]["steps"] == 60, "nothing changed"
 
 
+@pytest.mark.long
 def test_what_is_not_given_again_stays_as_it_was(text: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(whole, run)
@@ -300,6 +304,7 @@ def test_what_is_not_given_again_stays_as_it_was(text: Path, whole: Path, tmp_pa
     assert (run / "watch" / "step-000062.safetensors").exists()
 
 
+@pytest.mark.long
 def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> None:
     drawn = ["--new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
     done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
@@ -317,6 +322,7 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["a.gif", "a.json", "a.safetensors"]
 
 
+@pytest.mark.long
 def test_tensorboard_gets_what_the_log_has(text: Path, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

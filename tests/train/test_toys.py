@@ -32,7 +32,7 @@ class Toy:
         yield self.batch((0, 10**6))[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["reverse", "sort"])
 def test_cross_attention_finds_the_alignment(task: str) -> None:
     """95 % of positions within 60 seconds of training: 600 steps take 15 of them on two cores."""

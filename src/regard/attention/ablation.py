@@ -1,11 +1,11 @@
-"""Ablate heads and edges of attention calls: what if they were not there? Opened for a block, applied by `attend`.
+"""Ablate heads and edges of the attention calls inside a block: `attend` applies what is open.
 
-with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as opened:
+with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as block:
     model(**inputs)
-opened.unmet          # ablations that met no call: a layer or path that does not exist
+block.unmet          # ablations that applied to no call: a layer or path that does not exist
 
 An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
-its weight out among what is left, sinks included; a query that loses every key sees nothing (output and weights 0).
+its weight out among what is left, sinks included; a query that loses every key has output and weights 0.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -41,7 +41,7 @@ class HeadAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class EdgeAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_fields(self)
 
 
 Ablation = HeadAblation | EdgeAblation
@@ -67,7 +67,7 @@ PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch wou
 
 
 class OutOfRangeError(ValueError):
-    """An ablation names a text, head or position that its call does not have: of axis, given, of size in all."""
+    """An ablation names the text, head or position `given` on an axis of which its call has `size`."""
 
     def __init__(self, axis: str, given: int, size: int, where: str) -> None:
         self.axis, self.given, self.size = axis, given, size
@@ -76,9 +76,9 @@ class OutOfRangeError(ValueError):
 
 
 class OpenAblations:
-    """The ablations of one block, and which of them met a call yet.
+    """The ablations of one block, and which of them applied to a call so far.
 
-    names: what calls are called in it, None for paths.
+    names: as in `ablating`.
     """
 
     def __init__(self, ablations: Sequence[Ablation], names: Names | None = None) -> None:
@@ -88,22 +88,22 @@ class OpenAblations:
 
     @property
     def unmet(self) -> tuple[Ablation, ...]:
-        """The ablations that held for no call so far."""
+        """The ablations that applied to no call so far."""
         return tuple(ablation for n, ablation in enumerate(self.ablations) if n not in self._met)
 
-    def meet(self, path: str, layer: int | None) -> list[Ablation]:
-        """Count a call that is made now; returns the ablations that hold for it."""
+    def match(self, path: str, layer: int | None) -> list[Ablation]:
+        """Count a call, which is made now, and return the ablations that apply to it."""
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self._names is not None:
             path, layer = self._names(path, nth), None
-        here = [n for n, ablation in enumerate(self.ablations) if _holds(ablation, path, layer, nth)]
-        self._met.update(here)
-        return [self.ablations[n] for n in here]
+        matches = [n for n, ablation in enumerate(self.ablations) if _applies(ablation, path, layer, nth)]
+        self._met.update(matches)
+        return [self.ablations[n] for n in matches]
 
 
 class CallAblations(NamedTuple):
-    """The ablations that hold for one call, every number of them checked against its shape."""
+    """The ablations that apply to one call, every number of them checked against its shape."""
 
     ablations: tuple[Ablation, ...] = ()
     heads: tuple[HeadAblation, ...] = ()
@@ -136,28 +136,31 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
         _open.reset(token)
 
 
-def opened() -> tuple[OpenAblations, ...]:
-    """The open blocks, outermost first; empty where nothing is ablation."""
+def open_blocks() -> tuple[OpenAblations, ...]:
+    """Return the open blocks, outermost first; none where nothing is ablated."""
     return _open.get()
 
 
-def here(blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape) -> CallAblations:
-    """What is ablated in the call that is made now, of this path, layer and (B, H, L, S).
+def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape) -> CallAblations:
+    """Count a call, which is made now, in every block; return what is ablated in it.
+
+    path, layer, shape (B, H, L, S): of the call.
 
     Raises:
-        OutOfRangeError: an ablation that holds for the call names a text, head or position that the call does not have.
+        OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
     """
-    met = tuple(ablation for block in blocks for ablation in block.meet(path, layer))
-    for ablation in met:
-        _check(ablation, path, shape)
-    edges = [ablation for ablation in met if isinstance(ablation, EdgeAblation)]
+    ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer))
+    for ablation in ablations:
+        _check_range(ablation, path, shape)
+    edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
     removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
-    return CallAblations(met, tuple(ablation for ablation in met if isinstance(ablation, HeadAblation)), removed)
+    heads = tuple(ablation for ablation in ablations if isinstance(ablation, HeadAblation))
+    return CallAblations(ablations, heads, removed)
 
 
 def zero_heads(output: Float[Tensor, "B H L E"], ablations: tuple[HeadAblation, ...]) -> Float[Tensor, "B H L E"]:
-    """The output with the ablated heads at zero: in place, but where a graph of gradients may hold on to it."""
-    gone = [
+    """Set the output of ablated heads to zero: in place, except where a graph of gradients may hold on to it."""
+    zeroed = [
         (text, head)
         for ablation in ablations
         for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
@@ -165,17 +168,17 @@ def zero_heads(output: Float[Tensor, "B H L E"], ablations: tuple[HeadAblation, 
     ]
     if output.requires_grad:
         left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
-        for spot in gone:
-            left[spot] = False
+        for text_head in zeroed:
+            left[text_head] = False
         return output.masked_fill(~left.to(output.device), 0.0)
     lines = max(1, PIECE // max(1, output.shape[3]))
-    for spot in gone:
-        for piece in output[spot].split(lines):
+    for text_head in zeroed:
+        for piece in output[text_head].split(lines):
             piece.zero_()
     return output
 
 
-def _holds(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
+def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
     if ablation.layers is None:
         return True
     for place in ablation.layers:
@@ -190,8 +193,8 @@ def _holds(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
     return False
 
 
-def _settle(ablation: Ablation) -> None:
-    """Bring an ablation's numbers into rising order, refusing what no call could have."""
+def _check_fields(ablation: Ablation) -> None:
+    """Sort an ablation's numbers; raise TypeError or ValueError for what no call could have."""
     for field in fields(ablation):
         name, given = field.name, getattr(ablation, field.name)
         if given is None:
@@ -201,17 +204,19 @@ def _settle(ablation: Ablation) -> None:
         if len(given) == 0:
             raise ValueError(f"{name}: given none, needs at least one, or None for all")
         layers = name == "layers"
-        kept = (_place(each) for each in given) if layers else sorted({_number(name, each) for each in given})
+        kept = (
+            (_check_place(each) for each in given) if layers else sorted({_check_number(name, each) for each in given})
+        )
         object.__setattr__(ablation, name, tuple(kept))
 
 
-def _place(place: Any) -> Place:
+def _check_place(place: Any) -> Place:
     if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], str):
-        return place[0], _number("layers", place[1])
-    return place if isinstance(place, str) else _number("layers", place)
+        return place[0], _check_number("layers", place[1])
+    return place if isinstance(place, str) else _check_number("layers", place)
 
 
-def _number(name: str, given: Any) -> int:
+def _check_number(name: str, given: Any) -> int:
     try:
         number = index(given)
     except TypeError:
@@ -223,7 +228,7 @@ def _number(name: str, given: Any) -> int:
     return number
 
 
-def _check(ablation: Ablation, path: str, shape: Shape) -> None:
+def _check_range(ablation: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(ablation, axis, None)
         if numbers and numbers[-1] >= size:

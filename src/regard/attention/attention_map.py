@@ -8,31 +8,25 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import map_statistics, region_scores
+from regard.attention import map_file, region_scores
 from regard.attention.indexing import parse
-from regard.attention.map_statistics import Figures, Progress, Wanted
+from regard.attention.kernels import statistics
+from regard.attention.map_inputs import MapInputs
+from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest
 from regard.attention.masks import Index
-from regard.attention.scores import (
-    ScoreRule,
-    budget,
-    finite,
-    join_sink,
-    score_tile,
-    sink_column,
-    valid_rows,
-    working_dtype,
-)
+from regard.attention.row_sums import RowSums
+from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
+from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
 
-DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-HELPS = "ask for a smaller region, or for figures of all of it: top(), received(), pooled(), statistics()"
+HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
-class AttentionMap:
+class AttentionMap(MapInputs):
     """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
 
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
-    exists until it is asked for. Each query's normaliser is computed once, from the scores that regions are read from.
+    exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
     """
 
     def __init__(
@@ -43,40 +37,25 @@ class AttentionMap:
         *,
         offset: int | None = None,
         ndim: int = 4,
-        normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
+        row_max_sum: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     ) -> None:
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
-        normaliser: each query's (max, sum) as a kernel found it: a start for statistics, which check it.
+        row_max_sum: each query's (row maximum, row sum) from a kernel: a start for statistics, which check them.
         """
+        super().__init__(query, key, rule, offset=offset, ndim=ndim)
         self._attached = query, key, rule
-        self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
-        self.offset, self.ndim = offset, ndim
-        self._full_shape = (*query.shape[:3], key.shape[2])
-        self._kernels = normaliser
-        self._found: tuple[Tensor, Tensor, Tensor] | None = None
+        self._from_kernel = row_max_sum
+        self._rows = RowSums(self.query, self.key, self.rule)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(B, H, L, S), or the last axes of it."""
-        return self._full_shape[4 - self.ndim :]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype that scores and weights are computed in: float32 or float64."""
-        return working_dtype(self.query)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the map is computed."""
-        return self.query.device
+    @classmethod
+    def of(cls, inputs: MapInputs) -> "AttentionMap":
+        """The map that is computed from these inputs."""
+        return cls(inputs.query, inputs.key, inputs.rule, offset=inputs.offset, ndim=inputs.ndim)
 
     def __repr__(self) -> str:
         return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """The weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
@@ -104,19 +83,22 @@ class AttentionMap:
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
         return self._shown(weights[..., : self._full_shape[3]])
 
-    def normaliser(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        """Each query's (max, sum): a weight is exp(score - max) / sum. (-inf, 0) where there is no key and no sink."""
-        top, total = self._normaliser(*self._everything()[:3])
-        rounded = top.to(self.dtype)
-        total = total * torch.exp(finite(top) - finite(rounded.to(top.dtype)))
-        return self._shown(rounded), self._shown(total.to(self.dtype))
+    def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.
+
+        Sinks are included; (-inf, 0) where there is no key and no sink.
+        """
+        row_max, row_sum = self._rows.of(*self._everything()[:3])
+        rounded = row_max.to(self.dtype)
+        row_sum = row_sum * torch.exp(finite_max(row_max) - finite_max(rounded.to(row_max.dtype)))
+        return self._shown(rounded), self._shown(row_sum.to(self.dtype))
 
     @property
     def sink_share(self) -> Float[Tensor, "..."]:
         """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
-        top, total = self._normaliser(*self._everything()[:3])
-        share = map_statistics.sink_share(self.rule, slice(0, self._full_shape[1]), top, total)
-        return self._shown((torch.zeros_like(top) if share is None else share).to(self.dtype))
+        row_max, row_sum = self._rows.of(*self._everything()[:3])
+        share = sink_share(self.rule, slice(0, self._full_shape[1]), row_max, row_sum)
+        return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
@@ -128,12 +110,12 @@ class AttentionMap:
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
-        figures = self._figures(Wanted(top=k))
-        return self._one(figures.values), self._one(figures.keys)
+        found = self._compute(StatisticsRequest(top=k))
+        return self._one(found.values), self._one(found.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
         """Entropy of each query's distribution in nats, (B, H, L); a sink's share counts as one more outcome."""
-        return self._one(self._figures(Wanted(entropy=True)).entropy)
+        return self._one(self._compute(StatisticsRequest(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
         """What each key gets from all queries, (B, H, S): the sum of its column, one for every query head.
@@ -141,7 +123,7 @@ class AttentionMap:
         Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
         that attend to something, less the sum of its sink shares.
         """
-        return self._one(self._figures(Wanted(received=True)).received)
+        return self._one(self._compute(StatisticsRequest(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
         """Mean |i - j| in positions, weighted by the weights on keys, (B, H, L), one for every query head.
@@ -152,64 +134,23 @@ class AttentionMap:
         Raises:
             ValueError: cross-attention, where positions are not of one sequence.
         """
-        return self._one(self._figures(Wanted(distance=True, offset=self._known_offset())).distance)
+        return self._one(self._compute(StatisticsRequest(distance=True, offset=self._known_offset())).distance)
 
     def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
         """The matrix as a picture of at most rows × cols cells, each its true mean weight, uneven cells too."""
-        return self._one(self._figures(Wanted(pooled=(rows, cols))).pooled)
+        return self._one(self._compute(StatisticsRequest(pooled=(rows, cols))).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
-    ) -> Figures:
-        """All figures, computed now, in one pass; distance is None where positions are not known (cross-attention).
+    ) -> MapStatistics:
+        """All statistics, computed now, in one pass; distance is None where positions are not known (cross-attention).
 
         progress: called while the pass runs, from any thread, with the share of it that was just done.
         """
         where = self.offset is not None
-        figures = self._figures(Wanted(top, True, True, where, pooled, self.offset or 0), progress)
-        shown = {name: None if t is None else self._shown(t) for name, t in vars(figures).items()}
-        return Figures(**shown)
-
-    def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
-        """The map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
-
-        Meant for taking padding away: keys outside cols have to be masked for every one of these rows.
-        """
-        if isinstance(batch, bool) or not isinstance(batch, int):
-            raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
-        if not -self._full_shape[0] <= batch < self._full_shape[0]:
-            texts = self._full_shape[0]
-            raise IndexError(
-                f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
-            )
-        batch %= self._full_shape[0]
-        for name, run in (("rows", rows), ("cols", cols)):
-            if not isinstance(run, slice) or run.step not in (None, 1):
-                raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
-        rows = slice(*rows.indices(self._full_shape[2])[:2])
-        cols = slice(*cols.indices(self._full_shape[3])[:2])
-        offset = None if self.offset is None else self.offset + rows.start - cols.start
-        query = self.query[batch : batch + 1, :, rows]
-        key = self.key[batch : batch + 1, :, cols]
-        return AttentionMap(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
-
-    def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
-        """The same map on another device, or with queries and keys in another floating-point dtype.
-
-        Raises:
-            TypeError, ValueError: neither a device nor such a dtype.
-        """
-        if not isinstance(target, torch.device | torch.dtype | str):
-            raise TypeError(f"to: given {target!r}, needs a device such as 'cpu' or a dtype such as torch.float64")
-        if isinstance(target, torch.dtype) and target not in DTYPES:
-            raise TypeError(f"to: given {target}, needs to be float64, float32, bfloat16 or float16")
-        if isinstance(target, str):
-            try:
-                target = torch.device(target)
-            except RuntimeError as error:
-                raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
-        query, key = self.query.to(target), self.key.to(target)
-        return AttentionMap(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+        found = self._compute(StatisticsRequest(top, True, True, where, pooled, self.offset or 0), progress)
+        shown = {name: None if t is None else self._shown(t) for name, t in vars(found).items()}
+        return MapStatistics(**shown)
 
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
@@ -217,8 +158,6 @@ class AttentionMap:
         Raises:
             ValueError: the mask is a function of positions and too large to be written out.
         """
-        from regard.attention import map_file  # which needs this class
-
         map_file.save(self, file)
 
     @staticmethod
@@ -227,9 +166,7 @@ class AttentionMap:
 
         Its tensors are held against their digests when they are first read; verify: now.
         """
-        from regard.attention import map_file
-
-        return map_file.load(file, verify=verify)
+        return AttentionMap.of(map_file.load(file, verify=verify))
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape
@@ -242,13 +179,13 @@ class AttentionMap:
         assert full is not None
         return self._shown(full)
 
-    def _figures(self, wanted: Wanted, progress: Progress | None = None) -> Figures:
-        if wanted.top is not None and wanted.top < 1:
-            raise ValueError(f"top: k is {wanted.top}, it needs to be 1 or more")
-        if wanted.pooled is not None and min(wanted.pooled) < 1:
-            rows, cols = wanted.pooled
+    def _compute(self, request: StatisticsRequest, progress: Progress | None = None) -> MapStatistics:
+        if request.top is not None and request.top < 1:
+            raise ValueError(f"top: k is {request.top}, it needs to be 1 or more")
+        if request.pooled is not None and min(request.pooled) < 1:
+            rows, cols = request.pooled
             raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return map_statistics.compute(self.query, self.key, self.rule, wanted, self._kernels, progress)
+        return statistics.compute(self.query, self.key, self.rule, request, self._from_kernel, progress)
 
     def _known_offset(self) -> int:
         if self.offset is None:
@@ -265,7 +202,7 @@ class AttentionMap:
         return read(*spot)[(0,) * hidden + finish]
 
     def _weights(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        return self._blocks(batch, heads, rows, cols, self._weigh_tile)
+        return self._blocks(batch, heads, rows, cols, self._weights_tile)
 
     def _scores(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         return self._blocks(batch, heads, rows, cols, lambda *spot: self._exact(*spot).to(self.dtype))
@@ -273,26 +210,13 @@ class AttentionMap:
     def _exact(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols)
 
-    def _weigh_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+    def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         scores = self._exact(batch, heads, rows, cols)
         if cols == slice(0, self._full_shape[3]) and scores.shape[-1] > 0:
-            normaliser = self._known_normaliser(batch, heads, rows) or self._of(scores, batch, heads, rows)
+            row_max, row_sum = self._rows.of_scores(scores, batch, heads, rows)
         else:
-            normaliser = self._normaliser(batch, heads, rows)
-        return region_scores.weigh(scores, *normaliser, self.dtype)
-
-    def _of(self, scores: Tensor, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor]:
-        """The normaliser of whole rows whose scores are at hand, remembered for what is read of them later."""
-        top = scores.amax(-1)
-        total = (scores - finite(top)[..., None]).to(self.dtype).exp_().sum(-1, dtype=scores.dtype)
-        sink = sink_column(self.rule, heads, scores.dtype)
-        if sink is not None:
-            top, total = join_sink(top, total, sink)
-        if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
-            known_top, known_total, known = self._table()
-            known_top[batch, heads, rows], known_total[batch, heads, rows] = top, total
-            known[batch, heads, rows] = True
-        return top, total
+            row_max, row_sum = self._rows.of(batch, heads, rows)
+        return region_scores.weights(scores, row_max, row_sum, self.dtype)
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
@@ -300,52 +224,17 @@ class AttentionMap:
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
             for x, n in zip((batch, heads, rows, cols), self._full_shape, strict=True)
         ]
-        if math.prod(sizes) <= budget(self.query):
+        if math.prod(sizes) <= tile_budget(self.query):
             return tile(batch, heads, rows, cols)
         what = f"a region of {' × '.join(map(str, sizes))} weights"
         require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
-        step = max(1, budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
+        step = max(1, tile_budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
         for start in range(0, sizes[2], step):
             stop = min(start + step, sizes[2])
             band = slice(rows.start + start, rows.start + stop) if isinstance(rows, slice) else rows[start:stop]
             answer[:, :, start:stop] = tile(batch, heads, band, cols)
         return answer
-
-    def _normaliser(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor]:
-        """(max, sum) of the asked rows, computed where it was not known yet."""
-        known = self._known_normaliser(batch, heads, rows)
-        if known is not None:
-            return known
-        for b in range(self._full_shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
-            for h in range(self._full_shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
-                self._normalise(b, h, rows)
-        top, total, _ = self._table()
-        return top[batch][:, heads][:, :, rows], total[batch][:, heads][:, :, rows]
-
-    def _known_normaliser(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor] | None:
-        top, total, known = (table[batch][:, heads][:, :, rows] for table in self._table())
-        return (top, total) if bool(known.all()) else None
-
-    def _table(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(max, sum, whether they are known) of every row."""
-        if self._found is None:
-            dtype, shape = region_scores.dtype_of(self.query, self.key), self._full_shape[:3]
-            top = torch.zeros(shape, dtype=dtype, device=self.device)
-            self._found = top, torch.zeros_like(top), torch.zeros(shape, dtype=torch.bool, device=self.device)
-        return self._found
-
-    def _normalise(self, batch: int, head: int, rows: Index) -> None:
-        top, total, known = self._table()
-        if isinstance(rows, slice):
-            bands: list[Index] = [slice(r, min(r + 512, rows.stop)) for r in range(rows.start, rows.stop, 512)]
-        else:
-            bands = list(rows.split(512))
-        for band in bands:
-            if not bool(known[batch, head, band].all()):
-                found = region_scores.normalise(self.query, self.key, self.rule, batch, head, band)
-                top[batch, head, band], total[batch, head, band] = found
-                known[batch, head, band] = True
 
 
 class ScoreView:

@@ -1,8 +1,8 @@
-"""An attention map as plain tensors and a small JSON description, and back: what files of maps are made of.
+"""Take an attention map apart into plain tensors and a small JSON description, and build it again; save and load it.
 
-Kept is what the weights come from: query, key, bias, sinks and mask, each in its own dtype. Memory on disk is O(L + S)
-wherever it was in memory; the weights are computed again, by the same routine, when the loaded map is asked for them.
-What is read is held against what `attend` accepts: a file may come from anybody.
+Stored is what the weights are computed from: query, key, bias, sinks and mask, each in its own dtype. The size on disk
+is O(L + S) wherever it was in memory; a loaded map computes its weights by the same routine as the one that was saved.
+What is read is checked against what `attend` accepts: a file may come from anybody.
 """
 
 import math
@@ -15,21 +15,24 @@ from jaxtyping import Bool
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import AXES, Edges
+from regard.attention.map_inputs import MapInputs
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
-from regard.tensor_files import digest_of, exactly, fill_in, finite, read, typed, unsound, whole_number
+from regard.tensor_files.description import metadata_of
+from regard.tensor_files.digests import digest_of, why_invalid
+from regard.tensor_files.file import read
+from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type
 
 FORMAT = "regard attention map"
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096
 FURTHEST = 1 << 31  # positions: no sequence is so long, and differences of them are exact
-MINUS_INFINITY = ("bias", "sinks")  # tensors in which -inf is a score: that of what is not attended to
+MINUS_INFINITY = ("bias", "sinks")  # tensors that may hold -inf: the score of what is not attended to
 
 
-def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """(tensors, description) of a map: contiguous tensors that share no memory, and what JSON can hold.
 
     Many maps go into one file by giving each its own prefix to the tensors' names.
@@ -41,7 +44,7 @@ def pack(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return _apart(tensors), description
 
 
-def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `pack` gives, with the map's own tensors by reference: nothing is copied yet.
 
     Raises:
@@ -70,54 +73,83 @@ def describe(map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, description
 
 
-def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> AttentionMap:
-    """The map that `pack` took apart.
+def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
+    """Check and build what the map that `pack` took apart is computed from; `AttentionMap.of` makes a map of it.
+
+    Raises:
+        RegardError: as `check`.
+    """
+    check(tensors, description)
+    return build(tensors, description)
+
+
+def check(tensors: Mapping[str, Tensor], description: Any) -> None:
+    """Check a map's description against its tensors, of which no number is read: they may be on "meta".
 
     Raises:
         RegardError: a value that `attend` would not accept, or tensors that are missing, too many, or do not fit.
     """
-    told = exactly("attention map", description, ("offset", "ndim", "scale", "softcap", "mask"))
+    expect_fields("attention map", description, ("offset", "ndim", "scale", "softcap", "mask"))
     if "query" not in tensors or "key" not in tensors:
         raise RegardError(f"attention map: needs tensors named 'query' and 'key', given {', '.join(tensors) or 'none'}")
     query, key = tensors["query"], tensors["key"]
     shape = _shape(query, key)
-    offset = whole_number("offset", told["offset"], -FURTHEST, FURTHEST, None)
-    ndim = whole_number("ndim", told["ndim"], 2, 4)
+    expect_integer("offset", description["offset"], -FURTHEST, FURTHEST, None)
+    ndim = expect_integer("ndim", description["ndim"], 2, 4)
     if any(size != 1 for size in shape[: 4 - ndim]):
         raise RegardError(f"ndim is {ndim}, needs more to show a map of shape {shape}")
-    scale = _score("scale", told["scale"], working_dtype(query))
-    softcap = None if told["softcap"] is None else _score("softcap", told["softcap"], working_dtype(query))
-    if softcap is not None and not torch.tensor(softcap, dtype=working_dtype(query)) > 0:
-        raise RegardError(f"softcap is {softcap}, needs a number above 0")
+    dtype, softcap = working_dtype(query), description["softcap"]
+    _check_factor("scale", description["scale"], dtype)
+    if softcap is not None:
+        _check_factor("softcap", softcap, dtype)
+        if not torch.tensor(float(softcap), dtype=dtype) > 0:
+            raise RegardError(f"softcap is {float(softcap)}, needs a number above 0")
     for name, tensor in tensors.items():
         _check_shape(name, tensor, shape)
-    mask = _mask(told["mask"], tensors, shape)
-    unknown = set(tensors) - {"query", "key", "bias", "sinks"} - _of_mask(told["mask"])
+    known = {"query", "key", "bias", "sinks"}
+    if description["mask"] is not None:
+        known |= _check_mask(description["mask"], tensors, shape)
+    unknown = set(tensors) - known
     if unknown:
         raise RegardError(f"attention map: its tensor {min(unknown)!r} is unknown")
-    rule = ScoreRule(scale, softcap, tensors.get("bias"), mask, tensors.get("sinks"))
-    return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
 
-def save(map: AttentionMap, file: str | Path) -> None:
+def build(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
+    """Build what a map is computed from, of a description that `check` accepted."""
+    softcap, described, mask = description["softcap"], description["mask"], None
+    if described is not None:
+        dense = tuple(tensors[f"mask.dense.{n}"] for n in range(described["dense"]))
+        removed = tuple(map(Edges.of, described["removed"]))
+        mask = Mask(described["low"], described["high"], tensors.get("mask.keys"), dense, removed=removed)
+    rule = ScoreRule(
+        float(description["scale"]),
+        None if softcap is None else float(softcap),
+        tensors.get("bias"),
+        mask,
+        tensors.get("sinks"),
+    )
+    return MapInputs(tensors["query"], tensors["key"], rule, offset=description["offset"], ndim=description["ndim"])
+
+
+def save(map: MapInputs, file: str | Path) -> None:
     """Write one map as a safetensors file, whole or not at all.
 
     Raises:
-        RegardError: it holds what is no number, or what could not be opened again.
+        RegardError: it holds NaN or infinity, or what could not be opened again.
     """
     tensors, description = pack(map)
-    unpack(tensors, description)  # what is written will open
+    check(tensors, description)  # as `load` will
     for name, tensor in tensors.items():
         tensors[name] = tensor = tensor.cpu()
-        why = unsound(tensor, name in MINUS_INFINITY)
+        why = why_invalid(tensor, name in MINUS_INFINITY)
         if why is not None:
             raise RegardError(f"attention map: its tensor {name!r} holds {why}: it cannot be saved")
-    metadata = fill_in(FORMAT, {"map": description}, {name: digest_of(tensor) for name, tensor in tensors.items()})
+    metadata = metadata_of(FORMAT, {"map": description}, {name: digest_of(tensor) for name, tensor in tensors.items()})
     with whole(file) as part:
         save_file(tensors, part, metadata=metadata)
 
 
-def load(file: str | Path, *, verify: bool = False) -> AttentionMap:
+def load(file: str | Path, *, verify: bool = False) -> MapInputs:
     """Read a map that `save` wrote, onto the CPU; its tensors are checked when they are first read.
 
     verify: check them now.
@@ -130,18 +162,19 @@ def load(file: str | Path, *, verify: bool = False) -> AttentionMap:
         raise RegardError(f"{file}: there is no such file")
     try:
         opened = read(path, FORMAT)
-        told = exactly("its description", opened.description, ("map",))["map"]
+        described = expect_fields("its description", opened.description, ("map",))["map"]
         tensors = {
-            name: opened.guarded(name, tensor, below=name in MINUS_INFINITY) for name, tensor in opened.tensors.items()
+            name: opened.guarded(name, tensor, minus_inf=name in MINUS_INFINITY)
+            for name, tensor in opened.tensors.items()
         }
-        found = unpack(tensors, told)
+        loaded = unpack(tensors, described)
     except OSError as error:
         raise RegardError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RegardError(f"{file}: no whole attention map: {str(error).splitlines()[0]}") from error
     if verify:
         opened.verify()
-    return found
+    return loaded
 
 
 def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
@@ -179,49 +212,42 @@ def _check_shape(name: str, tensor: Tensor, shape: tuple[int, int, int, int]) ->
         raise RegardError(f"attention map: {name} is {tensor.dtype}, needs {kind} values")
 
 
-def _score(name: str, value: Any, dtype: torch.dtype) -> float:
-    """A number that scores of a dtype may be multiplied by."""
-    number: float = finite(name, value)
+def _check_factor(name: str, value: Any, dtype: torch.dtype) -> None:
+    """Check a number that scores of a dtype are multiplied by."""
+    number: float = expect_finite(name, value)
     if not math.isfinite(torch.tensor(number, dtype=dtype)):
         raise RegardError(f"{name} is {number}, which is more than {str(dtype).removeprefix('torch.')} holds")
-    return number
 
 
-def _of_mask(told: Mapping[str, Any] | None) -> set[str]:
-    """The names of a mask's tensors; the count of them was checked before."""
-    return set() if told is None else {"mask.keys", *(f"mask.dense.{n}" for n in range(told["dense"]))}
+def _check_mask(described: Any, tensors: Mapping[str, Tensor], shape: tuple[int, int, int, int]) -> set[str]:
+    """Check a mask's description, every count against the tensors that there are; return its tensors' names."""
+    expect_fields("mask", described, ("low", "high", "dense", "removed"))
+    for name in ("low", "high"):
+        expect_integer(f"mask: {name}", described[name], -FURTHEST, FURTHEST, None)
+    count = sum(name.startswith("mask.dense.") for name in tensors)
+    expect_integer("mask: the number of its dense parts", described["dense"], count, count)
+    names = [f"mask.dense.{n}" for n in range(count)]
+    for name in names:
+        if name not in tensors:
+            raise RegardError(f"mask: its tensor {name!r} is missing")
+    for each in expect_type("mask: removed", described["removed"], list):
+        _check_edges(each, shape)
+    return {"mask.keys", *names}
 
 
-def _mask(told: Any, tensors: Mapping[str, Tensor], shape: tuple[int, int, int, int]) -> Mask | None:
-    """The mask of a description; every count is held against the tensors that there are."""
-    if told is None:
-        return None
-    exactly("mask", told, ("low", "high", "dense", "removed"))
-    low, high = (whole_number(f"mask: {name}", told[name], -FURTHEST, FURTHEST, None) for name in ("low", "high"))
-    there = sum(name.startswith("mask.dense.") for name in tensors)
-    whole_number("mask: the number of its dense parts", told["dense"], there, there)
-    missing = [n for n in range(there) if f"mask.dense.{n}" not in tensors]
-    if missing:
-        raise RegardError(f"mask: its tensor 'mask.dense.{missing[0]}' is missing")
-    removed = tuple(_edges(each, shape) for each in typed("mask: removed", told["removed"], list))
-    dense = tuple(tensors[f"mask.dense.{n}"] for n in range(there))
-    return Mask(low, high, tensors.get("mask.keys"), dense, removed=removed)
-
-
-def _edges(told: Any, shape: tuple[int, int, int, int]) -> Edges:
-    """Edges of a map of a shape, whose numbers rise and are within it."""
-    exactly("edges", told, ("shape", *AXES))
-    there = [typed("edges: shape", size, int) for size in typed("edges: shape", told["shape"], list)[:5]]
-    if there != list(shape):
-        raise RegardError(f"edges are described of a map of shape {tuple(there)}, it has {shape}")
+def _check_edges(described: Any, shape: tuple[int, int, int, int]) -> None:
+    """Check removed edges of a map of a shape: their numbers rise and are within it."""
+    expect_fields("edges", described, ("shape", *AXES))
+    sizes = [expect_type("edges: shape", n, int) for n in expect_type("edges: shape", described["shape"], list)[:5]]
+    if sizes != list(shape):
+        raise RegardError(f"edges are described of a map of shape {tuple(sizes)}, it has {shape}")
     for name, size in zip(AXES, shape, strict=True):
         before = -1
-        for number in typed(f"edges: {name}", told[name], list, None) or ():
-            before = whole_number(f"edges: one of {name}", number, before + 1, size - 1)
-    return Edges.of(told)
+        for number in expect_type(f"edges: {name}", described[name], list, None) or ():
+            before = expect_integer(f"edges: one of {name}", number, before + 1, size - 1)
 
 
-def _written_out(map: AttentionMap, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], ...]:
+def _written_out(map: MapInputs, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], ...]:
     """What the mask's functions answer, as one boolean tensor; nothing where there are none."""
     if not mask.functions:
         return ()

@@ -1,6 +1,8 @@
-"""Figures of a whole attention matrix in one blockwise pass: memory O(L + S), any mask, dtype and device."""
+"""The statistics of a whole attention matrix: what can be asked for, what comes back, how keys and cells are chosen.
 
-import math
+They are computed in one blockwise pass in O(L + S) memory, by `regard.attention.kernels.statistics`.
+"""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,17 +10,37 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.kernels.cpu import forward as cpu
-from regard.attention.masks import Index, positions
-from regard.attention.scores import ScoreRule, key_blocks, normaliser, query_blocks, score_tile, weigh, working_dtype
+from regard.attention.masks import positions
 
 # Called while a pass runs, from any thread: with the share of the matrix that was just done.
 Progress = Callable[[float], None]
 
 
+def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
+    """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked."""
+    index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
+    index = index.masked_fill(scores == -torch.inf, -1)
+    if kept is not None:  # kept keys come first: they are smaller than the tile's
+        scores, index = torch.cat([kept[0], scores], -1), torch.cat([kept[1], index], -1)
+    order = scores.sort(dim=-1, descending=True, stable=True)
+    best = order.indices[..., :count]
+    return order.values[..., :count], index.gather(-1, best)
+
+
+def cells(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
+    """Return the cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
+    return ((positions(run, device) + 1) * parts - 1) // size
+
+
+def cell_sizes(size: int, parts: int, device: torch.device) -> Int[Tensor, " parts"]:
+    """Return how many positions each cell covers."""
+    edges = torch.arange(parts + 1, device=device) * size // max(1, parts)
+    return edges.diff()
+
+
 @dataclass(frozen=True)
-class Wanted:
-    """Which figures a pass computes. offset: the position of query 0 among the keys, for distances."""
+class StatisticsRequest:
+    """Which statistics a pass computes. offset: the position of query 0 among the keys, for distances."""
 
     top: int | None = None
     entropy: bool = False
@@ -29,8 +51,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What a pass found; None for what was not asked for. T is the number of keys asked of top, P × Q the picture's."""
+class MapStatistics:
+    """The statistics that were requested, None for the others. T: keys of each query's top; P × Q: the pooled picture.
+
+    values, keys: each query's T largest weights and their keys; the rest is as the methods of `AttentionMap` say.
+    """
 
     values: Float[Tensor, "*B L T"] | None
     keys: Int[Tensor, "*B L T"] | None
@@ -39,131 +64,3 @@ class Figures:
     distance: Float[Tensor, "*B L"] | None
     pooled: Float[Tensor, "*B P Q"] | None
     sink_share: Float[Tensor, "*B L"] | None
-
-
-# Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
-CPU_SCORES = 1 << 20
-
-
-def compute(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    wanted: Wanted,
-    normaliser: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
-    progress: Progress | None = None,
-) -> Figures:
-    """One pass over the matrix, by the fastest routine for these arguments.
-
-    normaliser: each query's (max, sum) as a kernel found it, checked before it is believed.
-    """
-    if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
-        from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
-
-        return fast.compute(query, key, rule, wanted, normaliser, progress)
-    return anywhere(query, key, rule, wanted, progress)
-
-
-def anywhere(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    wanted: Wanted,
-    progress: Progress | None = None,
-) -> Figures:
-    """One pass on any device, tile by tile: each row's normaliser first, then what is wanted of its weights."""
-    batch_size, head_count, length = query.shape[:3]
-    size, dtype, device = key.shape[2], working_dtype(query), query.device
-
-    def zeros(*tail: int) -> Tensor:
-        return torch.zeros(batch_size, head_count, *tail, dtype=dtype, device=device)
-
-    tops = None if wanted.top is None else min(wanted.top, size)
-    values = None if tops is None else zeros(length, tops)
-    keys = None if tops is None else zeros(length, tops).long()
-    entropy = zeros(length) if wanted.entropy else None
-    received = zeros(size) if wanted.received else None
-    distance = zeros(length) if wanted.distance else None
-    parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
-    pooled = None if parts is None else zeros(*parts)
-    shares = None if rule.sinks is None else zeros(length)
-
-    for batch, heads, rows in query_blocks(query, key):
-        spot = batch, heads, rows
-        top, total = normaliser(query, key, rule, batch, heads, rows)
-        share = sink_share(rule, heads, top, total)
-        kept: tuple[Tensor, Tensor] | None = None
-        on_keys = torch.zeros_like(total)
-        for cols in key_blocks(query, key, rule, batch, heads, rows):
-            scores = score_tile(query, key, rule, batch, heads, rows, cols)
-            weights = weigh(scores, top, total)
-            if tops is not None:
-                kept = merge_best(kept, scores, cols, tops)
-            if entropy is not None:
-                entropy[spot] += torch.special.entr(weights).sum(-1)
-            if received is not None:
-                received[batch, heads, cols] += weights.sum(-2)
-            if distance is not None:
-                i, j = positions(rows, device)[:, None] + wanted.offset, positions(cols, device)[None, :]
-                distance[spot] += (weights * (i - j).abs()).sum(-1)
-                on_keys += weights.sum(-1)
-            if pooled is not None and parts is not None:
-                _pool(pooled[batch, heads], weights, rows, cols, length, size, parts)
-        if values is not None and keys is not None and kept is not None:
-            found = kept[1].shape[-1]
-            values[batch, heads, rows, :found] = weigh(kept[0], top, total)
-            keys[batch, heads, rows, :found] = kept[1]
-            keys[batch, heads, rows, found:] = -1
-        elif keys is not None:
-            keys[batch, heads, rows] = -1
-        if distance is not None:
-            distance[spot] /= torch.where(on_keys == 0, 1.0, on_keys)
-        if share is not None and shares is not None:
-            shares[spot] = share
-            if entropy is not None:
-                entropy[spot] += torch.special.entr(share)
-        if progress is not None:
-            progress(total.numel() / (batch_size * head_count * length))
-    if pooled is not None and parts is not None:
-        pooled /= cell_sizes(length, parts[0], device)[:, None] * cell_sizes(size, parts[1], device)
-    return Figures(values, keys, entropy, received, distance, pooled, shares)
-
-
-def sink_share(rule: ScoreRule, heads: Index, top: Tensor, total: Tensor) -> Tensor | None:
-    """The part of each query's attention that its head's sink takes: all of it where it may attend to nothing else."""
-    if rule.sinks is None:
-        return None
-    sink = rule.sinks[heads].to(top.dtype)[None, :, None]
-    return torch.where(total == 0, 0.0, torch.exp(sink - top) / total)
-
-
-def merge_best(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
-    """The best (score, key) pairs of what was kept and a new tile, ties to the smaller key; key -1 where masked."""
-    index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
-    index = index.masked_fill(scores == -torch.inf, -1)
-    if kept is not None:  # kept keys come first: they are smaller than the tile's
-        scores, index = torch.cat([kept[0], scores], -1), torch.cat([kept[1], index], -1)
-    order = scores.sort(dim=-1, descending=True, stable=True)
-    best = order.indices[..., :count]
-    return order.values[..., :count], index.gather(-1, best)
-
-
-def _pool(
-    picture: Tensor, weights: Tensor, rows: slice, cols: slice, length: int, size: int, parts: tuple[int, int]
-) -> None:
-    """Add a tile's weights to the cells of the picture that it touches."""
-    across = cells(rows, length, parts[0], weights.device)
-    down = cells(cols, size, parts[1], weights.device)
-    band = weights.new_zeros(*weights.shape[:-1], parts[1]).index_add_(3, down, weights)
-    picture.index_add_(2, across, band)
-
-
-def cells(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
-    """The cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
-    return ((positions(run, device) + 1) * parts - 1) // size
-
-
-def cell_sizes(size: int, parts: int, device: torch.device) -> Int[Tensor, " parts"]:
-    """How many positions each cell covers."""
-    edges = torch.arange(parts + 1, device=device) * size // max(1, parts)
-    return edges.diff()

@@ -56,6 +56,11 @@ class Mask:
         """True where the mask says nothing beyond its band of positions."""
         return self.keys is None and not self.dense and not self.functions and not self.removed
 
+    @property
+    def is_causal(self) -> bool:
+        """True where the mask is key j <= query i and nothing else: what fused kernels call causal where L <= S."""
+        return self.only_band and self.low is None and self.high == 0
+
     def simplified(self, length: int, size: int) -> "Mask | None":
         """The same mask for length queries and size keys with what never binds left out; None where nothing is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low

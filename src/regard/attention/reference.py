@@ -28,7 +28,7 @@ class Reference:
     sink_share: Float[Tensor, "B H L"]
 
 
-def attend(
+def attention(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],

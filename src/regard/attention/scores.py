@@ -1,8 +1,9 @@
-"""Scores, a tile at a time: the one routine that everything which reads the attention matrix goes through.
+"""Compute scores, a tile at a time: everything that reads the attention matrix goes through here.
 
-A `ScoreRule` holds what turns queries and keys into scores. `score_tile` computes any region of them in fp32 or better;
-`normaliser` gives each query's (max, sum), from which a weight is exp(score - max) / sum.
-Source of the running (max, sum): Milakov & Gimelshein 2018, "Online normalizer calculation for softmax".
+    scores = softcap(scale · query @ keyᵀ) + bias, -inf where the mask forbids
+
+A `ScoreRule` holds what turns queries and keys into scores; `score_tile` computes any region of them in fp32 or better;
+`query_blocks` and `key_blocks` cut the matrix into tiles. `softmax.py` turns scores into weights.
 """
 
 from collections.abc import Callable, Iterator
@@ -94,9 +95,9 @@ def valid_rows(
         low, high = -shape[2] if mask.low is None else mask.low, size if mask.high is None else mask.high
         i = torch.arange(shape[2], device=query.device)
         return ((i + high >= 0) & (i + low < size) & (low <= high and size > 0)).expand(shape)
-    told = [*mask.dense, *([] if rule.bias is None else [rule.bias])]
-    told += [] if mask.keys is None else [mask.keys[:, None, None]]
-    batch, heads = (max((t.shape[n] for t in told), default=1) if not mask.removed else shape[n] for n in range(2))
+    parts = [*mask.dense, *([] if rule.bias is None else [rule.bias])]
+    parts += [] if mask.keys is None else [mask.keys[:, None, None]]
+    batch, heads = (max((t.shape[n] for t in parts), default=1) if not mask.removed else shape[n] for n in range(2))
     few = query[:batch, :heads]  # the others have the same
     seen = torch.zeros(few.shape[:3], dtype=torch.bool, device=query.device)
     for b, h, r in query_blocks(few, key[:, :1]):
@@ -141,63 +142,13 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
         return a @ b
 
 
-def sink_column(rule: ScoreRule, heads: Index, dtype: torch.dtype) -> Float[Tensor, "1 h 1"] | None:
-    """The sinks of a tile's heads, ready to meet a (b, h, r) tensor."""
-    return None if rule.sinks is None else rule.sinks[heads].to(dtype)[None, :, None]
-
-
-def normaliser(
-    query: Float[Tensor, "B H L D"],
-    key: Float[Tensor, "B G S D"],
-    rule: ScoreRule,
-    batch: Index,
-    heads: Index,
-    rows: Index,
-    dtype: torch.dtype | None = None,
-    product: Product | None = None,
-) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Each query's (max, sum of exp(score - max)), sinks included; (-inf, 0) where there is nothing to attend to."""
-    lines = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
-    top = lines.new_full(lines.shape[:-1], -torch.inf)
-    total = torch.zeros_like(top)
-    for cols in key_blocks(query, key, rule, batch, heads, rows):
-        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype, product)
-        new = torch.maximum(top, scores.amax(-1))
-        total = total * fade(top, new) + torch.exp(scores - finite(new)[..., None]).sum(-1)
-        top = new
-    sink = sink_column(rule, heads, top.dtype)
-    return (top, total) if sink is None else join_sink(top, total, sink)
-
-
-def join_sink(top: Tensor, total: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
-    """A normaliser with the sink's score joined in: all there is where a query may attend to nothing."""
-    new = torch.maximum(top, sink)
-    with_sink = total * fade(top, new) + torch.exp(sink - finite(new))
-    return new, torch.where(new == -torch.inf, 0.0, with_sink)
-
-
-def fade(old: Tensor, new: Tensor) -> Tensor:
-    """What a sum of exp(score - old) is multiplied by when the row maximum becomes new; 0 where nothing was summed."""
-    return torch.where(old == -torch.inf, 0.0, torch.exp(old - finite(new)))
-
-
-def finite(top: Tensor) -> Tensor:
-    """A row maximum that may be subtracted: 0 stands in for the -inf of a row that is wholly masked."""
-    return torch.where(top == -torch.inf, 0.0, top)
-
-
-def weigh(scores: Float[Tensor, "b h r c"], top: Tensor, total: Tensor) -> Float[Tensor, "b h r c"]:
-    """Weights from scores and their rows' normaliser; 0 in rows that may attend to nothing."""
-    return torch.exp(scores - finite(top)[..., None]) / torch.where(total == 0, 1.0, total)[..., None]
-
-
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
     """The key blocks that these queries may reach, each small enough for a tile."""
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):
         first, last = rule.mask.key_range(rows.start, rows.stop, last)
     lines = _count(batch, query.shape[0]) * _count(heads, query.shape[1]) * _count(rows, query.shape[2])
-    step = max(TILE_COLS, budget(query) // max(1, lines))
+    step = max(TILE_COLS, tile_budget(query) // max(1, lines))
     for start in range(first, last, step):
         yield slice(start, min(start + step, last))
 
@@ -207,7 +158,7 @@ def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, sli
     batch, heads, length = query.shape[:3]
     if 0 in (batch, heads, length):
         return
-    lines = max(1, budget(query) // max(1, min(TILE_COLS, key.shape[2])))
+    lines = max(1, tile_budget(query) // max(1, min(TILE_COLS, key.shape[2])))
     rows = max(1, min(length, TILE_ROWS, lines))
     share = max(1, heads // max(1, key.shape[1]))  # a block takes whole groups of heads, or one head
     head_step = min(heads, max(1, lines // rows // share * share))
@@ -222,8 +173,8 @@ def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, sli
                 )
 
 
-def budget(tensor: Tensor) -> int:
-    """How many scores a tile may hold on this tensor's device."""
+def tile_budget(tensor: Tensor) -> int:
+    """Return how many scores a tile may hold on this tensor's device."""
     return TILE_SCORES["cpu" if tensor.device.type == "cpu" else "other"]
 
 

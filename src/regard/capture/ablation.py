@@ -1,6 +1,6 @@
 """Translate the ablations that a person names into those of attention calls, and check that each met what it means.
 
-`attend` knows calls by names; those of a pass are spelled here, by `_spelled`, and nowhere taken apart again.
+`attend` knows calls by names; those of a pass are spelled here, by `call_name`, and nowhere taken apart again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ class CallAblation:
     text: int = 0
 
     def for_attend(self) -> Ablation:
-        """The same for `regard.attention.ablation`, with calls named by `_spelled`."""
-        layers = [_spelled(self.part)] if self.layers is None else [_spelled(self.part, n) for n in self.layers]
+        """The same for `regard.attention.ablation`, with calls named by `call_name`."""
+        layers = [call_name(self.part)] if self.layers is None else [call_name(self.part, n) for n in self.layers]
         if self.edges is None:
             return HeadAblation(layers=layers, heads=self.heads, batch={self.text})
         queries, keys = self.edges
@@ -156,7 +156,7 @@ def applied(
 
     def name_of(path: str, nth: int) -> str:
         call = numbering(path, nth)
-        return "" if call is None else _spelled(call.part, call.layer)
+        return "" if call is None else call_name(call.part, call.layer)
 
     try:
         with ablating([each.for_attend() for each in ablations], name_of) as opened:
@@ -169,7 +169,7 @@ def applied(
         ) from error
 
 
-def _spelled(part: Part | None, layer: int | None = None) -> str:
+def call_name(part: Part | None, layer: int | None = None) -> str:
     """The name under which `attend` knows the calls of a part, or of one of its layers."""
     return (part or "attention") + ("" if layer is None else f".{layer}")
 

@@ -6,7 +6,7 @@ once more with the model family's own eager function; the largest difference goe
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -98,7 +98,10 @@ def attention(
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
     path = capture.module_paths.get(id(module), "") if capture else ""
-    with scope(path):
+    around: AbstractContextManager[None] = nullcontext()
+    if capture is not None and capture.around_call is not None:
+        around = capture.around_call(path, query.shape[2], key.shape[2])
+    with scope(path), around:
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.calls += 1

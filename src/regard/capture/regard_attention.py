@@ -78,7 +78,7 @@ def _compare(capture: Capture, call: Call, context: Float[Tensor, "B L H E"]) ->
     keys = slice(0, key.shape[2])
     allowed = None if rule.mask is None else rule.mask.tile(every, every, rows, keys, query.device)
     bias = None if rule.bias is None else masks.select(rule.bias, every, every, rows, every)
-    exact = reference.attend(query[:, :, rows], key, value, mask=allowed, bias=bias, scale=rule.scale)
+    exact = reference.attention(query[:, :, rows], key, value, mask=allowed, bias=bias, scale=rule.scale)
     apart = (exact.weights - weights[:, :, rows]).abs().amax()
     out = (exact.output.transpose(1, 2) - context[:, rows]).abs().amax()
     capture.comparison.add(float(apart), float(out), query.shape[0] * len(rows))

@@ -1,6 +1,7 @@
 """Hold what is observed while a model runs one captured pass."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ class Capture:
         written_masks: whether the model gets its masks as tensors, for families that compute with them.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
+        around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:
         calls: how many attention calls were made.
@@ -36,6 +38,7 @@ class Capture:
     written_masks: bool = False
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
+    around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
     calls: int = 0
     cross_paths: set[str] = field(default_factory=set)
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))

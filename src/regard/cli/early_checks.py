@@ -11,8 +11,9 @@ from regard.checks import from_zero, missing
 from regard.cli.outputs import Saving
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.files import read_header
-from regard.model_files.sizes import Glance, glance
+from regard.model_files.sizes import ModelSizes, read_sizes
+from regard.tensor_files.description import read_description
+from regard.tensor_files.header import read_header
 from regard.text.words import find_spans, on_neither_side, which
 
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
@@ -22,7 +23,7 @@ Both = Sequence[tuple[str, str | None]]  # texts, each with its target where the
 class EarlyChecks:
     """What is known of the model, or of what is saved; of the latter its texts, too."""
 
-    model: Glance
+    model: ModelSizes
     texts: Both | None = None
 
     @staticmethod
@@ -33,13 +34,13 @@ class EarlyChecks:
             RegardError: there is no such file or no such model.
         """
         if given.file is None:
-            return EarlyChecks(glance(given.model), given.pairs())
+            return EarlyChecks(read_sizes(given.model), given.pairs())
         check_saved(given.file)
         told = saved(given.file)
         if again:
-            return replace(told, model=glance(given.model))
+            return replace(told, model=read_sizes(given.model))
         if given.model is not None:
-            glance(given.model)
+            read_sizes(given.model)
         return told
 
     def check_numbers(self, layer: int | None, head: int | None) -> None:
@@ -93,20 +94,24 @@ def check_saved(file: Path) -> None:
 
 def saved(file: Path) -> EarlyChecks:
     """What a file of traces says about itself, as far as that is plain."""
-    unknown = EarlyChecks(Glance(str(file)))
+    unknown = EarlyChecks(ModelSizes(str(file)))
     try:
         texts, sides = [], []
-        for each in read_header(file)["traces"]:
+        header = read_header(file)
+        description, _ = read_description(header.metadata, "regard trace", header.tensors)
+        for each in description["traces"]:
             pair = each["kind"] == "pair"
             parts = [each["encoder"], each["decoder"]] if pair else [each]
             texts.append((str(parts[0]["text"]), str(parts[1]["text"]) if pair else None))
             for side in parts:
                 maps = side["attention"]
-                sides.append((side["status"]["model"], maps["layers"], maps["held"][0]["heads"], pair))
+                sides.append((side["status"]["model"], maps["layers"], maps["saved"][0]["heads"], pair))
         name, layers, heads, pair = sides[0]
         alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
-        return EarlyChecks(Glance(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
-    except (RegardError, LookupError, TypeError, AttributeError):
+        return (
+            EarlyChecks(ModelSizes(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
+        )
+    except (OSError, RegardError, LookupError, TypeError, AttributeError):
         return unknown
 
 

@@ -10,7 +10,8 @@ from regard.cli.early_checks import saved
 from regard.cli.options import JsonFile, OneOfHeads, whole_number
 from regard.errors import RegardError
 from regard.explain.part import check_part
-from regard.files import check_target, write_json
+from regard.files import check_target
+from regard.json_files import write_json
 from regard.train.watched import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]

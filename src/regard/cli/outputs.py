@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.checks import check_saving
 from regard.errors import RegardError
-from regard.trace.file_options import check_choice
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Saving:
         given = [f"--save-{name}" for name, value in chosen.items() if value is not None]
         if given and self.file is None:
             raise RegardError(f"{given[0]} needs --save: it says what of the traces goes into that file")
-        check_choice(self.dtype, self.attention_outputs, self.heads)
+        check_saving(self.dtype, self.attention_outputs, self.heads)
 
     def write(self, traces: Sequence[Any]) -> None:
         """Write the file, where one was asked for; a trace alone as one trace."""

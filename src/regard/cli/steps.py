@@ -84,7 +84,7 @@ def _write(file: Path, trace: Any, layer: int, head: int, found: list[tuple[int,
 
     from torch import Tensor
 
-    from regard.files import write_json
+    from regard.json_files import write_json
 
     def numbers(record: Any) -> dict[str, Any]:
         each = {field.name: getattr(record, field.name) for field in fields(record)}

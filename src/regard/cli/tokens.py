@@ -7,7 +7,7 @@ import typer
 
 from regard.cli.options import Texts
 from regard.errors import RegardError
-from regard.model_files.sizes import glance
+from regard.model_files.sizes import read_sizes
 from regard.text.tokens import check_text
 
 TokenizerName = Annotated[
@@ -33,7 +33,7 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
     if tokenizer not in OWN:
         for number, text in enumerate(texts, 1):
             check_text(text, f"text {number}" if len(texts) > 1 else "text")
-        glance(tokenizer)
+        read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     found = [(text, each) for text, each in zip(texts, _cut(texts, tokenizer, ranks), strict=True)]

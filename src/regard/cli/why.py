@@ -1,8 +1,6 @@
-"""`regard why`: which tokens and heads moved a word, by weight, by contribution, and by cutting each of them."""
+"""`regard why`: which tokens and heads moved a word, by weight, by contribution, and by ablating each of them."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -66,7 +64,6 @@ def why(
     from regard.cli.console import consoles, finish
     from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
-    from regard.explain.why import why as explain
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
     from regard.views.terminal.why import show_why
@@ -79,8 +76,7 @@ def why(
             words = occurrences(trace, word)
             for nth, (side, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
-                ablated = partial(_ablated, done.model, done.texts[number - 1][0], trace)
-                found.append((label, explain(trace, each, ablated, side=side)))
+                found.append((label, done.model.why(trace, each, side=side)))
         saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
     statuses = [trace.status for trace in done.traces]
     if json_file is not None:
@@ -93,10 +89,3 @@ def why(
     put(unknown_first(of_traces(done.traces)), console)
     show_why(found, statuses, top, console, clock.seconds())
     finish(console, errors, (json_file, save_file))
-
-
-def _ablated(model: Any, text: str, trace: Any, sets: Sequence[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
-    """The same text, and the very tokens of its target where it has one, under many sets of ablations."""
-    if not model.pairs:
-        return model.ablated(text, sets)
-    return model.ablated(text, sets, target_ids=[token.id for token in trace.decoder.tokens])

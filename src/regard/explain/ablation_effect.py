@@ -1,4 +1,4 @@
-"""What a cut changed: a word's contextual embedding, and what a causal model would say next."""
+"""Measure what an ablation changed: a word's contextual embedding, and a causal model's next-token distribution."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from regard.trace.trace import Trace
 
 @dataclass(frozen=True)
 class Effect:
-    """moved: 1 - cosine of the place's contextual embedding with and without the cut; 0 where nothing changed.
+    """moved: 1 - cosine of the place's contextual embedding with and without the ablation; 0 where nothing changed.
 
-    The other two are Kullback-Leibler divergences, in nats, of the next-token distribution with the cut from the one
-    without it: next_token after the text's last token, after_place after the place's last token, where the model has
-    read no further than the word. Both are None where the model has no language head, or one that fills gaps (BERT's)
-    and says nothing of what comes next.
+    The other two are Kullback-Leibler divergences, in nats, of the next-token distribution under the ablation from the
+    one without it: next_token after the text's last token, after_place after the place's last token, where the model
+    has read no further than the word. Both are None where the model has no language head, or one that fills gaps
+    (BERT's) and says nothing of what comes next.
     """
 
     moved: float
@@ -28,25 +28,25 @@ class Effect:
     after_place: float | None = None
 
 
-def effect(trace: Trace, cut: Trace, place: Place) -> Effect:
-    """Compare a trace with one of the same text in which something was cut."""
-    return effects(trace, place)(cut)
+def effect(trace: Trace, ablated: Trace, place: Place) -> Effect:
+    """Compare a trace with one of the same text in which something was ablated."""
+    return effects(trace, place)(ablated)
 
 
 def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
-    """Compare a trace with many of the same text: what is the same for all of them is computed once."""
+    """A function that compares a trace with another of the same text; what all comparisons share is computed once."""
     tokens = tokens_of(trace, place)
     before = trace.contextual[tokens].double().mean(0)
     logits = trace.logits if trace.logits is not None and is_causal(trace) else None
 
-    def compared(cut: Trace) -> Effect:
-        after = cut.contextual[tokens].double().mean(0)
+    def compare(ablated: Trace) -> Effect:
+        after = ablated.contextual[tokens].double().mean(0)
         moved = _from_zero(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
-        if logits is None or cut.logits is None:
+        if logits is None or ablated.logits is None:
             return Effect(moved, None, None)
-        return Effect(moved, *(divergence(logits[n], cut.logits[n]) for n in (-1, tokens[-1])))
+        return Effect(moved, *(divergence(logits[n], ablated.logits[n]) for n in (-1, tokens[-1])))
 
-    return compared
+    return compare
 
 
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:

@@ -1,7 +1,7 @@
-"""Why a word ended where it did: what tokens and heads gave it, checked by cutting each of them.
+"""Rank the tokens and heads behind a word's contextual embedding, each measured by ablating it.
 
-Three rankings stand side by side: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the measured
-effect of the cut. Spearman's rank correlation (1904) says how well each of the first two foretells the third.
+Three measures stand side by side: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of
+the ablation. Spearman's rank correlation (1904) says how well each of the first two predicts the third.
 """
 
 import math
@@ -38,7 +38,7 @@ class Cause:
     weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
     attention sinks. sink: whether the token is such a sink.
     contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
-    of the contextual embedding when the word's edges to the token, or the head for all tokens, are cut. divergence:
+    of the contextual embedding when the word's edges to the token, or the head for all tokens, are ablated. divergence:
     what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
     `Effect.after_place`). part: of an encoder-decoder, the attention it is of: a "cross" token is one of the source.
     """
@@ -74,7 +74,7 @@ class Why:
 
 @dataclass(frozen=True)
 class _Part:
-    """One kind of attention that a word has: its name as cuts know it, its maps, and the tokens that they look at."""
+    """One kind of attention that a word has: its name in interventions, its maps, and the tokens that they look at."""
 
     name: Part | None
     trace: Trace
@@ -106,16 +106,35 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, 
     return found
 
 
+def only_occurrence(trace: Trace | PairTrace, word: str, side: Side | None = None) -> tuple[Side | None, Word]:
+    """The one occurrence of a word, and its side; of one side alone where that is given.
+
+    Raises:
+        RegardError: the word occurs nowhere, or more than once.
+    """
+    if isinstance(trace, PairTrace) and side is not None:
+        own = trace.encoder if side == "source" else trace.decoder
+        places: list[tuple[Side | None, Word]] = [(side, each) for each in own.word(word)]
+    else:
+        places = [(side or of, each) for of, each in occurrences(trace, word)]
+    if len(places) > 1:
+        raise RegardError(
+            f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its side where there are "
+            "two"
+        )
+    return places[0]
+
+
 def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | None = None) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by ablating it.
+    """Rank the tokens and heads behind one occurrence of a word, each measured by ablating it; see also `Model.why`.
 
     ablated: gives the traces of the same text (and target) under many sets of ablations.
     side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
     heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
 
     Raises:
-        RegardError: a block whose shape was not verified, so that no exact contributions are known; or a side that is
-            missing or not wanted.
+        RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
+            side that is missing or not wanted.
     """
     parts = _parts(trace, side)
     own = parts[0].trace

@@ -1,16 +1,15 @@
-"""Text that a model writes, and one trace of it all: what was given and what was written.
+"""Generation with a model of transformers, and one trace of the prompt and what was written.
 
 The choice of each token is transformers' own `generate`; its passes, one over the prompt and then one a token through a
-cache of keys and values, are watched and joined (`step_capture`, `join_steps`). The last token goes through the model
-as well, so the trace holds every token of the text.
+KV cache, are captured and joined (`step_capture`, `join_steps`). The last token goes through the model as well, so the
+trace holds every token of the text.
 """
 
 import copy
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from transformers import DynamicCache, EncoderDecoderCache, StaticCache
@@ -18,88 +17,52 @@ from transformers import DynamicCache, EncoderDecoderCache, StaticCache
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.quiet import quiet
-from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.generation.settings import check_seed, settings, stops
+from regard.generation.generator import Ended, Generated, Generator, Request
+from regard.generation.settings import settings
+from regard.generation.step_ablation import unwritten_notes, whole_text_ablations, with_tokens
 from regard.generation.step_capture import StepCapture
 from regard.text.continuation import begun, continued
-from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
 
-@dataclass(frozen=True, eq=False)
-class Generated:
-    """A text that a model wrote.
+class HuggingFaceGenerator(Generator):
+    """Generates with a model of transformers."""
 
-    text: all of it, prompt included; of an encoder-decoder what its decoder wrote. new: what was written. ids: of every
-    token, special ones included; the first written one is ids[start]. trace: of all these tokens (a `PairTrace` of an
-    encoder-decoder). ended: "end" where the model wrote an end token, "stop" at a stop string, "length" where it had
-    written all the tokens that were asked for.
-    """
+    caches = ("dynamic", "static")
 
-    text: str
-    new: str
-    ids: tuple[int, ...]
-    start: int
-    ended: Literal["end", "stop", "length"]
-    trace: Trace | PairTrace = field(repr=False)
+    def check_model(self) -> None:
+        """Raise RegardError where the model does not write text, or its attention does not reach the interface."""
+        model, kind = self._model, type(self._model).__name__
+        if not model.can_generate():
+            raise RegardError(f"generate: {self._name} ({kind}) has no language head that writes: it cannot generate")
+        if model.main_input_name != "input_ids":
+            raise RegardError(
+                f"generate: {self._name} ({kind}) reads {model.main_input_name}, needs one that reads text"
+            )
+        if self._session.reports_weights:
+            raise RegardError(
+                f"generate: {self._name} ({kind}) computes attention in code of its own, outside the attention "
+                "interface of transformers: its passes cannot be joined"
+            )
 
+    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Any, tuple[str, ...]]:
+        """The generation config, and notes on settings of the model's own that were put aside."""
+        return settings(self._model.generation_config, options, new_tokens, self._name)
 
-class Generator:
-    """Generates with a model. reader: what prompts are read with; limit: the most tokens of a text; notes: its own."""
-
-    def __init__(self, forward: Session, reader: Reader, notes: tuple[str, ...]) -> None:
-        self._forward, self._reader, self._notes = forward, reader, notes
-        self._model, self._name, self._pairs = forward.model, forward.name, forward.pairs
-
-    def write(
-        self,
-        prompt: str | Sequence[str] | None,
-        ids: Ids | None,
-        new_tokens: int,
-        seed: int | None,
-        cache: str,
-        stop: str | Sequence[str],
-        options: dict[str, Any],
-    ) -> Any:
-        """What `Model.generate` returns."""
-        if (prompt is None) == (ids is None):
-            raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
-        if prompt is not None and (isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable)):
-            raise RegardError(f"generate: prompt: given {type(prompt).__name__}, needs a string or several of them")
-        self._check_model()
-        if cache not in ("dynamic", "static"):
-            raise RegardError(f"generate: cache: given {cache!r}, needs 'dynamic' or 'static'")
-        if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
-            raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
-        check_seed(seed)
-        config, notes = settings(self._model.generation_config, options, new_tokens, self._name)
-        strings = stops(stop, self._reader.tokenizer, self._name)
-        single, prompts = self._reader.read("prompt", prompt, ids)
-        for number, each in enumerate(prompts, 1):
-            self._check_room("prompt" if single else f"prompt {number}", each, new_tokens)
-        made = [self._one(each, new_tokens, seed, cache, strings, config, notes) for each in prompts]
-        return made[0] if single else made
-
-    def _one(
-        self,
-        prompt: Encoded,
-        new_tokens: int,
-        seed: int | None,
-        cache: str,
-        strings: list[str],
-        config: Any,
-        notes: tuple[str, ...],
-    ) -> Generated:
+    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+        """Write to one prompt and trace all of it."""
         started = time.perf_counter()
-        steps = StepCapture(self._forward)
+        interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
+        ablations = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
+        steps = StepCapture(self._session, ablations=ablations)
         try:
-            ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
+            ids = self._run(steps, prompt, request)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._forward, written_masks=True)
-            ids = self._run(steps, prompt, new_tokens, seed, cache, strings, config)
+            steps = StepCapture(self._session, written_masks=True, ablations=ablations)
+            ids = self._run(steps, prompt, request)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
         start = len(before.tokens)
@@ -115,39 +78,31 @@ class Generator:
         for status in statuses:
             status.seconds = seconds
             status.kernels = tuple(sorted(steps.kernels))
-            status.notes += (*self._notes, *notes, *steps.notes)
-        ended: Literal["end", "stop", "length"] = "length"
+            status.notes += (*self._notes, *map(str, interventions), *request.notes, *steps.notes)
+            status.notes += unwritten_notes(interventions, len(whole.tokens))
+        ended: Ended = "length"
         new = whole.text[len(before.text) :]
-        if ids[-1] in _ends(config):
+        if ids[-1] in _ends(request.settings):
             ended = "end"
-        elif len(ids) - start < new_tokens or any(string in new for string in strings):
+        elif len(ids) - start < request.new_tokens or any(string in new for string in request.stop):
             ended = "stop"
         return Generated(whole.text, new, tuple(ids), start, ended, trace)
 
-    def _run(
-        self,
-        steps: StepCapture,
-        prompt: Encoded,
-        new_tokens: int,
-        seed: int | None,
-        cache: str,
-        strings: list[str],
-        config: Any,
-    ) -> list[int]:
-        """Generate and watch; all token ids, of which every one has gone through the model."""
-        model = self._model
+    def _run(self, steps: StepCapture, prompt: Encoded, request: Request) -> list[int]:
+        """Generate and capture; returns all token ids, of which every one has gone through the model."""
+        model, config, cache = self._model, request.settings, request.cache
         given = torch.tensor([prompt.ids], device=model.device)
-        room = (1 if self._pairs else given.shape[1]) + new_tokens
+        room = (1 if self._pairs else given.shape[1]) + request.new_tokens
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
-        if "token_type_ids" in self._forward.takes and prompt.segments is not None:
+        if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
-        with self._forward.lock, quiet(), _settings_of(model, config), steps.captured():
+        with self._session.lock, quiet(), _settings_of(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
-            stopping = {"stop_strings": strings, "tokenizer": self._reader.tokenizer} if strings else {}
+            stopping = {"stop_strings": request.stop, "tokenizer": self._reader.tokenizer} if request.stop else {}
             try:
                 held = inputs["past_key_values"] = _cache(model, cache, room, given.shape[1])
-                with _seeded(seed, model.device):
+                with _seeded(request.seed, model.device):
                     written = model.generate(given, generation_config=config, **inputs, **stopping)
                 if steps.length < written.shape[1]:  # the last token is still to go through the model
                     steps.last = True
@@ -168,33 +123,6 @@ class Generator:
                 "cache: its passes cannot be joined"
             )
         return written[0].tolist()
-
-    def _check_model(self) -> None:
-        """Refuse a model that does not write text."""
-        model, kind = self._model, type(self._model).__name__
-        if not model.can_generate():
-            raise RegardError(f"generate: {self._name} ({kind}) has no language head that writes: it cannot generate")
-        if model.main_input_name != "input_ids":
-            raise RegardError(
-                f"generate: {self._name} ({kind}) reads {model.main_input_name}, needs one that reads text"
-            )
-        if self._forward.reports_weights:
-            raise RegardError(
-                f"generate: {self._name} ({kind}) computes attention in code of its own, outside the attention "
-                "interface of transformers: its passes cannot be joined"
-            )
-
-    def _check_room(self, name: str, prompt: Encoded, new_tokens: int) -> None:
-        """Refuse more tokens than the model has positions for."""
-        limit, taken = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
-        if limit is None or taken + new_tokens <= limit:
-            return
-        left = limit - taken
-        most = f"new_tokens can be {left} at most" if left > 0 else "there is no room left"
-        what = "the start token" if self._pairs else f"{name} has {taken} tokens"
-        raise RegardError(
-            f"generate: {what} and {new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
-        )
 
 
 class _Static(StaticCache):

@@ -20,7 +20,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import masks
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, zero_heads
 from regard.attention.attention_map import AttentionMap
+from regard.attention.edges import AXES, Edges
+from regard.attention.kernels import row_update
 from regard.attention.masks import Mask
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
@@ -92,6 +95,15 @@ class Place:
         return Place(past, count, size - count, past + count - size, size)  # the newest keys, older ones dropped
 
 
+def within_pass(ablation: Ablation, place: Place) -> Ablation | None:
+    """An ablation of a whole matrix, numbered as in a pass's rows and keys of it; None where these have none of it."""
+    if isinstance(ablation, HeadAblation):
+        return ablation
+    queries = [q - place.past for q in ablation.queries or () if place.past <= q < place.past + place.count]
+    keys = [k - place.first for k in ablation.keys or () if place.first <= k < place.first + place.seen]
+    return replace(ablation, queries=queries, keys=keys) if queries and keys else None
+
+
 class WrittenRows:
     """Collects biases or boolean masks that come as tensors, pass by pass."""
 
@@ -118,9 +130,13 @@ class WrittenRows:
 
 
 class JoinedCall:
-    """One attention call of every pass. cross: whether its keys are of another sequence, the same in all passes."""
+    """One attention call of every pass. cross: whether its keys are of another sequence, the same in all passes.
 
-    def __init__(self, call: Call, mask: Any, cross: bool) -> None:
+    ablations: of the whole text's matrix, those that every pass applied to its rows.
+    """
+
+    def __init__(self, call: Call, mask: Any, cross: bool, ablations: tuple[Ablation, ...] = ()) -> None:
+        self.ablations = ablations
         self.path, self.nth, self.cross = call.path, call.nth, cross
         self.query, self.key, self.value = Rows(), Rows(), Rows()
         self.kernels: set[str] = set()
@@ -157,6 +173,8 @@ class JoinedCall:
             self.value.add(value[:, :, new])
         if self.bias is not None and rule.bias is not None:
             self.bias.add(rule.bias, place, size, memo)
+        if rule.mask is not None and rule.mask.removed:  # ablated edges are no part of the pattern
+            rule = replace(rule, mask=replace(rule.mask, removed=()))
         checked = id(mask), rule.mask is None, self.cross, place
         if self.allowed is not None:
             self.allowed.add(mask[..., :size], place, size, memo)
@@ -192,14 +210,24 @@ class JoinedCall:
         if bias is not None and not bool(bias.any()):
             bias = None  # zeros, as T5 gives them to cross-attention, say nothing
         rule = replace(self.rule, bias=bias, mask=mask.simplified(length, size))
+        ablations = [within_pass(each, Place(0, length, 0, 0, size)) for each in self.ablations]
+        shape = 1, query.shape[1], length, size
+        removed = tuple(
+            Edges(shape, *(getattr(each, axis) for axis in AXES))
+            for each in ablations
+            if isinstance(each, EdgeAblation)
+        )
+        if removed:
+            rule = row_update.without_edges(rule, removed)
+        heads = tuple(each for each in ablations if isinstance(each, HeadAblation))
         weights = AttentionMap(query, key, rule, offset=None if self.cross else 0)
         comparison = Comparison("the single passes", weights=0.0)
         for each in self.samples:
             rows = weights[:, :, each.rows]  # (1, H, r, S)
             theirs = torch.zeros_like(rows)
             theirs[..., each.first : each.first + each.weights.shape[-1]] = each.weights
-            off = float((grouped_product(rows, value.to(rows.dtype)) - each.output).abs().max())
-            off /= max(1.0, float(each.output.abs().max()))
+            output = zero_heads(grouped_product(rows, value.to(rows.dtype)), heads)
+            off = float((output - each.output).abs().max()) / max(1.0, float(each.output.abs().max()))
             comparison.add(float((rows - theirs).abs().max()), off, len(each.rows))
         exact = value.dtype in (torch.float32, torch.float64)
         # outputs are rounded to the model's own dtype
@@ -208,7 +236,7 @@ class JoinedCall:
                 f"generate: {self.path}: joined to one map, the weights are off by {comparison.weights:.0e} and the "
                 f"outputs by {comparison.outputs:.0e} of theirs: this family's passes cannot be joined"
             )
-        return Call(self.path, self.nth, min(self.kernels), weights, value, None, None), comparison
+        return Call(self.path, self.nth, min(self.kernels), weights, value, None, None, self.ablations), comparison
 
     def _check(self, rule: ScoreRule, place: Place, size: int, device: torch.device) -> None:
         """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one.

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.capture.ablation import CallAblation
 from regard.capture.build_trace import CapturedPass
 from regard.capture.comparison import Comparison
 from regard.capture.embeddings import EmbeddingParts
@@ -29,6 +30,7 @@ from regard.capture.session import Session
 from regard.capture.state import SAME_INPUTS
 from regard.errors import RegardError
 from regard.generation.join_steps import WRITTEN, JoinedCall, JoinedOutput, Key, Rows
+from regard.generation.step_ablation import StepAblations
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
@@ -42,9 +44,12 @@ class StepCapture:
     length: tokens that went through the model (of an encoder-decoder: its decoder). last: set before the last pass.
     """
 
-    def __init__(self, session: Session, *, written_masks: bool = False) -> None:
+    def __init__(
+        self, session: Session, *, written_masks: bool = False, ablations: Sequence[CallAblation] = ()
+    ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
         self._capture = session.new_capture(written_masks=written_masks, comparison=Comparison(JOINED))
+        self._ablations = StepAblations(ablations, self.model, self._capture, pairs=session.pairs, name=self.name)
         self.length = 0
         self.last = False
         self.kernels: set[str] = set()
@@ -170,7 +175,10 @@ class StepCapture:
         """Capture one pass; gives its record and the masks that its calls were given."""
         masks = self._capture.call_masks = []
         try:
-            with record_pass(self.model, self._capture, ids, head_input=True, keep=("value", "output")) as record:
+            with (
+                self._ablations.opened(self.length),
+                record_pass(self.model, self._capture, ids, head_input=True, keep=("value", "output")) as record,
+            ):
                 yield record, masks
         finally:
             self._capture.call_masks = None  # they speak of all keys: kept for every pass, they would be T × T numbers
@@ -186,9 +194,14 @@ class StepCapture:
         memo: dict[Any, Any] = {}
         if not first and (set(calls) != set(self._calls) or set(stacks) != set(self._states)):
             raise RegardError(f"generate: token {past} of {self.name} went through other layers than those before")
-        for (key, call), mask, output in zip(calls.items(), masks, record.attention_outputs, strict=True):
+        if first:
+            self._ablations.check((self._encoder[0].stacks if self._encoder else {}) | stacks)
+        held = self._ablations.held
+        for (key, call), mask, output, ablations in zip(
+            calls.items(), masks, record.attention_outputs, held, strict=True
+        ):
             if first:
-                self._calls[key] = JoinedCall(call, mask, call.path in self._capture.cross_paths)
+                self._calls[key] = JoinedCall(call, mask, call.path in self._capture.cross_paths, ablations)
                 self._outputs[key] = JoinedOutput(output) if isinstance(output, AttentionOutput) else output
             self._calls[key].add(call, past, mask, memo)
             if self._sampled:

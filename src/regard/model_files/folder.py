@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import SMALL, check_regular, read_json
+from regard.files import check_regular
+from regard.json_files import SMALL, read_json
 from regard.model_files.config_limits import check_asked, check_quantisation
 from regard.model_files.weight_headers import INDEX, Held, held, weight_files
 

@@ -1,4 +1,4 @@
-"""Names on the model hub: which cannot be one, which are in the cache, and why one cannot be had, told at once."""
+"""Check names on the model hub without downloading: whether one is valid, in the cache, or on the hub, and why not."""
 
 import os
 import threading
@@ -10,19 +10,13 @@ FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's n
 PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
 
-def check_given(name: str) -> None:
-    """Refuse an empty name."""
-    if not name.strip():
-        raise RegardError("model: given an empty name, needs a folder or a hub name")
-
-
 def no_file(name: str) -> RegardError:
-    """What is said of a model file that is not there."""
+    """Make the error for a model file that is not there."""
     return RegardError(f"model {name!r}: there is no such file")
 
 
 def check_name(source: str | os.PathLike[str]) -> str:
-    """The name of what is no folder and no GGUF file, as far as it can be one on the hub.
+    """Check that what is no folder and no GGUF file can be a name on the hub, and return it.
 
     Raises:
         RegardError: it is a file, is written as a path, or has characters that no name there has.
@@ -48,7 +42,7 @@ def check_name(source: str | os.PathLike[str]) -> str:
 
 
 def cached(name: str, file: str) -> Path | None:
-    """A file of a model in the hub's cache on this machine, None where it is not there."""
+    """Find a file of a model in the hub's cache on this machine, None where it is not there."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -60,7 +54,7 @@ def cached(name: str, file: str) -> Path | None:
 
 
 def check_there(name: str) -> None:
-    """Refuse a name that can neither be had from the cache nor from the hub; the message says which is at fault.
+    """Check that a model is in the cache or on the hub; the message says why it is not.
 
     Raises:
         RegardError: the hub has no such model, wants a login or an agreement, has no config.json of it, does not answer
@@ -73,11 +67,13 @@ def check_there(name: str) -> None:
     here = f"model {name!r}: there is no such folder here, and it is not in the cache"
     if constants.is_offline_mode():
         raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
-    found: list[str | None] = []
-    asking = threading.Thread(target=lambda: found.append(_fault(name)), daemon=True)  # looking up hosts knows no limit
+    faults: list[str | None] = []
+    asking = threading.Thread(
+        target=lambda: faults.append(_fault(name)), daemon=True
+    )  # looking up a host has no timeout
     asking.start()
     asking.join(PATIENCE + 1)
-    fault = found[0] if found else f"the hub {constants.ENDPOINT} did not answer within {PATIENCE:.0f} seconds"
+    fault = faults[0] if faults else f"the hub {constants.ENDPOINT} did not answer within {PATIENCE:.0f} seconds"
     if fault is not None:
         raise RegardError(f"{here}; {fault}")
 

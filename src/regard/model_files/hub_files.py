@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import check_regular, read_json
+from regard.files import check_regular
+from regard.json_files import read_json
 from regard.model_files.config_limits import check_asked, check_quantisation
 from regard.model_files.weight_headers import INDEX, SINGLE, Held, held, shards
 

@@ -1,7 +1,7 @@
-"""What a model's files tell of it at a glance: whether it is there, and its sizes. Nothing here waits for torch.
+"""Read how many layers and heads a model has from its files, and whether it is an encoder-decoder, without torch.
 
-Whatever is odd or not told is left to the check that comes with loading, which is exact: a glance refuses only what
-that would refuse.
+So a wrong --layer is refused before seconds of imports. What the files do not say beyond doubt stays None, for the
+exact check that comes with loading; nothing is refused here that loading would accept.
 """
 
 import os
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import SMALL, read_json
-from regard.model_files import gguf, hub
+from regard.json_files import SMALL, read_json
+from regard.model_files import hub
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_place
+from regard.model_files.locate import locate
 
 # How the families of transformers spell the same thing in config.json.
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers",
@@ -31,9 +32,9 @@ FIRST_KEY = b"general.architecture"
 
 
 @dataclass(frozen=True)
-class Glance:
-    """name: as messages have it. layers, heads: how many, None where that is not told. pairs: whether it is an
-    encoder-decoder, None where that is not told either."""
+class ModelSizes:
+    """name: as messages have it. layers, heads: how many, None where the files do not say so beyond doubt. pairs:
+    whether it is an encoder-decoder, None likewise."""
 
     name: str
     layers: int | None = None
@@ -41,30 +42,23 @@ class Glance:
     pairs: bool | None = None
 
 
-def glance(source: str | os.PathLike[str] | None) -> Glance:
-    """A model as its files tell of it; source as `regard.load` takes it.
+def read_sizes(source: str | os.PathLike[str] | None) -> ModelSizes:
+    """Read a model's sizes from its files; source as `regard.load` takes it.
 
     Raises:
-        RegardError: there is no such model, or its folder holds none: as `regard.load` would say.
+        RegardError: there is no such model, or its folder holds none, with the message of `regard.load`.
     """
     if source is None:
         return _of(DEFAULT_NAME, _object(default_place() / "config.json"))
-    name, path = os.fspath(source), Path(source)
-    hub.check_given(name)
-    if path.is_dir():
-        return _folder(path, name)
-    if path.suffix.lower() == ".gguf":
-        if not path.exists():
-            raise hub.no_file(name)
-        return _gguf(path, name)
-    hub.check_name(source)
-    hub.check_there(name)
-    cached = hub.cached(name, "config.json")
-    return Glance(name) if cached is None else _of(name, _object(cached))
+    name, place = os.fspath(source), locate(source)
+    if isinstance(place, str):
+        cached = hub.cached(name, "config.json")
+        return ModelSizes(name) if cached is None else _of(name, _object(cached))
+    return _of_folder(place, name) if place.is_dir() else _of_gguf(place, name)
 
 
-def sizes(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """(layers, heads) of a config.json of transformers, None for what it does not tell beyond doubt."""
+def layers_and_heads(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Read (layers, heads) from a config.json of transformers, None for what it does not say beyond doubt."""
     if config.get("model_type") in TWICE or config.get("per_layer_config") is not None:
         return None, None
     layers, heads = _one(config, LAYERS), _one(config, HEADS)
@@ -75,62 +69,59 @@ def sizes(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return layers, heads
 
 
-def reads_pairs(config: Mapping[str, Any]) -> bool | None:
-    """Whether a config.json of transformers is of an encoder-decoder, None where it does not tell."""
-    told, names = config.get("is_encoder_decoder"), config.get("architectures")
+def is_encoder_decoder(config: Mapping[str, Any]) -> bool | None:
+    """Whether a config.json of transformers is of an encoder-decoder, None where it does not say."""
+    flag, names = config.get("is_encoder_decoder"), config.get("architectures")
     names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    if told is True:  # an encoder that was taken out of a pair says so too
+    if flag is True:  # an encoder that was taken out of a pair has it too
         return True if any(name.endswith(SEQUENCES) for name in names) else None
     doubtful = any(key.startswith(("encoder", "decoder", "num_decoder")) or key == "d_kv" for key in config)
-    return None if doubtful and told is None else False
+    return None if doubtful and flag is None else False
 
 
-def _folder(path: Path, name: str) -> Glance:
-    """A folder of transformers, of ours, or with a GGUF file alone."""
-    single = gguf.only_file(path)
-    if single is not None:
-        return _gguf(single, name)
+def _of_folder(path: Path, name: str) -> ModelSizes:
+    """A folder of transformers, of a `regard.Transformer`, or of a training run."""
     pointer = path / "latest.json"
     if pointer.is_file():  # a training run: its newest checkpoint
         checkpoint = _object(pointer).get("checkpoint")
         inside = path / "checkpoints" / checkpoint if isinstance(checkpoint, str) else path
-        return _own(name, _object(inside / "config.json"))
+        return _of_ours(name, _object(inside / "config.json"))
     config = _object(path / "config.json")
     if "regard" in config:
-        return _own(name, config)
+        return _of_ours(name, config)
     check_folder(path, known=False)
     return _of(name, config)
 
 
-def _of(name: str, config: Mapping[str, Any]) -> Glance:
-    return Glance(name, *sizes(config), reads_pairs(config))
+def _of(name: str, config: Mapping[str, Any]) -> ModelSizes:
+    return ModelSizes(name, *layers_and_heads(config), is_encoder_decoder(config))
 
 
-def _own(name: str, config: Mapping[str, Any]) -> Glance:
-    """A transformer of ours: both stacks of an encoder-decoder are alike."""
+def _of_ours(name: str, config: Mapping[str, Any]) -> ModelSizes:
+    """A `regard.Transformer`: both stacks of an encoder-decoder are alike."""
     kind = config.get("kind", "decoder")
-    return Glance(name, _count(config.get("layers")), _count(config.get("heads")), kind == "encoder-decoder")
+    return ModelSizes(name, _count(config.get("layers")), _count(config.get("heads")), kind == "encoder-decoder")
 
 
-def _gguf(path: Path, name: str) -> Glance:
+def _of_gguf(path: Path, name: str) -> ModelSizes:
     """A GGUF file's first entry names its architecture, of which T5's alone reads pairs."""
     try:
         if not path.is_file():
-            return Glance(name)
+            return ModelSizes(name)
         with path.open("rb") as file:
             start = file.read(256)
         (length,) = struct.unpack_from("<Q", start, 24)
         after = 32 + length
         kind, size = struct.unpack_from("<IQ", start, after)
         if not start.startswith(b"GGUF") or start[32:after] != FIRST_KEY or kind != 8:
-            return Glance(name)
-        return Glance(name, pairs=start[after + 12 : after + 12 + size] == b"t5")
+            return ModelSizes(name)
+        return ModelSizes(name, pairs=start[after + 12 : after + 12 + size] == b"t5")
     except (OSError, struct.error):
-        return Glance(name)
+        return ModelSizes(name)
 
 
 def _object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds; nothing where it cannot be read: loading says why."""
+    """Read a JSON object; an empty one where it cannot be read: loading says why."""
     try:
         return read_json(path, most=SMALL, infinite=True)
     except RegardError:
@@ -139,8 +130,8 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _one(config: Mapping[str, Any], spellings: tuple[str, ...]) -> int | None:
     """The number that all spellings that are there agree on."""
-    found = {config[key] for key in spellings if isinstance(config.get(key), (int, str, float, bool))}
-    return _count(found.pop()) if len(found) == 1 else None
+    values = {config[key] for key in spellings if isinstance(config.get(key), (int, str, float, bool))}
+    return _count(values.pop()) if len(values) == 1 else None
 
 
 def _count(given: Any) -> int | None:

@@ -4,7 +4,6 @@ Only safetensors are read, which cannot hold code. The library that reads them g
 and other folders included; so the index is looked at first.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import check_regular, read_json
+from regard.files import check_regular
+from regard.json_files import read_json
+from regard.tensor_files.header import read_header
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-LONGEST = 1 << 24  # bytes of a safetensors header: 16 MiB, a hundred bytes for each of so many tensors
 MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
 PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
 
@@ -82,56 +82,19 @@ def held(files: Sequence[Path]) -> Held:
     tensors = numbers = 0
     plain = True
     for file in files:
-        entries = _header(file)
+        check_regular(file, "weights")
+        try:
+            entries = read_header(file).tensors.values()
+        except OSError as error:
+            raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
+        except RegardError as error:
+            raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({error})") from error
         tensors += len(entries)
         if tensors > MOST:
             raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
-        for kind, count in entries:
-            numbers += count
-            plain = plain and kind in PLAIN
+        numbers += sum(math.prod(entry.shape) for entry in entries)
+        plain = plain and all(entry.dtype in PLAIN for entry in entries)
     return Held(tensors, numbers, plain)
-
-
-def _header(file: Path) -> list[tuple[str, int]]:
-    """(dtype, how many numbers) of each tensor of a file."""
-    size = check_regular(file, "weights")
-
-    def damaged(why: str) -> RegardError:
-        return RegardError(f"{str(file)!r} is truncated or no safetensors file ({why})")
-
-    try:
-        with file.open("rb") as opened:
-            length = int.from_bytes(opened.read(8), "little")
-            if size < 8 or length > size - 8:
-                raise damaged(f"it has {size:,} bytes, its header needs {length:,}")
-            if length > LONGEST:
-                raise damaged(f"its header has {length:,} bytes, {LONGEST:,} are the most")
-            content = json.loads(opened.read(length))
-    except OSError as error:
-        raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-    except RegardError:
-        raise
-    except (ValueError, RecursionError):
-        raise damaged("its header is no JSON") from None
-    if not isinstance(content, dict):
-        raise damaged("its header is no JSON object")
-    room = size - 8 - length
-    found = []
-    for name, entry in content.items():
-        if name == "__metadata__":
-            continue
-        try:
-            shape, (start, end) = entry["shape"], entry["data_offsets"]
-            count, kind = math.prod(shape), str(entry["dtype"])
-            whole = all(type(each) is int and each >= 0 for each in (*shape, start, end))
-        except (TypeError, KeyError, ValueError):
-            raise damaged(f"what it says of tensor {name[:80]!r} is not whole") from None
-        # of the smallest numbers two share a byte; the library that reads them holds each dtype against its bytes
-        if not whole or not start <= end or end - start > room or count > 2 * (end - start):
-            raise damaged(f"what it says of tensor {name[:80]!r} does not fit into the file")
-        room -= end - start
-        found.append((kind, count))
-    return found
 
 
 def _inside(folder: Path, name: str, where: str) -> Path:

@@ -16,14 +16,14 @@ from regard import memory
 from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.model_files import gguf, hub
+from regard.model_files import gguf
 from regard.model_files.config_limits import check_asked
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.model_files.hub_files import check_hub
+from regard.model_files.locate import locate
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
-from regard.models.trained import Trained
 from regard.nn.folder import is_ours, newest, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer
@@ -55,7 +55,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     """
     if isinstance(source, nn.Module):
         if isinstance(source, Transformer):
-            return Trained(source, tokenizer, name="transformer")
+            return Model(source, tokenizer, name="transformer")
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
@@ -72,7 +72,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     if isinstance(folder, Path) and is_ours(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
-        return Trained(own.to(where), found if tokenizer is None else tokenizer, name=name)
+        return Model(own.to(where), found if tokenizer is None else tokenizer, name=name)
     with _ONE, quiet(), gguf.opened(folder) as file:
         held = _held(folder, name, file) if held is None else held
         if held is not None:
@@ -103,21 +103,12 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
 
 def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
-    path, text = Path(source), os.fspath(source)
-    hub.check_given(text)
-    if path.is_dir():
-        single = gguf.only_file(path)
-        if single is not None:
-            check_regular(single, "model")
-            return single, None
-        return path, None if is_ours(path) else check_folder(path).held
-    if path.suffix.lower() == ".gguf":
-        if not path.exists():
-            raise hub.no_file(text)
-        check_regular(path, "model")
-        return path, None
-    hub.check_there(hub.check_name(source))
-    return text, None
+    place = locate(source)
+    if isinstance(place, Path) and place.is_dir():
+        return place, None if is_ours(place) else check_folder(place).held
+    if isinstance(place, Path):
+        check_regular(place, "model")
+    return place, None
 
 
 def _device(device: str | torch.device | None) -> torch.device:

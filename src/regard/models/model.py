@@ -1,34 +1,40 @@
-"""A pretrained transformer that texts are traced through."""
+"""A model that texts are traced through: one of transformers, or a `regard.Transformer`."""
 
 import inspect
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.embeddings import position_limit
 from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.interventions import Edge, Intervention, target_of
-from regard.capture.many_ablations import BATCH_TOKENS as BATCH
-from regard.capture.many_ablations import ablated
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import CaptureOptions
+from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.generation.generate import Generator
-from regard.models.memory_estimate import require_trace_memory
+from regard.generation.decode import RegardGenerator
+from regard.generation.generate import HuggingFaceGenerator
+from regard.generation.generator import Generator
+from regard.models.runner import Runner
 from regard.models.windows import Plan, joined, plan
+from regard.nn.folder import save_model
+from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import Encoded
+from regard.text.tokens import Encoded, encoded_ids
+from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace
 
-BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
+if TYPE_CHECKING:
+    import regard.explain.why
 
 
 class Model:
     """A model and its tokenizer; `regard.load` makes it, `trace` is what it is for.
 
-    model and tokenizer are the transformers objects themselves (tokenizer None: texts are given as ids). limit: the
-    most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and a target.
+    model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
+    limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
+    a target.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
@@ -37,9 +43,15 @@ class Model:
         told = bool(getattr(model.config, "is_encoder_decoder", False))  # an encoder taken out of a pair says so too
         self.pairs = told and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
+        session_class = RegardSession if isinstance(model, Transformer) else Session
         filler = getattr(tokenizer, "pad_token_id", None) or 0
-        self._passes = Session(model, name=name, filler=filler, pairs=self.pairs)
-        self._writer = Generator(self._passes, self._reader, notes)
+        self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
+        self._runner = Runner(self._session, notes)
+        self._generator: Generator
+        if isinstance(model, Transformer):
+            self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
+        else:
+            self._generator = HuggingFaceGenerator(self._session, self._reader, notes)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
@@ -83,11 +95,11 @@ class Model:
         """
         sources: list[Encoded]
         if inputs is not None and text is None and ids is None:
-            single, sources = True, [check_inputs(inputs, self.model, self._passes.takes, self.name)]
+            single, sources = True, [check_inputs(inputs, self.model, self._session.takes, self.name)]
         elif inputs is not None:
             raise RegardError("trace: needs a text, ids or inputs, given two of them")
         else:
-            single, sources = self._reader.read("text", text, ids, cut=window is not None)
+            single, sources = self._reader.read("text", text, ids, windowed=window is not None)
         targets: list[Encoded] | None = None
         if target is not None or target_ids is not None:
             if not self.pairs:
@@ -103,11 +115,11 @@ class Model:
         if window is None and stride is not None:
             raise RegardError(f"stride: given {stride} without a window")
         if window is None:
-            traces = dict(self._traces(sources, targets, interventions, keep))
+            traces = dict(self._runner.traces(sources, targets, interventions, keep))
             return traces[0] if single else [traces[n] for n in range(len(sources))]
         plans = [self._plan(each, window, stride, interventions) for each in sources]
         pieces = [piece for each in plans for piece in each.pieces()]
-        read = dict(self._traces(pieces, None, interventions, keep))
+        read = dict(self._runner.traces(pieces, None, interventions, keep))
         found, start = [], 0
         for each in plans:
             found.append(joined(each, [read[n] for n in range(start, start + len(each.spans))]))
@@ -123,9 +135,10 @@ class Model:
         seed: int | None = None,
         cache: str = "dynamic",
         stop: str | Sequence[str] = (),
+        interventions: Sequence[Intervention] = (),
         **options: Any,
     ) -> Any:
-        """Let the model write, and trace it while it does: the prompt at once, then a token at a time.
+        """Generate text, and trace all of its tokens.
 
         Args:
             prompt: what the text begins with; for an encoder-decoder the text that it reads. Several are written to one
@@ -133,10 +146,13 @@ class Model:
             ids: the token ids of a prompt (or of several) instead of it.
             new_tokens: the most tokens to write, special ones included.
             seed: of the random numbers of each text; None takes them as they come.
-            cache: "dynamic" or "static", how the model keeps keys and values meanwhile; the outcome is the same.
+            cache: the kind of KV cache, "dynamic" or "static" (models of transformers only); the text is the same.
             stop: strings at which to stop.
-            options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … What is not
-                given is as the model's own generation settings have it, greedy where they do not sample.
+            interventions: what is done to every pass, as in `trace`. Words are looked up in the prompt; tokens that
+                are written later have numbers alone.
+            options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
+                `regard.Transformer` has the first four). What is not given is as the model's own generation settings
+                have it, greedy where they do not sample.
 
         Returns a `Generated` for one prompt, a list of them for several: text, ids, and one trace of all the tokens.
 
@@ -144,7 +160,16 @@ class Model:
             RegardError: the model does not write text, there is no room for so many tokens, or an option does not
                 exist, has no effect or cannot have its value.
         """
-        return self._writer.write(prompt, ids, new_tokens, seed, cache, stop, options)
+        return self._generator.generate(
+            prompt,
+            ids=ids,
+            new_tokens=new_tokens,
+            seed=seed,
+            cache=cache,
+            stop=stop,
+            interventions=interventions,
+            options=options,
+        )
 
     def ablated(
         self,
@@ -181,35 +206,63 @@ class Model:
         if targets is not None and not self.pairs:
             raise RegardError(f"target: {self.name} is no encoder-decoder, it reads a text alone")
         sets = [tuple(each) for each in sets]
-        most = self._together(max(len(each.tokens) for each in (*sources, *(targets or ()))), len(sets), logits)
-        of_target = None if targets is None else targets[0]
-        for placed, done in ablated(self._passes, sources[0], of_target, sets, logits=logits, most=most):
-            for number, row in placed:
-                trace = pair_of(done, row) if self.pairs else trace_of(done, row)
-                for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
-                    side.status.notes += self.notes + tuple(map(str, sets[number]))
-                yield number, trace
+        yield from self._runner.ablated(sources[0], None if targets is None else targets[0], sets, logits=logits)
 
-    def _together(self, length: int, sets: int, logits: bool) -> int:
-        """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
-        most, keep = min(sets, max(1, BATCH // length)), CaptureOptions(NO_LAYERS, logits, attention_outputs=False)
-        while True:
-            lengths = [[length] * (most + 1)]  # with the row that has none
+    def save(self, folder: str | Path) -> None:
+        """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.
+
+        For a `regard.Transformer`; a model of transformers has `model.model.save_pretrained`.
+
+        Raises:
+            RegardError: the model is one of transformers, or the folder cannot be made or written to.
+        """
+        if not isinstance(self.model, Transformer):
+            raise RegardError(
+                f"save: {self.name} is a {type(self.model).__name__}, save writes a regard.Transformer: models of "
+                "transformers have model.model.save_pretrained(folder)"
+            )
+        save_model(folder, self.model, self.tokenizer)
+
+    def why(
+        self,
+        trace: Trace | PairTrace,
+        word: str | Word,
+        *,
+        side: Literal["source", "target"] | None = None,
+    ) -> "regard.explain.why.Why":
+        """Rank the tokens and heads behind a word, each measured by ablating it.
+
+        Args:
+            trace: of this model, without interventions.
+            word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
+            side: of an encoder-decoder, the text that the word is of; None where a word occurs on one side alone.
+
+        Returns a `regard.explain.why.Why`.
+
+        Raises:
+            RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, or a
+                side that is missing or not wanted.
+        """
+        from regard.explain.why import only_occurrence, why  # a layer above: see import-linter's exception
+
+        if isinstance(word, str):
+            side, word = only_occurrence(trace, word, side)
+        source = self._source_of(trace.encoder if isinstance(trace, PairTrace) else trace)
+        target = encoded_ids([token.id for token in trace.decoder.tokens]) if isinstance(trace, PairTrace) else None
+        runs = partial(self._runner.ablated, source, target, logits=True)
+        return why(trace, word, runs, side=side)
+
+    def _source_of(self, trace: Trace) -> Encoded:
+        """What the model read to give a trace: its text where that has the same tokens, else their ids."""
+        ids = [token.id for token in trace.tokens]
+        if self.tokenizer is not None:
             try:
-                require_trace_memory(
-                    self.model,
-                    self.name,
-                    lengths,
-                    keep,
-                    "logits_to_keep" in self._passes.takes,
-                    self._passes.reports_weights,
-                )
-            except RegardError:
-                if most <= 1:
-                    raise
-                most //= 2
-            else:
-                return max(1, most)
+                _, (encoded,) = self._reader.read("text", [trace.text], None)
+            except RegardError:  # such as the text of a trace of ids
+                return encoded_ids(ids)
+            if encoded.ids == ids:
+                return encoded  # with its segments
+        return encoded_ids(ids)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
@@ -218,11 +271,11 @@ class Model:
 
         Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
         """
-        _, (encoded,) = self._reader.read("text", [text], None, cut=True)
+        _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         plan = self._plan(encoded, window, stride, ())
         keep = CaptureOptions.of(layers, False, True, self.model.config, self.name)
         pieces = plan.pieces()  # of one length, so that they come in order
-        return plan, (trace for _, trace in self._traces(pieces, None, (), keep, streamed=True))
+        return plan, (trace for _, trace in self._runner.traces(pieces, None, (), keep, streamed=True))
 
     def _plan(self, encoded: Encoded, window: int, stride: int | None, interventions: Sequence[Intervention]) -> Plan:
         if self.pairs:
@@ -232,51 +285,3 @@ class Model:
         if any(isinstance(target_of(each), Edge) for each in interventions):
             raise RegardError("window: edges cannot be ablated in windows, heads can")
         return plan(encoded, self.tokenizer, window, stride, self.limit, self.name)
-
-    def _traces(
-        self,
-        sources: list[Encoded],
-        targets: list[Encoded] | None,
-        interventions: Sequence[Intervention],
-        keep: CaptureOptions,
-        *,
-        streamed: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
-        """The number and the trace of each text, batch by batch. streamed: nobody holds more than one batch of them."""
-        lengths = [len(each.tokens) for each in sources]
-        if targets is not None:
-            lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
-        order = list(batches(lengths, 1 if self._passes.reports_weights else None))
-        sizes = [[lengths[n] for n in batch] for batch in order]
-        for each in [[one] for one in sizes] if streamed else [sizes]:
-            require_trace_memory(
-                self.model, self.name, each, keep, "logits_to_keep" in self._passes.takes, self._passes.reports_weights
-            )
-        for batch in order:
-            started = time.perf_counter()
-            done = self._passes.run(
-                [sources[n] for n in batch], targets and [targets[n] for n in batch], [interventions] * len(batch), keep
-            )
-            made = [pair_of(done, n) if self.pairs else trace_of(done, n) for n in range(len(batch))]
-            share = (time.perf_counter() - started) / len(batch)
-            for number, trace in zip(batch, made, strict=True):
-                for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
-                    side.status.seconds = share
-                    side.status.notes += self.notes + tuple(map(str, interventions))
-                yield number, trace
-
-
-def batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
-    """Numbers of texts that go through the model together: of like lengths, so that little is padding.
-
-    most: how many texts at most, None for as many as fit.
-    """
-    order = sorted(range(len(lengths)), key=lambda n: lengths[n])
-    batch: list[int] = []
-    for number in order:
-        if batch and (len(batch) == most or lengths[number] * (len(batch) + 1) > BATCH_TOKENS):
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch

@@ -43,7 +43,7 @@ class Readout:
             raise RegardError(f"next: the trace has token ids that {self.name} does not know: it is of another model")
         self._typed = False  # whether the tokenizer names segments, and this family adds something for them
         path = self._stack(trace)
-        if path is None and "token_type_ids" in model._passes.takes:
+        if path is None and "token_type_ids" in model._session.takes:
             self._typed = True
             path = self._stack(trace)
         if path is None:
@@ -53,7 +53,7 @@ class Readout:
     def _stack(self, trace: Trace) -> str | None:
         """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
         lists = {path: m for path, m in self.model.model.named_modules() if isinstance(m, nn.ModuleList)}
-        with self.model._passes.lock, _last_outputs(lists) as left:
+        with self.model._session.lock, _last_outputs(lists) as left:
             self.logits = self._pass(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
@@ -81,7 +81,7 @@ class Readout:
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
-        with self.model._passes.lock, _replaced(self._layers, vectors[None]):
+        with self.model._session.lock, _replaced(self._layers, vectors[None]):
             return self._pass(filler)
 
     def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:

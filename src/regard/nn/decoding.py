@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -85,6 +86,7 @@ def write(
     context: Float[Tensor, "B S M"] | None = None,
     context_mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     slide: bool = False,
+    around: Callable[[int, int], AbstractContextManager[None]] = lambda past, count: nullcontext(),
 ) -> list[list[int]]:
     """What a decoder writes after each text of a batch: the new ids, the end token included where it wrote one.
 
@@ -96,6 +98,7 @@ def write(
         context, context_mask: of an encoder-decoder, what `model.encode` gave, and which of its tokens are real.
         slide: go on where the model has no positions left: each token is then written after the last `length` tokens
             alone, read anew. Without it such a text is refused.
+        around: opened around each pass of the decoder, given how many tokens are in its caches and how many it reads.
 
     The model computes as in use, without dropout; its mode comes back after.
 
@@ -116,7 +119,8 @@ def write(
         for _ in range(new_tokens):
             if limit is not None and ids.shape[1] > limit:
                 caches, given = model.caches(), ids[:, -limit:]
-            out = model.decode(given, context, context_mask=context_mask, caches=caches, only_last=True)
+            with around(len(caches[0]), given.shape[1]):
+                out = model.decode(given, context, context_mask=context_mask, caches=caches, only_last=True)
             assert out.logits is not None
             given = choose(out.logits[:, -1])[:, None]  # (B, 1)
             ids = torch.cat([ids, given], 1)

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import SMALL, read_json, whole
+from regard.files import whole
+from regard.json_files import SMALL, read_json
 from regard.memory import require_memory
 from regard.model_files.config_limits import check_asked
 from regard.model_files.size_limit import Budget, needs

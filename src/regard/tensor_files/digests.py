@@ -1,4 +1,4 @@
-"""Tensors of a mapped file that are held against their digests before anybody reads a number of them."""
+"""SHA-256 digests of tensors, and tensors of a mapped file that are checked against theirs when first read."""
 
 import copy
 import hashlib
@@ -9,83 +9,91 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.tensor_files.header import CODES
 
-PENDING = "0" * 64  # stands for a digest until it is known
+CODES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.bool: "BOOL",
+}  # dtypes that are stored, as safetensors writes them
 
 
 def hasher(dtype: torch.dtype, shape: tuple[int, ...]) -> Any:
-    """SHA-256, begun with what a tensor is; its bytes follow."""
+    """Start a SHA-256 with a tensor's dtype and shape; add its bytes."""
     return hashlib.sha256(f"{CODES[dtype]} {list(shape)}\n".encode())
 
 
 def bytes_of(tensor: Tensor) -> Tensor:
-    """The bytes of a contiguous tensor, in its memory."""
+    """View a contiguous tensor as bytes."""
     return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)  # one number may have any stride
 
 
 def digest_of(tensor: Tensor) -> str:
-    """The digest of a contiguous tensor on the CPU."""
-    found = hasher(tensor.dtype, tuple(tensor.shape))
-    found.update(bytes_of(tensor).numpy().data)
-    return str(found.hexdigest())
+    """The SHA-256 of a contiguous tensor on the CPU: of its dtype and shape, as in "F32 [14, 384]", and its bytes."""
+    digest = hasher(tensor.dtype, tuple(tensor.shape))
+    digest.update(bytes_of(tensor).numpy().data)
+    return str(digest.hexdigest())
 
 
-def unsound(tensor: Tensor, below: bool) -> str | None:
-    """Why a tensor cannot be one of a model's: it holds what is no number. below: whether -inf is one, as in a bias."""
+def why_invalid(tensor: Tensor, minus_inf: bool) -> str | None:
+    """Say which invalid values a tensor holds: NaN or infinity; None where it holds none.
+
+    minus_inf: whether -inf is valid, as in a bias.
+    """
     if not tensor.numel():
         return None
     if not tensor.is_floating_point():
         return "values that are neither true nor false" if int(bytes_of(tensor).max()) > 1 else None
     low, high = (float(end) for end in tensor.aminmax())  # both NaN where there is any
-    sound = high < torch.inf and (low > -torch.inf or (below and low == -torch.inf))
-    return None if sound else "numbers that are not finite"
+    valid = high < torch.inf and (low > -torch.inf or (minus_inf and low == -torch.inf))
+    return None if valid else "numbers that are not finite"
 
 
-class Seal:
-    """What is known of a stored tensor: its digest, and whether it was held against it already."""
+class Check:
+    """The check of one stored tensor against its digest, run at most once."""
 
-    def __init__(self, file: str, name: str, stored: Tensor, digest: str, below: bool) -> None:
-        self._file, self._name, self._stored, self._digest, self._below = file, name, stored, digest, below
-        self._sound = False
+    def __init__(self, file: str, name: str, stored: Tensor, digest: str, minus_inf: bool) -> None:
+        self._file, self._name, self._stored, self._digest, self._minus_inf = file, name, stored, digest, minus_inf
+        self._passed = False
 
-    def check(self) -> None:
-        """Read the tensor once, and never again.
+    def run(self) -> None:
+        """Read the tensor and compare its digest; do nothing where that was done before.
 
         Raises:
-            RegardError: it is not what was saved, or holds what is no number.
+            RegardError: it is not what was saved, or holds NaN or infinity.
         """
-        if self._sound:
+        if self._passed:
             return
         if digest_of(self._stored) != self._digest:
             raise RegardError(f"{self._file!r} is damaged: tensor {self._name!r} is not what was saved")
-        why = unsound(self._stored, self._below)
+        why = why_invalid(self._stored, self._minus_inf)
         if why is not None:
             raise RegardError(f"{self._file!r}: tensor {self._name!r} holds {why}")
-        self._sound = True
+        self._passed = True
 
 
-class Mapped(Tensor):
-    """A tensor that lies in a mapped file, checked before a number of it is first read; what is made of it is plain."""
+class MappedTensor(Tensor):
+    """A tensor that lies in a mapped file, checked before a number of it is first read; results of it are plain."""
 
-    _seal: Seal
+    _check: Check
 
     @staticmethod
-    def of(tensor: Tensor, seal: Seal) -> "Mapped":
-        """The tensor, which shares its memory with the one that is returned, under its seal."""
-        mapped = tensor.as_subclass(Mapped)
-        mapped._seal = seal
+    def of(tensor: Tensor, check: Check) -> "MappedTensor":
+        """The tensor, in the same memory, with its check."""
+        mapped = tensor.as_subclass(MappedTensor)
+        mapped._check = check
         return mapped
 
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Check the tensors that a function is given, unless it asks for no number of them."""
+        """Check the tensors among a function's arguments, unless it reads no number of them."""
         if func not in UNREAD:
             for each in _mapped((args, kwargs)):
-                each._seal.check()
+                each._check.run()
         with torch._C.DisableTorchFunctionSubclass():
-            found = func(*args, **(kwargs or {}))
-            return Mapped.of(found, args[0]._seal) if func in SHARING else found
+            result = func(*args, **(kwargs or {}))
+            return MappedTensor.of(result, args[0]._check) if func in SHARING else result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.clone().__reduce_ex__(protocol)
@@ -94,7 +102,7 @@ class Mapped(Tensor):
         return memo.setdefault(id(self), copy.deepcopy(self.clone(), memo))
 
 
-SHARING = {Tensor.detach}  # what gives the same tensor once more, still unread
+SHARING = {Tensor.detach}  # functions that return the same tensor, still unread
 PROPERTIES = ("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "is_cuda",
               "is_meta", "is_sparse", "is_quantized", "itemsize", "nbytes")  # fmt: skip
 UNREAD = SHARING | {getattr(Tensor, name).__get__ for name in PROPERTIES} | {
@@ -104,9 +112,9 @@ UNREAD = SHARING | {getattr(Tensor, name).__get__ for name in PROPERTIES} | {
 }  # fmt: skip
 
 
-def _mapped(given: Any) -> Iterator[Mapped]:
+def _mapped(given: Any) -> Iterator[MappedTensor]:
     """The tensors of files among a function's arguments."""
-    if isinstance(given, Mapped):
+    if isinstance(given, MappedTensor):
         yield given
     elif isinstance(given, (tuple, list)):
         for each in given:

@@ -1,6 +1,5 @@
-"""Sealed files, written and read: a description with digests, and tensors that are mapped and checked when read."""
+"""Write and read tensor files: a description with digests, and tensors that are mapped and checked when first read."""
 
-import hashlib
 import json
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,51 +10,46 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.tensor_files.digests import PENDING, Mapped, Seal, bytes_of, hasher, unsound
-from regard.tensor_files.header import CODES, HEADER_LIMIT, Entry, header_length, parse, read_header
-from regard.tensor_files.values import exactly, typed
+from regard.tensor_files.description import PENDING, metadata_of, read_description
+from regard.tensor_files.digests import CODES, Check, MappedTensor, bytes_of, hasher, why_invalid
+from regard.tensor_files.header import HEADER_LIMIT, Entry, header_length, parse_header
 
-KEY, OWN = "regard", "regard.digest"  # of the metadata: the description, and its digest
-VERSION = 3
-DIGESTS = "digests"  # of the description: of each tensor
+DTYPES = {code: dtype for dtype, code in CODES.items()}
 ALIGNED = 64  # bytes: where torch's own allocations begin, so that products of opened tensors run as those traced did
 
 
-class Opened:
-    """A sealed file that was opened. description: without its digests. tensors: by name, as they lie in it, unchecked.
+class TensorFile:
+    """A file that was opened. description: without its digests. tensors: by name, as they lie in it, unchecked.
 
-    Tensors are to be given to others by `guarded` alone, which checks them when they are first read.
+    Pass tensors on by `guarded` alone, which has them checked when they are first read.
     """
 
     def __init__(self, path: Path, description: dict[str, Any], tensors: dict[str, Tensor], digests: dict[str, str]):
         self.description, self.tensors = description, tensors
         self._path, self._digests = str(path), digests
-        self._seals: dict[tuple[str, bool], Seal] = {}
+        self._checks: dict[tuple[str, bool], Check] = {}
 
-    def guarded(self, name: str, tensor: Tensor, *, below: bool = False) -> Tensor:
-        """The tensor of that name, or a view of it, checked when it is first read. below: whether -inf is a number."""
-        if (name, below) not in self._seals:
-            self._seals[name, below] = Seal(self._path, name, self.tensors[name], self._digests[name], below)
-        return Mapped.of(tensor, self._seals[name, below])
+    def guarded(self, name: str, tensor: Tensor, *, minus_inf: bool = False) -> Tensor:
+        """The tensor of that name, or a view of it, to be checked when it is first read.
+
+        minus_inf: whether -inf may stand in it, as in a bias.
+        """
+        if (name, minus_inf) not in self._checks:
+            stored, digest = self.tensors[name], self._digests[name]
+            self._checks[name, minus_inf] = Check(self._path, name, stored, digest, minus_inf)
+        return MappedTensor.of(tensor, self._checks[name, minus_inf])
 
     def verify(self) -> None:
-        """Check all that was guarded, now.
+        """Check every tensor that was passed on, now.
 
         Raises:
-            RegardError: a tensor is not what was saved, or holds what is no number; it is named.
+            RegardError: a tensor is not what was saved, or holds NaN or infinity; it is named.
         """
-        for seal in self._seals.values():
-            seal.check()
-
-    def check_used(self) -> None:
-        """Refuse a file with tensors that nobody asked for: they are none of what it describes."""
-        used = {name for name, _ in self._seals}
-        for name in self.tensors:
-            if name not in used:
-                raise RegardError(f"tensor {name!r} is unknown")
+        for check in self._checks.values():
+            check.run()
 
 
-def read(path: Path, form: str) -> Opened:
+def read(path: Path, form: str) -> TensorFile:
     """Open a file of a form ("regard trace"): all but the numbers of its tensors is read and checked.
 
     Raises:
@@ -74,20 +68,10 @@ def read(path: Path, form: str) -> Opened:
     except RuntimeError as error:
         raise RegardError(f"it cannot be mapped into memory ({str(error).splitlines()[0]})") from error
     length = header_length(whole[:9].numpy().tobytes(), status.st_size)
-    metadata, entries = read_header(whole[8 : 8 + length].numpy().tobytes(), status.st_size)
-    description = _description(metadata, form)
-    digests = exactly("its digests", description.pop(DIGESTS, None), entries)
-    for name, digest in digests.items():
-        if len(typed(f"the digest of {name!r}", digest, str)) != len(PENDING):
-            raise RegardError(f"the digest of {name!r} has {len(digest)} digits, needs {len(PENDING)}")
-    return Opened(path, description, {name: _tensor(whole, name, each) for name, each in entries.items()}, digests)
-
-
-def fill_in(form: str, description: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a file of a form."""
-    told = json.dumps({"format": form, "version": VERSION, **description, DIGESTS: dict(digests)}, allow_nan=False)
-    pending = any(digest == PENDING for digest in digests.values())
-    return {KEY: told, OWN: PENDING if pending else hashlib.sha256(told.encode()).hexdigest()}
+    header = parse_header(whole[8 : 8 + length].numpy().tobytes(), status.st_size)
+    description, digests = read_description(header.metadata, form, header.tensors)
+    tensors = {name: _tensor(whole, name, entry) for name, entry in header.tensors.items()}
+    return TensorFile(path, description, tensors, digests)
 
 
 def write(
@@ -96,12 +80,12 @@ def write(
     description: Mapping[str, Any],
     tensors: Iterable[tuple[str, torch.dtype, tuple[int, ...], bool, Iterator[Tensor]]],
 ) -> None:
-    """Write a sealed file, one part of a tensor after the other: no copy of all or of one tensor is made.
+    """Write a file, one part of a tensor after the other: no copy of all or of one tensor is made.
 
-    tensors: (name, dtype, shape, whether -inf is a number, its parts, contiguous and in their order) of each.
+    tensors: (name, dtype, shape, whether it may hold -inf, its parts, contiguous and in their order) of each.
 
     Raises:
-        RegardError: what describes them is too long, or one of them holds what is no number.
+        RegardError: the description is too long, or a tensor holds NaN or infinity.
     """
     tensors = list(tensors)
     spans: dict[str, Any] = {}
@@ -110,69 +94,40 @@ def write(
         end = at + torch.Size(shape).numel() * dtype.itemsize
         spans[name] = {"dtype": CODES[dtype], "shape": list(shape), "data_offsets": [at, end]}
         at = end
-    digests = dict.fromkeys(spans, PENDING)  # they are as long as those that take their places at the end
-    begun = _head(spans, fill_in(form, description, digests))
+    digests = dict.fromkeys(spans, PENDING)  # as long as the digests that replace them at the end
+    header = _header_bytes(spans, metadata_of(form, description, digests))
     with file.open("wb") as out:
-        out.write(begun)
-        for name, dtype, shape, below, parts in tensors:
-            found = hasher(dtype, shape)
+        out.write(header)
+        for name, dtype, shape, minus_inf, parts in tensors:
+            digest = hasher(dtype, shape)
             for part in parts:
-                why = unsound(part, below)
+                why = why_invalid(part, minus_inf)
                 if why is not None:
                     raise RegardError(f"tensor {name!r} holds {why}: it cannot be saved")
-                lying = bytes_of(part).numpy().data
-                found.update(lying)
-                out.write(lying)
-            digests[name] = found.hexdigest()
+                data = bytes_of(part).numpy().data
+                digest.update(data)
+                out.write(data)
+            digests[name] = digest.hexdigest()
         out.seek(0)
-        out.write(_head(spans, fill_in(form, description, digests)))
+        out.write(_header_bytes(spans, metadata_of(form, description, digests)))
 
 
-def _head(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
-    """A file's first bytes, up to the tensors'."""
-    told = json.dumps({"__metadata__": dict(metadata), **spans}).encode()
-    told += b" " * (-(8 + len(told)) % ALIGNED)
-    if len(told) > HEADER_LIMIT:
+def _header_bytes(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> bytes:
+    """The bytes of a file before its tensors': their run is a multiple of ALIGNED."""
+    header = json.dumps({"__metadata__": dict(metadata), **spans}).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNED)
+    if len(header) > HEADER_LIMIT:
         raise RegardError(
-            f"what describes these traces takes {len(told)} bytes, a file may hold {HEADER_LIMIT}: save fewer texts"
+            f"the description of these traces has {len(header)} bytes, a file may hold {HEADER_LIMIT}: save fewer texts"
         )
-    return len(told).to_bytes(8, "little") + told
-
-
-def _description(metadata: Mapping[str, str], form: str) -> dict[str, Any]:
-    """What a file says of itself, where it is of a form."""
-    old = "regard.attention_map" in metadata
-    if KEY not in metadata and not old:
-        raise RegardError("it is a safetensors file, but none that regard saved")
-    if OWN not in metadata:
-        content = {} if old else parse(metadata[KEY], "its description")
-        version = content.get("version") if isinstance(content, dict) else None
-        raise RegardError(
-            f"it has format version {version if isinstance(version, int) else 1}, whose files hold no digests: this "
-            f"regard reads version {VERSION}, so it needs to be saved anew"
-        )
-    exactly("its metadata", dict(metadata), (KEY, OWN))
-    try:
-        right = hashlib.sha256(metadata[KEY].encode()).hexdigest() == metadata[OWN]
-    except UnicodeEncodeError:
-        right = False
-    if not right:
-        raise RegardError("it is damaged: its description is not what was saved")
-    content = typed("its description", parse(metadata[KEY], "its description"), dict)
-    for name in ("format", "version"):
-        if name not in content:
-            raise RegardError(f"its description: {name!r} is missing")
-    if content["format"] != form:
-        raise RegardError(f"it holds a {str(content['format'])[:40]!r}, needed is a {form!r}")
-    version = typed("version", content["version"], int)
-    if version != VERSION:
-        newer = ": update it" if version > VERSION else ""
-        raise RegardError(f"it has format version {version}, this regard reads version {VERSION}{newer}")
-    return {name: value for name, value in content.items() if name not in ("format", "version")}
+    return len(header).to_bytes(8, "little") + header
 
 
 def _tensor(whole: Tensor, name: str, entry: Entry) -> Tensor:
     """A tensor where it lies in the mapped file."""
-    if entry.begin % entry.dtype.itemsize:
+    if entry.dtype not in DTYPES:
+        raise RegardError(f"tensor {name!r} is of {entry.dtype[:20]!r}, needs {', '.join(DTYPES)}")
+    dtype = DTYPES[entry.dtype]
+    if entry.begin % dtype.itemsize:
         raise RegardError(f"its header is damaged: tensor {name!r} begins at byte {entry.begin}, within a number")
-    return whole[entry.begin : entry.end].view(entry.dtype).view(entry.shape)
+    return whole[entry.begin : entry.end].view(dtype).view(entry.shape)

@@ -1,44 +1,64 @@
-"""The header of a safetensors file, read strictly: every size is held against the file's own before it is used.
+"""Read the header of a safetensors file strictly, without torch: every size is checked against the file's own.
 
+A file is the length of its header (8 bytes, little-endian), the header (JSON: of each tensor its dtype, shape and the
+run of bytes that it has; and metadata, text by name), and the tensors' bytes, one after the other without gaps.
 Format: https://github.com/huggingface/safetensors#format.
 """
 
-import json
-from collections import Counter
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import torch
-
 from regard.errors import RegardError
+from regard.files import check_regular
+from regard.json_files import parse_json
 
-CODES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.bfloat16: "BF16",
-    torch.float16: "F16",
-    torch.bool: "BOOL",
-}
-DTYPES = {code: dtype for dtype, code in CODES.items()}
-HEADER_LIMIT = 16 << 20  # bytes, of JSON, which takes some twenty times as much when it is read
+HEADER_LIMIT = 16 << 20  # bytes, of JSON, which takes some twenty times as much when it is parsed
+BITS = {
+    "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
+    "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+}  # fmt: skip
+FEWEST_BITS = 4  # of a number of another dtype: of the smallest two share a byte
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor of a file: its bytes are [begin, end) of the file."""
+    """A tensor of a file: bytes [begin, end) of the file. dtype: as safetensors writes it, such as "F32"."""
 
-    dtype: torch.dtype
+    dtype: str
     shape: tuple[int, ...]
     begin: int
     end: int
 
 
-def header_length(first: bytes, size: int) -> int:
-    """How long the JSON is that stands behind the file's first 8 bytes. size: of the file.
+@dataclass(frozen=True)
+class Header:
+    """What a file's header says: metadata, text by name, and the tensors' entries by name."""
+
+    metadata: dict[str, str]
+    tensors: dict[str, Entry]
+
+
+def read_header(path: Path | str) -> Header:
+    """Read a file's header alone.
 
     Raises:
-        RegardError: it is no safetensors file, or one that is cut short.
+        RegardError: it is no regular file, which is named; else as in `header_length` and `parse_header`.
+        OSError: the file system refuses.
+    """
+    size = check_regular(path)
+    with Path(path).open("rb") as file:
+        length = header_length(file.read(9), size)
+        file.seek(8)
+        return parse_header(file.read(length), size)
+
+
+def header_length(first: bytes, size: int) -> int:
+    """Read the length of a header from the file's first 9 bytes. size: the file's.
+
+    Raises:
+        RegardError: it is no safetensors file, one that is cut short, or one with too long a header.
     """
     length = int.from_bytes(first[:8], "little")
     if size < 10 or first[8:9] != b"{":
@@ -50,77 +70,52 @@ def header_length(first: bytes, size: int) -> int:
     return length
 
 
-def read_header(told: bytes, size: int) -> tuple[dict[str, str], dict[str, Entry]]:
-    """(metadata, tensors by name) of a file of that size, from the JSON of its header.
+def parse_header(content: bytes, size: int) -> Header:
+    """Parse a header's JSON. size: that of the whole file, every byte of which is described once.
 
     Raises:
-        RegardError: it is damaged, or does not describe every byte of the file once.
+        RegardError: it is damaged, or describes another number of bytes than there are; without the file's name.
     """
-    count, room = told.count(b'"data_offsets"'), size - 8 - len(told)
+    start = 8 + len(content)
+    count, room = content.count(b'"data_offsets"'), size - start
     if count > 1024 + room // 16:
         raise RegardError(f"its header names {count} tensors, the file has {room} bytes for them")
-    content = parse(told, "its header")
-    if not isinstance(content, dict):
-        raise RegardError("its header is damaged: needs names")
-    metadata = content.pop("__metadata__", {})
+    try:
+        described = parse_json(content)
+    except RegardError as error:
+        raise RegardError(f"its header is damaged: {error}") from None
+    if not isinstance(described, dict):
+        raise RegardError("its header is damaged: it is no JSON object")
+    metadata = described.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise RegardError("its header is damaged: its metadata are no texts")
-    start = 8 + len(told)
-    tensors = {name: _entry(name, each, start) for name, each in content.items()}
+    tensors = {name: _entry(name, each, start) for name, each in described.items()}
     at = start
     for name, entry in sorted(tensors.items(), key=lambda each: (each[1].begin, each[1].end)):
         if entry.begin != at:
-            raise RegardError(f"its header is damaged: tensor {name!r} begins at byte {entry.begin}, needs {at}")
+            raise RegardError(f"its header is damaged: tensor {name[:80]!r} begins at byte {entry.begin}, needs {at}")
         at = entry.end
     if at != size:
         raise RegardError(f"it is {'cut short' if size < at else 'too long'}, it has {size} bytes and needs {at}")
-    return metadata, tensors
+    return Header(metadata, tensors)
 
 
-def parse(told: str | bytes, what: str) -> Any:
-    """JSON in which no name stands twice and every number is one.
-
-    Raises:
-        RegardError: it is none, or is nested too deeply.
-    """
-    try:
-        return json.loads(told, object_pairs_hook=_named_once, parse_constant=_no_number)
-    except RecursionError:
-        raise RegardError(f"{what} is nested too deeply") from None
-    except RegardError as error:
-        raise RegardError(f"{what} is damaged: {error}") from None
-    except ValueError as error:
-        raise RegardError(f"{what} is damaged: {str(error).splitlines()[0]}") from None
-
-
-def _named_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    pairs = list(pairs)
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise RegardError(f"{twice[:80]!r} stands in it twice")
-    return found
-
-
-def _no_number(name: str) -> float:
-    raise RegardError(f"{name} is no number")
-
-
-def _entry(name: str, told: Any, start: int) -> Entry:
-    """One tensor's entry. start: where the data begin in the file."""
-    if not isinstance(told, dict) or set(told) != {"dtype", "shape", "data_offsets"}:
-        raise RegardError(f"its header is damaged: tensor {name!r} needs dtype, shape and data_offsets")
-    code, shape, span = told["dtype"], told["shape"], told["data_offsets"]
-    if not isinstance(code, str) or code not in DTYPES:
-        raise RegardError(f"tensor {name!r} is of {str(code)[:20]!r}, needs {', '.join(DTYPES)}")
-    for numbers in (shape, span):
+def _entry(name: str, described: Any, start: int) -> Entry:
+    """One tensor's entry. start: the first byte of the tensors in the file."""
+    damaged = f"its header is damaged: tensor {name[:80]!r}"
+    if not isinstance(described, dict) or set(described) != {"dtype", "shape", "data_offsets"}:
+        raise RegardError(f"{damaged} needs dtype, shape and data_offsets")
+    dtype, shape, offsets = described["dtype"], described["shape"], described["data_offsets"]
+    if not isinstance(dtype, str):
+        raise RegardError(f"{damaged} is of {str(dtype)[:20]!r}, needs a dtype's name")
+    for numbers in (shape, offsets):
         if not isinstance(numbers, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in numbers):
-            raise RegardError(f"its header is damaged: tensor {name!r} needs whole numbers for its shape and place")
-    dtype, needed = DTYPES[code], DTYPES[code].itemsize
-    for size in shape:
-        needed *= size
-        if needed >= 1 << 63:
-            break
-    if len(span) != 2 or len(shape) > 16 or span[1] - span[0] != needed:
-        raise RegardError(f"its header is damaged: tensor {name!r} does not have the bytes of its shape")
-    return Entry(dtype, tuple(shape), start + span[0], start + span[1])
+            raise RegardError(f"{damaged} needs whole numbers for its shape and place")
+    if len(offsets) != 2 or len(shape) > 16 or not _fits(dtype, math.prod(shape), offsets[1] - offsets[0]):
+        raise RegardError(f"{damaged} does not have the bytes of its shape")
+    return Entry(dtype, tuple(shape), start + offsets[0], start + offsets[1])
+
+
+def _fits(dtype: str, numbers: int, size: int) -> bool:
+    """Whether so many numbers of a dtype have so many bytes; of a dtype that is not known, whether they can."""
+    return size >= 0 and (8 * size == BITS[dtype] * numbers if dtype in BITS else 8 * size >= FEWEST_BITS * numbers)

@@ -1,4 +1,4 @@
-"""Values of a file's description: of the kind that they were written as, or refused by name."""
+"""Check values of a description, of the JSON in a file: their types and ranges; errors name the field."""
 
 import math
 from collections.abc import Collection
@@ -6,12 +6,12 @@ from typing import Any
 
 from regard.errors import RegardError
 
-MOST = 1 << 53  # beyond it a whole number is none of a description's
+MOST = 1 << 53  # of whole numbers: floats hold them exactly up to here
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
-def typed(name: str, value: Any, *kinds: type | None) -> Any:
-    """The value, where it is of one of the kinds (None for null).
+def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
+    """Check that a value is of one of some types (None for null), and return it.
 
     Raises:
         RegardError: it is not, or it is a number too large, or a text that is no valid Unicode.
@@ -36,13 +36,13 @@ def typed(name: str, value: Any, *kinds: type | None) -> Any:
     return value
 
 
-def exactly(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
-    """Names with values, where they are all that are needed, and no others but those that may be.
+def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
+    """Check that a value is an object with all needed fields, and no others but those of maybe; return it.
 
     Raises:
         RegardError: one is missing or unknown; it is named.
     """
-    typed(name, value, dict)
+    expect_type(name, value, dict)
     for each in needed:
         if each not in value:
             raise RegardError(f"{name}: {each!r} is missing")
@@ -52,23 +52,23 @@ def exactly(name: str, value: Any, needed: Collection[str], *, maybe: Collection
     return value
 
 
-def finite(name: str, value: Any, *others: None) -> Any:
-    """A finite number as a float; null too, where others says so."""
-    typed(name, value, float, *others)
+def expect_finite(name: str, value: Any, *others: None) -> Any:
+    """Check that a value is a finite number, or null with None as a further argument; return it as a float."""
+    expect_type(name, value, float, *others)
     if value is not None and not math.isfinite(value):
         raise RegardError(f"{name} is {value}, needs a finite number")
     return None if value is None else float(value)
 
 
-def whole_number(name: str, value: Any, least: int, most: int, *others: None) -> Any:
-    """A whole number within bounds; null too, where others says so."""
-    typed(name, value, int, *others)
+def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
+    """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
+    expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:
         raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")
     return value
 
 
 def short(value: Any) -> str:
-    """A value for a message, at most 40 characters of it."""
-    told = repr(value)
-    return told if len(told) <= 40 else f"{told[:39]}…"
+    """At most 40 characters of a value, for a message."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

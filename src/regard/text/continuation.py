@@ -11,13 +11,13 @@ BROKEN = "\ufffd"  # what a decoder gives for a part of a character
 
 
 def begun(tokenizer: Any, start: int) -> Encoded:
-    """The text of a decoder that has written nothing but its start token."""
+    """Encode a decoder's text of which nothing but the start token is written."""
     nothing = Encoded("", (), None, (), ())
     return encoded_ids([start]) if tokenizer is None else nothing.after(tokenizer, start)
 
 
 def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
-    """A text with more tokens written after it, each with its characters.
+    """Append written tokens to a text, each with its characters.
 
     Special tokens stand for none. Tokens that spell one character between them share it; what spells no whole character
     in the end is the replacement character.

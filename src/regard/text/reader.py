@@ -1,4 +1,4 @@
-"""What a model is given to read, texts or token ids, as tokens that fit it."""
+"""Turn what a model is to read, texts or token ids, into tokens that fit it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,21 @@ class Reader:
     name: str
     limit: int | None
 
-    def read(self, name: str, given: Any, ids: Any, *, cut: bool = False) -> tuple[bool, list[Encoded]]:
-        """Whether one was given, and what was given as tokens. cut: it will be cut, so that it may have any length."""
+    def read(self, name: str, given: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
+        """Read one text (or its ids) or several: whether it was one, and the tokens of each.
+
+        name: "text", "prompt" or "target", for messages. windowed: it will be read in windows, so that it may have any
+        length.
+
+        Raises:
+            RegardError: no text, an empty or blank one, ids that the model has not, or more tokens than it takes.
+        """
         if (given is None) == (ids is None):
             raise RegardError(f"trace: needs either {name} or its ids, given {'none' if given is None else 'both'}")
         if ids is not None:
             rows = ids.tolist() if isinstance(ids, Tensor) else list(ids)
             single = bool(rows) and isinstance(rows[0], int)
-            return single, [self._from_ids(name, row, cut) for row in ([rows] if single else rows)]
+            return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
         single = isinstance(given, str)
         if not single and (isinstance(given, (bytes, dict)) or not isinstance(given, Iterable)):
             raise RegardError(f"trace: given {type(given).__name__}, needs a string or several of them")
@@ -37,39 +44,39 @@ class Reader:
         if not texts:
             raise RegardError("trace: given no text, needs at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
-        return single, self._encode(texts, names, cut)
+        return single, self._encode(texts, names, windowed)
 
-    def _from_ids(self, name: str, row: Sequence[int], cut: bool) -> Encoded:
-        size = self._ids()
+    def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
+        size = self._id_count()
         row = [int(number) for number in row]
         if not row:
             raise RegardError(f"{name} ids are empty: needs at least one")
         wrong = [number for number in row if not 0 <= number < size]
         if wrong:
             raise RegardError(f"{name} id {wrong[0]} is out of range: {self.name} has ids 0 to {size - 1}")
-        return self._checked(encoded_ids(row), name, cut)
+        return self._check_length(encoded_ids(row), name, windowed)
 
-    def _encode(self, texts: Sequence[str], names: Sequence[str], cut: bool) -> list[Encoded]:
+    def _encode(self, texts: Sequence[str], names: Sequence[str], windowed: bool) -> list[Encoded]:
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
         checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
         found = encode_all(self.tokenizer, checked, target=names[0].startswith("target"))
-        return [self._fitting(encoded, name, cut) for encoded, name in zip(found, names, strict=True)]
+        return [self._check_ids(encoded, name, windowed) for encoded, name in zip(found, names, strict=True)]
 
-    def _fitting(self, encoded: Encoded, name: str, cut: bool) -> Encoded:
+    def _check_ids(self, encoded: Encoded, name: str, windowed: bool) -> Encoded:
         if name.startswith("target"):  # the decoder reads its target one token late: it begins with the start token
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
-        size = self._ids()
+        size = self._id_count()
         if max(encoded.ids) >= size:
             raise RegardError(
                 f"{name}: its tokenizer gives id {max(encoded.ids)}, {self.name} has ids 0 to {size - 1}: they do not "
                 "belong together"
             )
-        return self._checked(encoded, name, cut)
+        return self._check_length(encoded, name, windowed)
 
-    def _ids(self) -> int:
-        """How many ids the model has."""
+    def _id_count(self) -> int:
+        """Count the ids that the model has."""
         try:
             table = self.model.get_input_embeddings()
         except NotImplementedError:
@@ -78,9 +85,9 @@ class Reader:
             raise RegardError(f"model {self.name!r} has no table of ids: it reads no text")
         return table.weight.shape[0]
 
-    def _checked(self, encoded: Encoded, name: str, cut: bool) -> Encoded:
+    def _check_length(self, encoded: Encoded, name: str, windowed: bool) -> Encoded:
         count = len(encoded.tokens)
-        if self.limit is not None and count > self.limit and not cut:
+        if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
             hint = "" if pair else "; it can be read in overlapping windows, with --window (window=)"
             raise RegardError(

@@ -20,7 +20,7 @@ HOW = (
 
 
 def cl100k_base(ranks: Path | None = None) -> Any:
-    """The tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network.
+    """Load the tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network.
 
     Raises:
         RegardError: tiktoken is not installed, the file is not the published one, or the ranks cannot be had.
@@ -37,7 +37,7 @@ def cl100k_base(ranks: Path | None = None) -> Any:
 
 
 def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
-    """A text's tokens. One that is a part of a character has the character's place, and its bytes as text."""
+    """Encode a text. A token that is a part of a character has the character's place, and its bytes as text."""
     tokens, start, pending = [], 0, b""
     for number in encoding.encode_ordinary(text):
         piece = encoding.decode_single_token_bytes(number)
@@ -53,7 +53,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
 
 
 def _whole(found: bytes) -> str:
-    """The characters that are complete at the start of some bytes."""
+    """Decode the characters that are complete at the start of some bytes."""
     for end in range(len(found), max(-1, len(found) - 4), -1):
         try:
             return found[:end].decode()
@@ -64,7 +64,7 @@ def _whole(found: bytes) -> str:
 
 @contextmanager
 def _cache(ranks: Path | None) -> Iterator[None]:
-    """For its time, a cache of tiktoken's that holds the given ranks, checked."""
+    """Let tiktoken find the given ranks, checked, in a cache of its own kind inside the block."""
     if ranks is None:
         yield
         return

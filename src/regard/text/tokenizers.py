@@ -19,7 +19,8 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import read_json, read_regular
+from regard.files import read_regular
+from regard.json_files import read_json
 
 PAD, UNK, BOS, EOS, CLS, SEP, MASK = "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[CLS]", "[SEP]", "[MASK]"
 ROLES = {
@@ -41,7 +42,7 @@ RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 
 
 def words(texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none") -> Any:
-    """A dictionary: the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
+    """Make a dictionary of the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
 
     lower: whether capitals are read as small letters. most: how many words to keep, the most frequent ones, the smaller
     in the alphabet where two are as frequent. A word that is not in the dictionary is read as [UNK].
@@ -64,7 +65,7 @@ def words(texts: str | Iterable[str], *, lower: bool = False, most: int | None =
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> Any:
-    """Every character of the texts, sorted, numbered from 0; special tokens follow them. Others are read as [UNK]."""
+    """Make a vocabulary of the texts' characters, sorted, numbered from 0; special tokens follow. Others are [UNK]."""
     found = sorted({character for text in _texts(texts) for character in text})
     vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame(frame)))}
     whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
@@ -74,7 +75,7 @@ def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> Any:
 
 
 def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> Any:
-    """Byte-level BPE, trained on the texts: any text can be read and written, nothing is unknown.
+    """Train byte-level BPE on the texts: any text can be read and written, nothing is unknown.
 
     size: how many tokens at most; the 256 bytes and the special tokens are among them.
     """
@@ -92,7 +93,7 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
 
 
 def word_pieces(texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert") -> Any:
-    """WordPiece, trained on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
+    """Train WordPiece on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
 
     size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
     accents are taken away (BERT's uncased models).
@@ -124,7 +125,7 @@ class Batch:
 
 
 def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) -> Batch:
-    """Texts as ids, padded to a length; by default to the longest.
+    """Encode texts as ids, padded to a length; by default to the longest.
 
     Raises:
         RegardError: there is no text, one has no token, or one has more tokens than length; none is ever cut.
@@ -148,7 +149,7 @@ def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) ->
 
 
 def tokenizer_files(tokenizer: Any) -> dict[str, str]:
-    """The files that keep a tokenizer, by name: tokenizer.json, and tokenizer_config.json with its special tokens.
+    """Write a tokenizer as its files: tokenizer.json, and tokenizer_config.json with its special tokens, by name.
 
     Raises:
         RegardError: it is not one of the fast kind, which alone has a tokenizer.json.
@@ -165,7 +166,7 @@ def tokenizer_files(tokenizer: Any) -> dict[str, str]:
 
 
 def read_tokenizer(folder: Path) -> Any:
-    """The tokenizer that `tokenizer_files` keeps in a folder.
+    """Read the tokenizer that `tokenizer_files` keeps in a folder.
 
     Raises:
         RegardError: a file is not whole.
@@ -190,7 +191,7 @@ def read_tokenizer(folder: Path) -> Any:
 
 
 def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> list[str]:
-    """The characters that begin words, and those that go on words (with "##"), sorted.
+    """Collect the characters that begin words, and those that go on words (with "##"), sorted.
 
     Raises:
         RegardError: there is no room for so many.
@@ -206,7 +207,7 @@ def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> l
 
 
 def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> Any:
-    """The tokenizer with its special tokens and what stands round a text. before: other steps behind tokenizing."""
+    """Add special tokens and what stands round a text. before: other steps behind tokenizing."""
     present = [token for token in (PAD, UNK, *_frame(frame)) if whole.token_to_id(token) is not None]
     whole.add_special_tokens(present)
     ends: dict[str, tuple[str, str | None]] = {
@@ -226,7 +227,7 @@ def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> Any:
 
 
 def _wrapped(whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None) -> Any:
-    """The tokenizer as transformers has it. The import takes seconds, so it stands here."""
+    """Wrap a tokenizer as transformers has it. The import takes seconds, so it stands here."""
     from transformers import PreTrainedTokenizerFast
 
     names = list(inputs or ("input_ids", "attention_mask"))
@@ -242,7 +243,7 @@ def _frame(frame: str) -> tuple[str, ...]:
 
 
 def _texts(texts: str | Iterable[str]) -> Iterator[str]:
-    """The texts, one after another.
+    """Yield the texts, one after another.
 
     Raises:
         RegardError: one is no string, or all of them are blank.

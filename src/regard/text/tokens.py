@@ -53,11 +53,11 @@ class Encoded:
 
     @property
     def ids(self) -> list[int]:
-        """The token ids, special tokens included."""
+        """List the token ids, special tokens included."""
         return [token.id for token in self.tokens]
 
     def after(self, tokenizer: Any, start: int) -> "Encoded":
-        """The text as a decoder reads it while it learns to write it: a start token first, the last token not yet."""
+        """Shift the text to what a decoder reads while it writes it: a start token first, the last token not yet."""
         first = Token(start, readable(tokenizer, start), 0, 0, None, True)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
 
@@ -69,12 +69,12 @@ class Spelled:
     known: dict[int, str]
 
     def __call__(self, number: int) -> str:
-        """An id as a person reads it."""
+        """Spell an id as a person reads it."""
         return self.known.get(number, f"id {number}")
 
 
 def encoded_ids(ids: Sequence[int]) -> Encoded:
-    """Token ids without a tokenizer: each is a word that spells its number."""
+    """Encode token ids without a tokenizer: each is a word that spells its number."""
     tokens: list[Token] = []
     for place, number in enumerate(ids):
         start = tokens[-1].end + 1 if tokens else 0
@@ -83,7 +83,7 @@ def encoded_ids(ids: Sequence[int]) -> Encoded:
 
 
 def check_text(text: Any, name: str = "text") -> str:
-    """The text itself, where it is one.
+    """Return the text itself, where it is one.
 
     Raises:
         RegardError: it is no string, is empty or blank, or holds characters that are no valid Unicode.
@@ -101,7 +101,7 @@ def check_text(text: Any, name: str = "text") -> str:
 
 
 def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
-    """Tokens of a text with their characters, special tokens added as the model expects; never cut.
+    """Encode a text: its tokens with their characters, special tokens added as the model expects; never cut.
 
     target: whether it is what a decoder writes; some tokenizers have another vocabulary or language for that.
 
@@ -112,7 +112,7 @@ def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
 
 
 def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) -> list[Encoded]:
-    """As `encode`, of several texts: tokenizers share them out among the cores."""
+    """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
     fast = bool(getattr(tokenizer, "is_fast", False))
     given = {"text_target" if target else "text": list(texts)}
     found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
@@ -120,7 +120,7 @@ def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) ->
 
 
 def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
-    """Text n of what a tokenizer gave for several."""
+    """Build the tokens of text n from what a tokenizer gave for several."""
     ids = found["input_ids"][n]
     notes: tuple[str, ...] = ()
     if getattr(tokenizer, "is_fast", False):
@@ -150,7 +150,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
 
 
 def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Words and characters of tokens whose tokenizer does not tell them: its pieces, looked up in the text in order.
+    """Find words and characters of tokens whose tokenizer does not give them: its pieces, looked up in the text.
 
     A piece that is not found (an unknown or normalised character) takes what lies before the next one that is.
     """
@@ -179,7 +179,7 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
 
 
 def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
-    """Runs of characters, blanks aside, that no token stands for."""
+    """Find runs of characters, blanks aside, that no token stands for."""
     gaps, at = [], 0
     for start, end in sorted((token.start, token.end) for token in tokens):
         if start > at:
@@ -189,7 +189,7 @@ def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
 
 
 def readable(tokenizer: Any, number: int) -> str:
-    """A token as text, whatever its vocabulary spells it by: blanks and line breaks are themselves.
+    """Spell a token as text, whatever its vocabulary spells it by: blanks and line breaks are themselves.
 
     What is a part of a character is spelled by its bytes, as "\\xf0\\x9f".
     """
@@ -201,12 +201,12 @@ def readable(tokenizer: Any, number: int) -> str:
 
 
 def spelled_bytes(piece: bytes) -> str:
-    """Bytes that are no characters by themselves, as a person reads them."""
+    """Spell bytes that are no characters by themselves."""
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
 def _by_bytes(piece: str) -> str:
-    """What a vocabulary's own spelling stands for, where it spells bytes; else the spelling."""
+    """Decode what a vocabulary's own spelling stands for, where it spells bytes; else the spelling."""
     byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
     if byte is None and not all(character in _BYTES for character in piece):
         return piece

@@ -22,7 +22,7 @@ LONGEST = 4096  # bytes of a word in a binary file: beyond it the file is someth
 
 
 def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, " W"]]:
-    """The vectors of some words, each under the name it was asked for; words that the file does not have are left out.
+    """Read the vectors of some words, each under its name; words that the file does not have are left out.
 
     A word is found as it is written, or else in lower case. The format is told by the file: word2vec binary (a line
     "count width", then each word, a blank and width float32s), word2vec text (the same line, then a line a word) and
@@ -48,7 +48,7 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
 
 
 def _vectors(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[tuple[str, Tensor]]:
-    """The vectors of the wanted forms, in the file's order."""
+    """Yield the vectors of the wanted forms, in the file's order."""
     first = opened.readline(CHUNK)
     head = first.split()
     if len(head) == 2 and head[0].isdigit() and head[1].isdigit():
@@ -68,7 +68,7 @@ def _vectors(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[
 
 
 def _is_binary(head: bytes, width: int) -> bool:
-    """Whether what follows the first line is no line of numbers."""
+    """Tell whether what follows the first line is no line of numbers."""
     line = head.split(b"\n", 1)[0].split(b" ")
     try:
         [float(number) for number in line[1:] if number.strip()]

@@ -24,7 +24,7 @@ class Word:
 
 
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
-    """Every occurrence of a word in a text, in order.
+    """Find every occurrence of a word in a text, in order.
 
     A query in lower case finds any case; one with capitals finds its own spelling, or any case where that occurs
     nowhere. Composed and decomposed accents are the same. A word ends where letters and digits end; scripts that are
@@ -43,7 +43,7 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
-    """The characters [start, end) of every occurrence of a word, as `find_word` finds it; no tokenizer is needed.
+    """Find the characters [start, end) of every occurrence of a word, as `find_word` finds it; no tokenizer is needed.
 
     Raises:
         RegardError: the word does not occur; the nearest words are named.
@@ -63,22 +63,22 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
 
 
 def which(number: int, count: int) -> str:
-    """' 2' of several texts, counted from 1; nothing of one text."""
+    """Number a text in a message: ' 2' of several, counted from 1; nothing of one."""
     return f" {number}" if count > 1 else ""
 
 
 def on_neither_side(in_text: object, in_target: object, nth: str = "") -> RegardError:
-    """What is said of a word that is neither in a text nor in its target; nth: of `which`."""
+    """Make the error for a word that is neither in a text nor in its target; nth: of `which`."""
     return RegardError(f"text{nth}: {in_text}; target{nth}: {in_target}")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as a person would list them, once each, in order of appearance."""
+    """List the words of a text, once each, in order of appearance."""
     return list(dict.fromkeys(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)))
 
 
 def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
-    """Where a word stands in a text, as character spans, compared after composing accents and folding case."""
+    """Find a word in a text as character spans, compared after composing accents and folding case."""
     clusters = _clusters(text)
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
@@ -103,7 +103,7 @@ def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:
-    """Spans of base characters with what continues them."""
+    """Group base characters with what continues them, as spans."""
     edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
     return list(zip(edges, [*edges[1:], len(text)], strict=True))
 
@@ -113,7 +113,7 @@ def _continues(character: str) -> bool:
 
 
 def _ends(text: str, place: int) -> bool:
-    """Whether a word may begin or end between the characters place - 1 and place."""
+    """Tell whether a word may begin or end between the characters place - 1 and place."""
     if place in (0, len(text)):
         return True
     before, after = text[place - 1], text[place]
@@ -128,7 +128,7 @@ def _in_word(character: str) -> bool:
 
 
 def _without_blanks(character: str) -> bool:
-    """Whether a character belongs to a script that puts no blanks between words."""
+    """Tell whether a character belongs to a script that puts no blanks between words."""
     name = unicodedata.name(character, "")
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 

@@ -1,48 +1,104 @@
-"""Tensors of a file, held against the sizes that its description tells and against each other."""
+"""Check the description in a trace file: types of values, and shapes of tensors against each other; nothing is built.
 
-from collections.abc import Mapping
+`save` checks what it is about to write, `open` what it read, by the same functions: what was saved can be opened.
+"""
+
+from collections.abc import Container, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard.attention import map_file
 from regard.errors import RegardError
-from regard.tensor_files import Opened, typed
+from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type, short
+from regard.trace.attention_output import AttentionOutput
+from regard.trace.file_format import (
+    ATTENTION,
+    DENSE_MASK,
+    HIDDEN_STATE,
+    LARGEST_COUNT,
+    LARGEST_ID,
+    LAYER,
+    MAP_TENSORS,
+    OUTPUT_KINDS,
+    OUTPUT_NEEDED,
+    OUTPUT_PARTS,
+    OUTPUT_TENSORS,
+    STATUS,
+    TOKEN,
+    TRACE,
+    VALUE,
+    VECTORS,
+)
 
 
-class Fit:
-    """Tensors by name, and what each letter of their shapes stands for: its first tensor tells, the others must agree.
+def check_description(description: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Check a file's whole description. tensors: all that are in the file, without numbers (on "meta") while saving.
 
-    sizes: letters that are known beforehand. opened: the file that they are in, whose tensors are checked when they are
-    first read; None for tensors without numbers.
+    Raises:
+        RegardError: a field is missing or unknown, a value is none that a trace can have, or a tensor is missing, has
+            another shape or dtype than is described, or is not described at all.
+    """
+    expect_fields("its description", description, ("many", "traces"))
+    traces = expect_type("traces", description["traces"], list)
+    if not traces:
+        raise RegardError("it holds no trace")
+    if not expect_type("many", description["many"], bool) and len(traces) > 1:
+        raise RegardError(f"it holds {len(traces)} traces where one is described")
+    used: set[str] = set()
+    for each in traces:
+        _check_item(each, Shapes(tensors, used))
+    for name in tensors:
+        if name not in used:
+            raise RegardError(f"tensor {name!r} is unknown")
+
+
+def stored(tensors: Mapping[str, Tensor], described: Any) -> tuple[str, Tensor]:
+    """Look up (name, tensor) by a name or by [name, order of its axes], the axes in the tensor's own order.
+
+    Raises:
+        RegardError: there is no such tensor, or the order is not one of its axes.
+    """
+    order = None
+    if not isinstance(expect_type("a tensor's name", described, str, list), str):
+        if len(described) != 2:
+            raise RegardError(f"a tensor's name is of {len(described)} parts, needs it and the order of its axes")
+        axes = expect_type("a tensor's axes", described[1], list)[:17]
+        order = [expect_type("the order of a tensor's axes", n, int) for n in axes]
+        described = expect_type("a tensor's name", described[0], str)
+    if described not in tensors:
+        raise RegardError(f"tensor {described!r} is missing")
+    tensor = tensors[described]
+    if order is None:
+        return described, tensor
+    if sorted(order) != list(range(tensor.ndim)):
+        raise RegardError(f"tensor {described!r} has {tensor.ndim} axes, the order of {len(order)} is described")
+    return described, tensor.permute([order.index(n) for n in range(len(order))])
+
+
+class Shapes:
+    """The sizes that letters of shapes stand for: the first tensor with a letter sets it, the others must agree.
+
+    tensors: by name. used: the names that were looked up, added to. sizes: letters that are known beforehand.
     """
 
-    def __init__(
-        self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int | None], opened: Opened | None = None
-    ) -> None:
-        self.tensors, self.opened = tensors, opened
-        self.sizes = {letter: size for letter, size in sizes.items() if size is not None}
+    def __init__(self, tensors: Mapping[str, Tensor], used: set[str], sizes: Mapping[str, int] | None = None) -> None:
+        self.tensors, self.used, self.sizes = tensors, used, dict(sizes or {})
 
-    def within(self, **sizes: int | None) -> "Fit":
-        """For one layer: letters that are known stay so, those that it binds are its own."""
-        return Fit(self.tensors, self.sizes | sizes, self.opened)
+    def within(self, **sizes: int) -> "Shapes":
+        """The same for a part, such as one layer: letters that are known stay so, those it sets are its own."""
+        return Shapes(self.tensors, self.used, self.sizes | sizes)
 
-    def take(self, named: Any, shape: str, *, boolean: bool = False, below: bool = False) -> Tensor:
-        """A tensor of a shape such as "1 H L D"; "#H" is H or 1. named: its name, or that and the order of its axes.
-
-        below: whether -inf is one of its numbers.
+    def check(self, described: Any, shape: str, *, boolean: bool = False) -> Tensor:
+        """Check a tensor against a shape such as "1 H L D", where "#H" is H or 1; described: see `stored`.
 
         Raises:
             RegardError: there is no such tensor, or it has another shape or dtype.
         """
-        name, order = _named(named)
-        if name not in self.tensors:
-            raise RegardError(f"tensor {name!r} is missing")
-        tensor, letters = self.tensors[name], shape.split()
-        if order is not None:
-            if sorted(order) != list(range(tensor.ndim)):
-                raise RegardError(f"tensor {name!r} has {tensor.ndim} axes, the order of {len(order)} is described")
-            tensor = tensor.permute([order.index(n) for n in range(len(order))])
+        name, tensor = stored(self.tensors, described)
+        self.used.add(name)
+        letters = shape.split()
         if tensor.is_floating_point() == boolean or (boolean and tensor.dtype != torch.bool):
             kind = "boolean" if boolean else "floating-point"
             raise RegardError(f"tensor {name!r} is of {tensor.dtype}, needs {kind} numbers")
@@ -57,14 +113,167 @@ class Fit:
         for size, letter in zip(tensor.shape, letters, strict=True):
             if letter.isalpha():
                 self.sizes[letter] = size
-        return tensor if self.opened is None else self.opened.guarded(name, tensor, below=below)
+        return tensor
 
 
-def _named(told: Any) -> tuple[str, list[int] | None]:
-    """A tensor's name, and the order of its axes where that is told."""
-    if isinstance(typed("a tensor's name", told, str, list), str):
-        return told, None
-    if len(told) != 2:
-        raise RegardError(f"a tensor's name is of {len(told)} parts, needs it and the order of its axes")
-    order = [typed("the order of a tensor's axes", n, int) for n in typed("a tensor's axes", told[1], list)[:17]]
-    return typed("a tensor's name", told[0], str), order
+def _check_item(described: Any, shapes: Shapes) -> None:
+    """Check a trace, or a pair of an encoder's and a decoder's."""
+    kind = expect_type("what it holds", described, dict).get("kind")
+    if kind == "pair":
+        expect_fields("a pair", described, ("kind", "encoder", "decoder"))
+        _check_trace(described["encoder"], shapes.within())
+        _check_trace(described["decoder"], shapes.within(), across=len(described["encoder"]["tokens"]))
+    elif kind == "trace":
+        _check_trace({name: value for name, value in described.items() if name != "kind"}, shapes)
+    else:
+        raise RegardError(f"it holds a {short(kind)}, needed is a trace or a pair")
+
+
+def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> None:
+    """Check one trace. across: how many tokens its cross-attention attends to, those of the encoder's trace."""
+    expect_fields("a trace", described, TRACE)
+    text = expect_type("text", described["text"], str)
+    tokens = expect_type("tokens", described["tokens"], list)
+    for number, token in enumerate(tokens):
+        _check_token(number, token, text)
+    _check_names(described["names"])
+    shapes.sizes["L"] = len(tokens)
+    vectors = expect_fields("vectors", described["vectors"], ("contextual",), maybe=VECTORS)
+    for name, shape in VECTORS.items():
+        if name in vectors:
+            shapes.check(vectors[name], shape)
+    states = expect_fields("hidden_states", described["hidden_states"], ("count", "saved"))
+    seen: set[int] = set()
+    for each in expect_type("the hidden states", states["saved"], list):
+        if len(expect_type("a hidden state", each, list)) != 2:
+            raise RegardError(f"a hidden state has {len(each)} values, needs its number and its tensor's name")
+        seen.add(_number_once("hidden state", each[0], seen))
+        shapes.check(each[1], HIDDEN_STATE)
+    _check_count("hidden state", states["count"], seen)
+    _check_attention(described["attention"], shapes, None)
+    _check_attention(described["cross"], shapes, across)
+    _check_status(described["status"])
+
+
+def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None:
+    """Check the maps, values and outputs of self- or cross-attention."""
+    expect_fields("attention", described, ATTENTION)
+    outputs = expect_type("attention: attention_outputs", described["attention_outputs"], bool)
+    seen: set[int] = set()
+    for layer in expect_type("the layers", described["saved"], list):
+        expect_fields("a layer", layer, LAYER)
+        n = _number_once("layer", layer["layer"], seen)
+        seen.add(n)
+        heads = expect_integer(f"heads of layer {n}", layer["heads"], 1, LARGEST_COUNT)
+        keys = expect_integer(f"keys of layer {n}", layer["keys"], 1, map_file.FURTHEST)
+        if across is not None and keys != across:
+            raise RegardError(f"layer {n} has {keys} keys, the other text has {across} tokens")
+        inner = shapes.within(H=heads, S=keys)
+        _check_map(n, layer, inner)
+        if layer["value"] is not None:
+            inner.check(layer["value"], VALUE)
+        if outputs:
+            _check_output(layer["attention_output"], inner)
+        elif layer["attention_output"] is not None:
+            raise RegardError(f"layer {n} has an attention output, where none are described")
+    _check_count("layer", described["layers"], seen)
+
+
+def _check_map(n: int, layer: Mapping[str, Any], shapes: Shapes) -> None:
+    """Check one attention map of three axes."""
+    names, order = expect_type("tensors", layer["tensors"], dict), list(MAP_TENSORS)
+    tensors = {}
+    for name in sorted(names, key=lambda each: order.index(each) if each in MAP_TENSORS else len(order)):
+        boolean = name.startswith("mask.")
+        tensors[name] = shapes.check(names[name], MAP_TENSORS.get(name, DENSE_MASK), boolean=boolean)
+    try:
+        map_file.check(tensors, layer["map"])
+    except RegardError as error:
+        raise RegardError(f"layer {n}: {error}") from None
+    if layer["map"]["ndim"] != 3:
+        raise RegardError(f"the map of layer {n} has {layer['map']['ndim']} axes, needs 3")
+
+
+def _check_output(described: Any, shapes: Shapes) -> None:
+    """Check an attention output, whose W_O has one column for each number of each head."""
+    name = "an attention output"
+    if "unverified" in expect_type(name, described, dict):
+        expect_fields(name, described, ("unverified",))
+        expect_type("why an attention output is unverified", described["unverified"], str)
+        return
+    if not isinstance(described.get("kind"), str) or described["kind"] not in OUTPUT_KINDS:
+        known = ", ".join(OUTPUT_KINDS)
+        raise RegardError(f"{name} of the kind {short(described.get('kind'))} is described, known are {known}")
+    _check_output_part(AttentionOutput, name, described, shapes)
+    columns, heads, width = shapes.sizes["X"], shapes.sizes["H"], shapes.sizes.get("E")
+    if columns % heads or (width is not None and columns != heads * width):
+        needs = f"{heads} heads" if width is None else f"{heads} heads of {width}"
+        raise RegardError(f"tensor {described['weight']!r} has {columns} columns, needs those of {needs}")
+
+
+def _check_output_part(part: type, name: str, described: Any, shapes: Shapes) -> None:
+    """Check the fields of an `AttentionOutput`, or of a `Norm` or `Scaling` in it."""
+    expect_fields(name, described, list(part.__dataclass_fields__))  # type: ignore[attr-defined]
+    for field, value in described.items():
+        if field == "eps":
+            if expect_finite("eps", value) < 0:
+                raise RegardError(f"eps is {value}, needs 0 or more")
+        elif value is None and field in OUTPUT_NEEDED[part]:
+            raise RegardError(f"{name} without {field} is described")
+        elif value is not None and field in OUTPUT_TENSORS[part]:
+            shapes.check(value, OUTPUT_TENSORS[part][field])
+        elif value is not None and field in OUTPUT_PARTS:
+            inner = OUTPUT_PARTS[field]
+            _check_output_part(inner, f"a {inner.__name__.lower()}", value, shapes)
+
+
+def _check_token(number: int, described: Any, text: str) -> None:
+    """Check a token's values, in the order of `Token`'s fields."""
+    if len(expect_type(f"token {number}", described, list)) != len(TOKEN):
+        raise RegardError(f"token {number} has {len(described)} values, needs {len(TOKEN)}")
+    for value, kinds in zip(described, TOKEN, strict=True):
+        expect_type(f"a value of token {number}", value, *kinds)
+    name, _, start, end, word, _ = described
+    expect_integer(f"the id of token {number}", name, -1, LARGEST_ID)  # -1 where a model reads no ids
+    expect_integer(f"the end of token {number}", end, 0, len(text))
+    expect_integer(f"the start of token {number}", start, 0, end)
+    expect_integer(f"the word of token {number}", word, 0, LARGEST_ID, None)
+
+
+def _check_names(described: Any) -> None:
+    """Check the spellings of token ids: a list of [id, text], no id twice."""
+    seen = set()
+    for each in expect_type("names", described, list):
+        if len(expect_type("one of names", each, list)) != 2:
+            raise RegardError(f"one of names has {len(each)} values, needs an id and how it is spelled")
+        number = expect_integer("the id of one of names", each[0], 0, LARGEST_ID)
+        if number in seen:
+            raise RegardError(f"names: id {number} stands in them twice")
+        seen.add(number)
+        expect_type("one of names", each[1], str)
+
+
+def _check_status(described: Any) -> None:
+    """Check the fields of a `Status`, whose numbers are none below zero."""
+    for name, value in expect_fields("status", described, STATUS).items():
+        expect_type(f"status: {name}", value, *STATUS[name])
+        if float in STATUS[name] and value is not None and expect_finite(f"status: {name}", value) < 0:
+            raise RegardError(f"status: {name} is {value}, needs 0 or more")
+        if isinstance(value, list):
+            for each in value:
+                expect_type(f"status: {name}", each, str)
+    expect_integer("status: rows_compared", described["rows_compared"], 0, 1 << 53)
+
+
+def _number_once(what: str, number: Any, seen: Container[int]) -> int:
+    """Check that a layer's or state's number is one, and described once."""
+    if expect_integer(f"{what}'s number", number, 0, LARGEST_COUNT) in seen:
+        raise RegardError(f"{what} {number} is described twice")
+    return int(number)
+
+
+def _check_count(what: str, count: Any, seen: set[int]) -> None:
+    """Check how many layers or states there are against the numbers of those saved."""
+    expect_integer(f"the number of {what}s", count, 0, LARGEST_COUNT)
+    if seen and max(seen) >= count:
+        raise RegardError(f"{what} {max(seen)} is described, of {count}")

@@ -1,7 +1,7 @@
-"""From traces to what a file is made of: a description that JSON can hold, and the tensors that it names."""
+"""Describe traces for a file: a description that JSON can hold, and the pieces of tensors that it names."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -12,188 +12,235 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
 from regard.checks import missing
 from regard.errors import RegardError
+from regard.tensor_files.pieces import Piece, Pieces, dtype_name
 from regard.text.tokens import Spelled
-from regard.trace.file_choice import Choice, listed, named
-from regard.trace.file_heads import slices
-from regard.trace.file_outputs import describe_output
-from regard.trace.file_rounding import Measure
-from regard.trace.file_tensors import Named, Piece, Pieces
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.attention_output import UnverifiedOutput
+from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS, Choice
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
-LIKELIEST = 20  # tokens at each place whose spelling is kept
-VECTORS = ("learned", "positional", "segment", "input", "contextual", "logits")
+LIKELIEST = 20  # tokens at each place whose spelling is saved
+COMPARED_ROWS = 4  # of each head of each map, from the first to the last
 
 
 def describe(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:
-    """The description of a trace or of a pair; its tensors are added to pieces, under prefix.
+    """Describe a trace or a pair in values that JSON can hold; its tensors are added to pieces, under prefix.
 
     Raises:
-        RegardError: it is no trace, has no such layer or head, or does not hold the blocks that were asked for.
+        RegardError: it is no trace, has no such layer or head, or does not hold the attention outputs to be saved.
     """
-    if isinstance(traced, PairTrace):
-        stacks = [traced.encoder.attention, traced.decoder.attention, traced.decoder.cross]
-        _check_layers(choice, stacks, traced.status.model)
-        return {
-            "kind": "pair",
-            "encoder": _trace(traced.encoder, choice, f"{prefix}encoder.", pieces),
-            "decoder": _trace(traced.decoder, choice, f"{prefix}decoder.", pieces),
-        }
-    if not isinstance(traced, Trace):
+    if not isinstance(traced, (Trace, PairTrace)):
         raise RegardError(f"save: given {type(traced).__name__}, needs a trace or a list of traces")
-    _check_layers(choice, [traced.attention, traced.cross], traced.status.model)
-    return {"kind": "trace"} | _trace(traced, choice, prefix, pieces)
-
-
-def held(items: Sequence[Any]) -> tuple[int, ...]:
-    """The numbers of what a sequence over layers holds."""
-    return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
-
-
-def _check_layers(choice: Choice, stacks: Sequence[Sequence[Any]], model: str) -> None:
-    """Refuse a layer that none of these has; in a pair the longer of the two may have more."""
-    count = max(map(len, stacks))
+    count = max(len(maps) for side in traced.sides for maps in (side.attention, side.cross))
     for layer in choice.layers or ():
-        if layer >= count:
-            raise missing("layer", layer, count, f"{model} has")
-
-
-def _trace(trace: Trace, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:
-    vectors = {}
-    narrowed = False
-    for name in VECTORS:
-        tensor = getattr(trace, name)
-        if tensor is not None:
-            piece = pieces.piece(tensor, below=name == "logits")
-            narrowed |= piece.narrowed
-            vectors[name] = pieces.add(prefix + name, piece)
-    states = {
-        n: pieces.add(f"{prefix}hidden_states.{n}", pieces.piece(trace.hidden_states[n]))
-        for n in held(trace.hidden_states)
-    }
-    measure = Measure()
-    if choice.attention_outputs and (len(trace.attention_outputs), len(trace.cross_attention_outputs)) != (
-        len(trace.attention),
-        len(trace.cross),
-    ):
-        raise RegardError(
-            f"attention_outputs: {trace!r} does not hold them; it may have been opened from a file without"
-        )
-    attention_outputs = (
-        (trace.attention_outputs, trace.cross_attention_outputs) if choice.attention_outputs else ((), ())
-    )
-    attention = _stack(
-        trace.attention, trace.values, attention_outputs[0], choice, f"{prefix}attention.", pieces, measure
-    )
-    cross = _stack(trace.cross, trace.cross_values, attention_outputs[1], choice, f"{prefix}cross.", pieces, measure)
-    notes = list(trace.status.notes)
-    kept = [each["layer"] for each in attention["held"]]
-    if len(kept) < len(trace.attention):
-        notes.append(f"attention and values were saved of {listed('layer', kept)} of {len(trace.attention)}")
-    if choice.heads is not None:
-        here = listed("head", range(len(choice.heads)))
-        notes.append(f"saved were {listed('head', choice.heads)} of each layer: {here} of this trace")
-    if choice.dtype is not None and (narrowed or measure.rows):
-        how = measure.told()
-        notes.append(f"stored as {named(choice.dtype)}" + (f": {how}" if how else ""))
-    logits = None if trace.logits is None else pieces.piece(trace.logits)
+        if layer >= count:  # of a pair, one side may have more layers than the other
+            raise missing("layer", layer, count, f"{traced.status.model} has")
+    if isinstance(traced, Trace):
+        return {"kind": "trace"} | _Writer(choice, prefix, pieces).trace(traced)
     return {
-        "text": trace.text,
-        "names": [] if logits is None else _names(trace, logits.dtype),
-        "tokens": [list(asdict(token).values()) for token in trace.tokens],
-        "vectors": vectors,
-        "hidden_states": {"count": len(trace.hidden_states), "held": [[n, name] for n, name in states.items()]},
-        "attention": attention,
-        "cross": cross,
-        "status": asdict(replace(trace.status, notes=tuple(dict.fromkeys(notes)))),
+        "kind": "pair",
+        "encoder": _Writer(choice, f"{prefix}encoder.", pieces).trace(traced.encoder),
+        "decoder": _Writer(choice, f"{prefix}decoder.", pieces).trace(traced.decoder),
     }
 
 
-def _names(trace: Trace, dtype: torch.dtype) -> list[list[Any]]:
-    """[id, how it is spelled] of the likeliest tokens at each place, which a file tells without the tokenizer."""
-    if trace.names is None or trace.logits is None:
-        return []
-    found: set[int] = set()
-    for rows in trace.logits.split(256):
-        found.update(rows.to(dtype).float().topk(min(LIKELIEST, rows.shape[1])).indices.unique().tolist())
-    if isinstance(trace.names, Spelled):
-        found &= set(trace.names.known)
-    return [[number, trace.names(number)] for number in sorted(found)]
+def kept_heads(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int) -> "KeptHeads":
+    """Work out which key heads some query heads of a layer's map need.
+
+    Raises:
+        RegardError: the layer has no such head.
+    """
+    if heads is None:
+        return KeptHeads()
+    count, groups = weights.query.shape[1], weights.key.shape[1]
+    for head in heads:
+        if head >= count:
+            raise missing("head", head, count, f"layer {layer} has")
+    if heads == tuple(range(count)):
+        return KeptHeads()
+    behind = [head * groups // count for head in heads]
+    needed = sorted(set(behind))
+    each = len(heads) // len(needed)
+    # A map pairs equal runs of query heads with one key head each; where the choice is uneven, every query head gets
+    # a key head of its own.
+    even = behind == [group for group in needed for _ in range(each)]
+    return KeptHeads(heads, tuple(needed if even else behind))
 
 
-def _stack(
-    maps: Sequence[Any],
-    values: Sequence[Any],
-    attention_outputs: Sequence[Any],
-    choice: Choice,
-    prefix: str,
-    pieces: Pieces,
-    measure: Measure,
-) -> dict[str, Any]:
-    """The maps of one kind (self- or cross-attention) of a trace, and what belongs to each; some may not be there."""
-    numbers = held(maps) if choice.layers is None else [n for n in choice.layers if n < len(maps)]
-    layers = []
-    for n in numbers:
-        value = values[n]
-        told = {"layer": n} | _map(maps[n], choice.heads, n, f"{prefix}{n}.", pieces, measure)
-        told["value"] = told["block"] = None
-        if value is not None:
-            told["value"] = pieces.add(
-                f"{prefix}{n}.value", pieces.piece(value, 0, slices(maps[n], choice.heads, n).groups)
+@dataclass(frozen=True)
+class KeptHeads:
+    """heads: the query heads that are saved, groups: the key/value heads that they share; None for all."""
+
+    heads: tuple[int, ...] | None = None
+    groups: tuple[int, ...] | None = None
+
+    def part(self, name: str, tensor: Tensor) -> tuple[int, tuple[int, ...] | None]:
+        """(axis, places) of what is saved of a map's tensor, by its name; None for all of it."""
+        if name == "key":
+            return 1, self.groups
+        if name == "sinks":
+            return 0, self.heads
+        per_head = name == "query" or name == "bias" or name.startswith("mask.dense.")
+        return 1, self.heads if per_head and tensor.shape[1] > 1 else None
+
+    def described(self, described: dict[str, Any]) -> dict[str, Any]:
+        """A map's description with the removed edges of these heads alone, which are numbered anew."""
+        mask = described["mask"]
+        if self.heads is None or mask is None:
+            return described
+        removed = [self._edges(Edges.of(each), self.heads) for each in mask["removed"]]
+        return described | {"mask": mask | {"removed": [edges.described() for edges in removed if edges is not None]}}
+
+    @staticmethod
+    def _edges(edges: Edges, heads: tuple[int, ...]) -> Edges | None:
+        shape = (edges.shape[0], len(heads), *edges.shape[2:])
+        if edges.heads is None:
+            return replace(edges, shape=shape)
+        numbers = tuple(new for new, old in enumerate(heads) if old in edges.heads)
+        return replace(edges, shape=shape, heads=numbers) if numbers else None
+
+
+class _Writer:
+    """Describes one trace. prefix: of its tensors' names. largest, rows: of the comparison of rounded weights."""
+
+    def __init__(self, choice: Choice, prefix: str, pieces: Pieces) -> None:
+        self.choice, self.prefix, self.pieces = choice, prefix, pieces
+        self.largest, self.rows, self.rounded = 0.0, 0, False
+
+    def trace(self, trace: Trace) -> dict[str, Any]:
+        outputs = trace.attention_outputs, trace.cross_attention_outputs
+        if self.choice.attention_outputs and [*map(len, outputs)] != [len(trace.attention), len(trace.cross)]:
+            raise RegardError(
+                f"attention_outputs: {trace!r} does not hold them; it may have been opened from a file without"
             )
-        if attention_outputs:
-
-            def add(name: str, tensor: Tensor, own: str = f"{prefix}{n}.block.") -> Named:
-                return pieces.add(own + name, pieces.piece(tensor))
-
-            told["block"] = describe_output(attention_outputs[n], add)
-        layers.append(told)
-    return {"layers": len(maps), "attention_outputs": bool(attention_outputs), "held": layers}
-
-
-def _map(
-    weights: AttentionMap, heads: tuple[int, ...] | None, layer: int, prefix: str, pieces: Pieces, measure: Measure
-) -> dict[str, Any]:
-    """The description of a map, of all heads or of chosen ones, without its layer and value."""
-    try:
-        tensors, told = map_file.describe(weights)
-    except ValueError as error:
-        raise RegardError(f"attention {prefix[:-1]}: {error}") from error
-
-    def chosen(some: tuple[int, ...] | None) -> tuple[dict[str, Piece], dict[str, Any]]:
-        cut = slices(weights, some, layer)
-        parts = {
-            name: pieces.piece(each, *cut.of(name, each), below=name in map_file.MINUS_INFINITY)
-            for name, each in tensors.items()
+        given = {name: getattr(trace, name) for name in VECTORS}
+        vectors = {name: self.vector(name, tensor) for name, tensor in given.items() if tensor is not None}
+        states = kept_numbers(trace.hidden_states)
+        saved = [[n, self.tensor(f"hidden_states.{n}", trace.hidden_states[n])] for n in states]
+        attention = self.attention(trace.attention, trace.values, outputs[0], "attention.")
+        cross = self.attention(trace.cross, trace.cross_values, outputs[1], "cross.")
+        notes = self.notes([each["layer"] for each in attention["saved"]], len(trace.attention))
+        notes = list(dict.fromkeys((*trace.status.notes, *notes)))
+        status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
+        return {
+            "text": trace.text,
+            "names": self.names(trace),
+            "tokens": [list(asdict(token).values()) for token in trace.tokens],
+            "vectors": vectors,
+            "hidden_states": {"count": len(trace.hidden_states), "saved": saved},
+            "attention": attention,
+            "cross": cross,
+            "status": status | {"notes": notes},
         }
-        return parts, _told(told, some)
 
-    parts, told_of = chosen(heads)
-    if any(part.narrowed for part in parts.values()):
-        for head in range(weights.query.shape[1]) if heads is None else heads:  # one at a time: they may be large
-            single, told_of_it = chosen((head,))
-            measure.add(weights, head, {name: part.take() for name, part in single.items()}, told_of_it)
-    return {
-        "map": told_of,
-        "heads": weights.query.shape[1] if heads is None else len(heads),
-        "keys": weights.key.shape[2],
-        "tensors": {name: pieces.add(prefix + name, part) for name, part in parts.items()},
-    }
+    def tensor(self, name: str, tensor: Tensor) -> Any:
+        """Add a whole tensor."""
+        return self.pieces.add(self.prefix + name, self.pieces.piece(tensor))
+
+    def vector(self, name: str, tensor: Tensor) -> Any:
+        """Add one of `VECTORS`."""
+        piece = self.pieces.piece(tensor, minus_inf=name == "logits")
+        self.rounded |= piece.narrowed
+        return self.pieces.add(self.prefix + name, piece)
+
+    def names(self, trace: Trace) -> list[list[Any]]:
+        """[id, spelling] of the likeliest tokens at each place, which are shown without the tokenizer."""
+        if trace.names is None or trace.logits is None:
+            return []
+        likeliest: set[int] = set()
+        dtype = self.pieces.piece(trace.logits).dtype
+        for rows in trace.logits.split(256):
+            top = rows.to(dtype).float().topk(min(LIKELIEST, rows.shape[1]))
+            likeliest.update(top.indices.unique().tolist())
+        if isinstance(trace.names, Spelled):
+            likeliest &= set(trace.names.known)
+        return [[number, trace.names(number)] for number in sorted(likeliest)]
+
+    def attention(
+        self, maps: Sequence[Any], values: Sequence[Any], outputs: Sequence[Any], prefix: str
+    ) -> dict[str, Any]:
+        """Describe self- or cross-attention: the maps of the chosen layers, and what belongs to each."""
+        chosen, keep_outputs = self.choice.layers, self.choice.attention_outputs and bool(outputs)
+        layers = []
+        for n in kept_numbers(maps) if chosen is None else [n for n in chosen if n < len(maps)]:
+            heads, name = kept_heads(maps[n], self.choice.heads, n), f"{prefix}{n}."
+            described = {"layer": n} | self.map(maps[n], heads, n, name)
+            described["value"] = described["attention_output"] = None
+            if values[n] is not None:
+                piece = self.pieces.piece(values[n], 0, heads.groups)
+                described["value"] = self.pieces.add(f"{self.prefix}{name}value", piece)
+            if keep_outputs:
+                described["attention_output"] = self.output(outputs[n], f"{name}attention_output.")
+            layers.append(described)
+        return {"layers": len(maps), "attention_outputs": keep_outputs, "saved": layers}
+
+    def map(self, weights: AttentionMap, heads: KeptHeads, layer: int, prefix: str) -> dict[str, Any]:
+        """Describe a map, of all heads or of chosen ones; where it is rounded, compare weights of a few rows."""
+        try:
+            tensors, description = map_file.describe(weights)
+        except ValueError as error:
+            raise RegardError(f"attention {self.prefix}{prefix[:-1]}: {error}") from error
+
+        def part(of: KeptHeads) -> dict[str, Piece]:
+            return {
+                name: self.pieces.piece(each, *of.part(name, each), minus_inf=name in map_file.MINUS_INFINITY)
+                for name, each in tensors.items()
+            }
+
+        saved, all_heads = part(heads), range(weights.query.shape[1])
+        numbers = all_heads if self.choice.heads is None else self.choice.heads
+        if any(piece.narrowed for piece in saved.values()):
+            for head in numbers:  # one at a time: they may be large
+                one = kept_heads(weights, (head,), layer)
+                rounded = {name: piece.take() for name, piece in part(one).items()}
+                self.compare(weights, head, AttentionMap.of(map_file.unpack(rounded, one.described(description))))
+        return {
+            "map": heads.described(description),
+            "heads": len(numbers),
+            "keys": weights.key.shape[2],
+            "tensors": {name: self.pieces.add(self.prefix + prefix + name, piece) for name, piece in saved.items()},
+        }
+
+    def compare(self, weights: AttentionMap, head: int, rounded: AttentionMap) -> None:
+        """Compare a few rows of a head of a map (H, L, S) with those of its rounded queries and keys (1, L, S)."""
+        length = weights.shape[-2]
+        rows = torch.linspace(0, length - 1, min(COMPARED_ROWS, length)).round().long()
+        traced = weights[head, rows.to(weights.device)].cpu()
+        self.largest = max(self.largest, float((rounded[0, rows] - traced).abs().max()))
+        self.rows += len(rows)
+
+    def output(self, output: Any, prefix: str) -> dict[str, Any]:
+        """Describe an attention output, a norm or a scaling, field by field."""
+        if isinstance(output, UnverifiedOutput):
+            return {"unverified": output.reason}
+        described: dict[str, Any] = {}
+        for name, value in vars(output).items():
+            if value is not None and name in OUTPUT_TENSORS[type(output)]:
+                described[name] = self.tensor(prefix + name, value)
+            elif value is not None and name in OUTPUT_PARTS:
+                described[name] = self.output(value, f"{prefix}{name}.")
+            else:
+                described[name] = value
+        return described
+
+    def notes(self, layers: Sequence[int], count: int) -> list[str]:
+        """Notes for the status on what was left out and rounded. layers: those saved, of count."""
+        notes, heads, dtype = [], self.choice.heads, self.choice.dtype
+        if len(layers) < count:
+            notes.append(f"attention and values were saved of {_listed('layer', layers)} of {count}")
+        if heads is not None:
+            here = _listed("head", range(len(heads)))
+            notes.append(f"saved were {_listed('head', heads)} of each layer: {here} of this trace")
+        if dtype is not None and self.rows:
+            within = f"weights within {self.largest:.1e} of those traced, on {self.rows} rows compared"
+            notes.append(f"stored as {dtype_name(dtype)}: {within}")
+        elif dtype is not None and self.rounded:
+            notes.append(f"stored as {dtype_name(dtype)}")
+        return notes
 
 
-def _told(told: dict[str, Any], heads: tuple[int, ...] | None) -> dict[str, Any]:
-    """A map's description with its edges those of chosen heads."""
-    mask = told["mask"]
-    if heads is None or mask is None:
-        return told
-    removed = [_edges_of(Edges.of(each), heads) for each in mask["removed"]]
-    return told | {"mask": mask | {"removed": [edges.described() for edges in removed if edges is not None]}}
-
-
-def _edges_of(edges: Edges, heads: tuple[int, ...]) -> Edges | None:
-    """The edges in chosen heads, which are numbered anew; None where there are none."""
-    shape = (edges.shape[0], len(heads), *edges.shape[2:])
-    if edges.heads is None:
-        return replace(edges, shape=shape)
-    numbers = tuple(new for new, old in enumerate(heads) if old in edges.heads)
-    return replace(edges, shape=shape, heads=numbers) if numbers else None
+def _listed(what: str, numbers: Sequence[int]) -> str:
+    """'layer 3', 'layers 0, 5', 'no layers'."""
+    if not numbers:
+        return f"no {what}s"
+    return f"{what}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

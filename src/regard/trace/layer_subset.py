@@ -1,4 +1,4 @@
-"""What was kept of some layers only: a sequence of all of them that refuses, by name, those that were not."""
+"""Sequences of one item a layer: `Layers`, which has them all, and `LayerSubset`, which refuses those it has not."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,29 @@ from regard.errors import OutOfRangeError, RegardError
 
 T = TypeVar("T")
 
+# why an item of a LayerSubset is missing, after its name and number
+NOT_CAPTURED = (
+    "was not kept: of {count} this trace holds {kept}; trace with that layer in layers=, or without layers= for all"
+)
+NOT_SAVED = "was not saved: of {count} the file holds {kept}"
+
+
+def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
+    """The numbers of the layers that a sequence has items of."""
+    return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
+
+
+def _from_zero(what: str, number: Any, size: int) -> int:
+    """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
+    place = operator.index(number)
+    if not -size <= place < size:
+        there = f"{-size} to {size - 1}" if size else "none"
+        raise OutOfRangeError(f"{what}[{place}]: there is no such layer; there are {size} ({there})")
+    return place % size
+
 
 class Layers(tuple[T, ...]):
-    """One item a layer, all of them kept. A number beyond them raises an error that names the range.
+    """A tuple of one item a layer. A number out of range raises an OutOfRangeError that names the range.
 
     what: how the items are called, for messages.
     """
@@ -19,23 +39,24 @@ class Layers(tuple[T, ...]):
 
     @staticmethod
     def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
-        """The items of a tuple, called so."""
+        """The items of a tuple, under a name."""
         layers = Layers(items)
         layers.what = what
         return layers
 
     def __getitem__(self, number: Any) -> Any:
-        return super().__getitem__(number if isinstance(number, slice) else _place(self.what, number, len(self)))
+        return super().__getitem__(number if isinstance(number, slice) else _from_zero(self.what, number, len(self)))
 
 
 class LayerSubset(Sequence[T]):
-    """One item a layer, some of them not kept. len() counts all; an item that was not kept raises RegardError.
+    """One item a layer, of some layers alone. len() counts all; an item that is missing raises a RegardError.
 
-    what: how the items are called, for messages. kept: their numbers, in order.
+    what: how the items are called, for messages. kept: the numbers of those that there are, in order. reason: why the
+    others are missing, `NOT_CAPTURED` or `NOT_SAVED`.
     """
 
-    def __init__(self, what: str, size: int, items: Mapping[int, T]) -> None:
-        self._what, self._size, self._items = what, size, dict(sorted(items.items()))
+    def __init__(self, what: str, size: int, items: Mapping[int, T], *, reason: str = NOT_CAPTURED) -> None:
+        self._what, self._size, self._items, self._reason = what, size, dict(sorted(items.items())), reason
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -52,25 +73,13 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        place = _place(self._what, number, self._size)
+        place = _from_zero(self._what, number, self._size)
         if place not in self._items:
-            there = ", ".join(map(str, self._items)) or "none"
-            raise RegardError(
-                f"{self._what}[{place}] was not kept: of {self._size} this trace holds {there}; trace with that layer "
-                "in layers=, or without layers= for all"
-            )
+            kept = ", ".join(map(str, self._items)) or "none"
+            raise RegardError(f"{self._what}[{place}] {self._reason.format(count=self._size, kept=kept)}")
         return self._items[place]
 
     def __repr__(self) -> str:
         return (
             f"LayerSubset({self._what!r}, {len(self._items)} of {self._size} kept: {', '.join(map(str, self._items))})"
         )
-
-
-def _place(what: str, number: Any, size: int) -> int:
-    """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
-    place = operator.index(number)
-    if not -size <= place < size:
-        there = f"{-size} to {size - 1}" if size else "none"
-        raise OutOfRangeError(f"{what}[{place}]: there is no such layer; there are {size} ({there})")
-    return place % size

@@ -88,6 +88,11 @@ class Trace:
             layers = f"{len(self.attention.kept)} of {layers}"
         return f"Trace({self.text!r}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
 
+    @property
+    def sides(self) -> "tuple[Trace, ...]":
+        """The trace itself, alone: what `PairTrace.sides` is of a pair."""
+        return (self,)
+
     def word(self, word: str) -> list[Word]:
         """Every occurrence of a word with its tokens and characters.
 
@@ -117,6 +122,11 @@ class PairTrace:
 
     encoder: Trace
     decoder: Trace
+
+    @property
+    def sides(self) -> tuple[Trace, ...]:
+        """(encoder, decoder)."""
+        return self.encoder, self.decoder
 
     @property
     def status(self) -> Status:

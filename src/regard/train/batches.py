@@ -33,11 +33,11 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """How many places have a loss."""
+        """Count the places that have a loss."""
         return int((self.labels != IGNORED).sum())
 
     def part(self, rank: int, of: int) -> "Batch":
-        """The rows of one of several processes."""
+        """Take the rows of one of several processes."""
         own = slice(rank, None, of)
         if rank >= len(self.ids):  # nothing is left for this one: it goes along with a row that has no loss
             first = self.part(0, len(self.ids))
@@ -51,10 +51,10 @@ class Data(Protocol):
     """What a run trains on."""
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """The batch at a place, and the place after it; the first place is (0, 0)."""
+        """Draw the batch at a place; returns it and the place after it. The first place is (0, 0)."""
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """Batches of what was held out, always the same; the first ones alone where most is given."""
+        """Yield batches of what was held out, always the same; the first ones alone where most is given."""
 
 
 class NextToken:
@@ -75,13 +75,13 @@ class NextToken:
         self.block, self.size, self.seed = block, batch, seed
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """Blocks whose starts follow from the seed and the place, (0, number of the batch)."""
+        """Draw blocks whose starts follow from the seed and the place, (0, number of the batch)."""
         drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
         starts = torch.randint(len(self.train) - self.block, (self.size,), generator=drawn)
         return self._blocks(self.train, starts), (0, place[1] + 1)
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """The held-out part in blocks side by side, all of it but for a rest shorter than a block."""
+        """Yield the held-out part in blocks side by side, all of it but for a rest shorter than a block."""
         starts = torch.arange(0, len(self.held) - self.block, self.block)
         if most is not None and len(starts) > most * self.size:  # spread over all of it
             starts = starts[torch.linspace(0, len(starts) - 1, most * self.size).long()]
@@ -117,7 +117,7 @@ class Translation:
         self._plan: tuple[int, list[list[int]]] = (-1, [])
 
     def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
-        """The batch at (time round, number of the batch in it)."""
+        """Draw the batch at (epoch, number of the batch in it)."""
         turn, number = place
         if self._plan[0] != turn:
             self._plan = turn, self._order(turn)
@@ -126,7 +126,7 @@ class Translation:
         return self._joined([self.pairs[n] for n in order[number]]), after
 
     def validation(self, most: int | None = None) -> Iterator[Batch]:
-        """The held-out pairs, in batches of like lengths."""
+        """Yield the held-out pairs, in batches of like lengths."""
         order = sorted(range(len(self.held)), key=lambda n: self._length(self.held[n]))
         batches = _cut(order, [self._length(pair) for pair in self.held], self.size)
         if most is not None and len(batches) > most:
@@ -135,7 +135,7 @@ class Translation:
             yield self._joined([self.held[n] for n in chosen])
 
     def _order(self, turn: int) -> list[list[int]]:
-        """Which pairs are in which batch, the turn-th time round."""
+        """Decide which pairs are in which batch of an epoch."""
         drawn = random.Random(self.seed * 1_000_003 + turn)
         order = list(range(len(self.pairs)))
         drawn.shuffle(order)
@@ -160,7 +160,7 @@ class Translation:
 
 
 def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L"], Bool[Tensor, "B L"]]:
-    """Rows of unlike lengths as one tensor, filled up on the right, and which of it is real."""
+    """Pad rows of unlike lengths to one tensor, on the right; the mask is True for what is real."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
@@ -168,13 +168,13 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L
 
 
 def encode_texts(tokenizer: Any, texts: Sequence[str]) -> Int[Tensor, " n"]:
-    """The ids of texts, one after another, without special tokens."""
+    """Encode texts as ids, one after another, without special tokens."""
     rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
     return torch.tensor([number for row in rows for number in row])
 
 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[list[tuple[list[int], list[int]]], int]:
-    """The ids of pairs, each side with its end token; and how many were left out, being longer than block tokens."""
+    """Encode pairs as ids, each side with its end token; counts those left out, being longer than block tokens."""
     sides = []
     for texts in ([pair.source for pair in pairs], [pair.target for pair in pairs]):
         rows = tokenizer(texts, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
@@ -184,7 +184,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[lis
 
 
 def _cut(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Pairs in order of length as batches of at most size tokens, padding included."""
+    """Group pairs in order of length into batches of at most size tokens, padding included."""
     batches: list[list[int]] = []
     for number in order:
         if not batches or lengths[number] * (len(batches[-1]) + 1) > size:

@@ -82,7 +82,7 @@ def save_checkpoint(
 
 
 def in_steps(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
-    """What is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
+    """List what is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
     named = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
     found = [(named.fullmatch(path.name), path) for path in folder.glob("step-*")]
     return sorted((int(match[1]), path) for match, path in found if match is not None)
@@ -131,18 +131,18 @@ def load_checkpoint(
 
 
 def remove_leftovers(run: Path) -> None:
-    """Take away what a killed run was about to write."""
+    """Remove what a killed run was about to write."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def size_of_checkpoint(model: Transformer) -> int:
-    """Bytes that one takes on disk, about: weights and twice as much for the optimiser."""
+    """Estimate the bytes of a checkpoint on disk: weights, and twice as much for the optimiser."""
     return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
 
 
 def random_state() -> dict[str, Tensor]:
-    """The state of the random numbers that dropout draws, on every device."""
+    """Read the state of the random numbers that dropout draws, on every device."""
     state = {"random": torch.get_rng_state()}
     if torch.cuda.is_available():
         state |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}

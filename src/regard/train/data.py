@@ -19,7 +19,7 @@ class Pair:
 
 
 def read_texts(files: Sequence[Path]) -> list[str]:
-    """The files' texts.
+    """Read text files.
 
     Raises:
         RegardError: one cannot be read, is empty or blank, or holds bytes that are no UTF-8: the first one is named.
@@ -32,7 +32,7 @@ def read_texts(files: Sequence[Path]) -> list[str]:
 
 
 def read_pairs(file: Path) -> list[Pair]:
-    """The pairs of a file of tab-separated values: source, target, and columns after them that are left alone.
+    """Read the pairs of a file of tab-separated values: source, target, and columns after them that are left alone.
 
     A pair that occurs several times is kept once. Blank lines are passed over.
 
@@ -57,7 +57,7 @@ def read_pairs(file: Path) -> list[Pair]:
 
 
 def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """(training, held out): no sentence of either side stands in both.
+    """Split pairs into (training, held out), so that no sentence of either side stands in both.
 
     Pairs that share a sentence, over any number of steps, are a group. Of count groups, drawn among those of at most 8
     pairs, one pair each is held out, so that their sentences are all different; the rest of those groups is left out of
@@ -92,7 +92,7 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
-    """A watched sentence and its target: given with a tab between, or a sentence that was held out.
+    """Find a watched sentence and its target: given with a tab between, or a sentence that was held out.
 
     Raises:
         RegardError: there is no target for it.

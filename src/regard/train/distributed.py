@@ -18,25 +18,25 @@ class Team:
         self.rank, self.size = accelerator.process_index, accelerator.num_processes
 
     def wait(self) -> None:
-        """Go on only when all processes have come here."""
+        """Wait until all processes have come here."""
         self._accelerator.wait_for_everyone()
 
     def joined(self, model: Any) -> Any:
-        """The model with its gradients averaged over all processes at each backward pass."""
+        """Wrap a model so that gradients are averaged over all processes at each backward pass."""
         return self._accelerator.prepare_model(model)
 
     def summed(self, number: float) -> float:
-        """A number's sum over all processes."""
+        """Sum a number over all processes."""
         return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
 
     def any(self, asked: bool) -> bool:
-        """Whether one of the processes was asked to stop."""
+        """Tell whether one of the processes was asked to stop."""
         return self.summed(float(asked)) > 0
 
 
 @contextmanager
 def team() -> Iterator[Team | None]:
-    """The team that this process was started in (by `accelerate launch` or torchrun); None where it is alone.
+    """Join the team that this process was started in (by `accelerate launch` or torchrun); None where it is alone.
 
     Raises:
         RegardError: there are several processes, and accelerate is not installed.

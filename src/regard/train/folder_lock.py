@@ -11,13 +11,13 @@ LOCK = ".lock"
 
 
 class FolderLock:
-    """A run's folder for this process alone, until it is released or the process ends, however it ends.
+    """A lock on a run's folder for this process, until it is released or the process ends, however it ends.
 
     The file stays, empty but for the process's number; it is the lock on it that counts.
     """
 
     def __init__(self, run: Path) -> None:
-        """Take the folder, which has to be there.
+        """Lock the folder, which has to be there.
 
         Raises:
             RegardError: another process trains into it, or the file system refuses.

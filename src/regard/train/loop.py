@@ -36,7 +36,7 @@ class Report:
 
 
 def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """AdamW; matrices decay, biases and norms do not."""
+    """Make AdamW; matrices decay, biases and norms do not."""
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
@@ -46,7 +46,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """The sum, in nats, of what each next token was unexpected by."""
+    """Sum the cross-entropy of each next token, in nats."""
     device = next(model.parameters()).device
     cast = torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext()
     moved = [None if x is None else x.to(device) for x in (batch.ids, batch.mask, batch.source, batch.source_mask)]
@@ -64,7 +64,7 @@ def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 
 
 @torch.no_grad()
 def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
-    """The mean loss a token, in nats, without dropout."""
+    """Measure the mean loss a token, in nats, without dropout."""
     training, total, tokens = model.training, 0.0, 0
     model.eval()
     try:
@@ -151,7 +151,7 @@ def _due(step: int, every: int) -> bool:
 
 @torch.no_grad()
 def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
-    """Refuse a step whose loss is no number by the module that first gave what is none."""
+    """Raise RegardError naming the first module with non-finite output."""
     found: list[str] = []
 
     def watch(name: str) -> Callable[..., None]:

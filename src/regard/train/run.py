@@ -61,7 +61,7 @@ class Ready:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are learned."""
+        """Count the numbers that are learned."""
         return sum(p.numel() for p in self.model.parameters())
 
 
@@ -75,7 +75,7 @@ def ready_for_texts(
     prompt: str | None = None,
     lead: bool = True,
 ) -> Ready:
-    """A run that learns to predict the next token of texts.
+    """Prepare a run that learns to predict the next token of texts.
 
     watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with. lead: whether this
     process writes; of a team the first one does, when the others have yet to come here.
@@ -109,7 +109,7 @@ def ready_for_pairs(
     prompt: str | None = None,
     lead: bool = True,
 ) -> Ready:
-    """A run that learns to translate, from a file of tab-separated pairs.
+    """Prepare a run that learns to translate, from a file of tab-separated pairs.
 
     watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
     way, by default the first pair held out. lead: as `ready_for_texts`.
@@ -202,7 +202,7 @@ def interrupted() -> Iterator[Callable[[], bool]]:
 
 
 def trained(run: Path) -> tuple[Transformer, Any, About]:
-    """The newest model of a run, its tokenizer, and what the run is."""
+    """Read the newest model of a run, its tokenizer, and what the run is."""
     model, tokenizer = read_model(run)
     return model, tokenizer, read_about(run)
 
@@ -210,7 +210,7 @@ def trained(run: Path) -> tuple[Transformer, Any, About]:
 def _ready(
     run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool, lead: bool
 ) -> Ready:
-    """The folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
+    """Make the folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
 
     Everything that can be refused is refused before the folder is written to, its lock aside.
     """
@@ -247,7 +247,7 @@ def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
 
 
 def _tokenizer(run: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:
-    """The run's own tokenizer where it has one already, else one made from the texts it trains on."""
+    """Read the run's own tokenizer, or make one from the texts it trains on."""
     if (run / "run.json").is_file() and (run / "tokenizer.json").is_file():
         return read_tokenizer(run)
     size = settings.vocabulary

@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from regard.errors import RegardError
-from regard.files import is_temporary, read_json, whole
+from regard.files import is_temporary, whole
+from regard.json_files import read_json
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -54,7 +55,7 @@ class About:
 
 
 def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
-    """Files by what they hold."""
+    """Describe files by their sizes and SHA-256."""
     found = []
     for file in files:
         try:
@@ -66,7 +67,7 @@ def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
 
 
 def check_folder(run: Path, about: About, *, resume: bool) -> None:
-    """Refuse a run's folder that cannot be begun or gone on with; nothing is written.
+    """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written.
 
     Raises:
         RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
@@ -83,7 +84,7 @@ def check_folder(run: Path, about: About, *, resume: bool) -> None:
 
 
 def claim_folder(run: Path, about: About, *, resume: bool) -> FolderLock:
-    """Make a run's folder where there is none, and take it for this process alone, as long as what is given is kept.
+    """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept.
 
     Raises:
         RegardError: another process trains into it, or has begun a run there meanwhile; or the file system refuses.
@@ -102,7 +103,7 @@ def claim_folder(run: Path, about: About, *, resume: bool) -> FolderLock:
 
 
 def write_about(run: Path, about: About) -> None:
-    """Say in a run's folder what the run is.
+    """Write run.json: what the run is.
 
     Raises:
         RegardError: the file system refuses.
@@ -122,7 +123,7 @@ def write_about(run: Path, about: About) -> None:
 
 
 def read_about(run: Path) -> About:
-    """What a run's folder says of it.
+    """Read run.json: what the run is.
 
     Raises:
         RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
@@ -166,12 +167,12 @@ def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None
 
 
 def training_device() -> torch.device:
-    """Where training runs: on a CUDA device where there is one, else on the CPU."""
+    """Choose the device of training: CUDA where there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def training_memory(config: TransformerConfig, settings: Settings) -> int:
-    """Bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
+    """Estimate the bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
     stacks = 2 if config.kind == "encoder-decoder" else 1
     width, hidden = config.d_model, config.hidden_width
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
@@ -181,12 +182,12 @@ def training_memory(config: TransformerConfig, settings: Settings) -> int:
 
 
 def _places(config: TransformerConfig, settings: Settings) -> int:
-    """Tokens of a batch; of pairs, settings count tokens themselves."""
+    """Count the tokens of a batch; of pairs, settings count tokens themselves."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
 
 
 def _same(run: Path, there: About, wanted: About) -> None:
-    """Refuse to go on with a run that is another."""
+    """Raise RegardError where the run to go on with is another."""
     if there.kind != wanted.kind:
         raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")
     names = there.settings.differences(wanted.settings)
@@ -226,7 +227,7 @@ class Log:
 
 
 def read_log(run: Path) -> list[dict[str, Any]]:
-    """A run's log, a dict an update."""
+    """Read a run's log, a dict an update."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from regard.files import whole
-from regard.models.trained import Trained
+from regard.models.model import Model
 from regard.trace.file import open as open_trace
 from regard.trace.file import save as save_trace
 from regard.train.checkpoint import in_steps
@@ -19,7 +19,7 @@ SAMPLES = "samples.txt"
 
 def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
     """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
-    opened = Trained(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
+    opened = Model(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
     with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
         if isinstance(sentence, Pair):
             trace = opened.trace(sentence.source, target=sentence.target)
@@ -31,7 +31,7 @@ def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
 
 
 def watched(run: Path) -> list[tuple[int, Any]]:
-    """The kept traces of a run, by step; each is read when it is looked at.
+    """Open the kept traces of a run, by step; each is read when it is looked at.
 
     Raises:
         RegardError: there is none.
@@ -43,8 +43,8 @@ def watched(run: Path) -> list[tuple[int, Any]]:
 
 
 def sample(ready: Ready, prompt: str, step: int) -> str:
-    """What the model writes after a prompt (of a translator: what it makes of it), added to RUN/samples.txt."""
-    opened = Trained(ready.model, ready.tokenizer, name=ready.run.name)
+    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
+    opened = Model(ready.model, ready.tokenizer, name=ready.run.name)
     pairs = ready.model.config.kind == "encoder-decoder"
     with torch.random.fork_rng(devices=[]):
         if pairs:

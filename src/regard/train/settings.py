@@ -79,32 +79,32 @@ class Settings:
 
     @classmethod
     def for_pairs(cls, **changes: Any) -> "Settings":
-        """What translates short sentences well on a small machine."""
+        """Make settings that translate short sentences well on a small machine."""
         sizes = {"tokenizer": "bytes", "layers": 3, "d_model": 192, "heads": 6, "d_hidden": 512, "block": 64}
         sizes |= {"batch": 2048, "dropout": 0.1, "smoothing": 0.1, "rate": 2e-3, "least_rate": 2e-5, "warmup": 400}
         sizes |= {"steps": 8000, "decay": 0.01, "beta2": 0.98, "held_out": 2000.0, "vocabulary": 6000}
         return cls(**{**sizes, **changes})
 
     def learning_rate(self, step: int) -> float:
-        """Of update number step, the first of which is 0: linear warm-up, then a cosine down to least_rate."""
+        """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         part = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
         return self.least_rate + 0.5 * (1 + math.cos(math.pi * part)) * (self.rate - self.least_rate)
 
     def as_json(self) -> dict[str, Any]:
-        """What run.json holds."""
+        """Return the settings as run.json holds them."""
         return asdict(self)
 
     def differences(self, other: "Settings") -> list[str]:
-        """Names of what differs, but for how long and how often: a run may go on for more steps than was planned."""
+        """Name what differs, but for how long and how often: a run may go on for more steps than was planned."""
         free = {"steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
         mine, theirs = asdict(self), asdict(other)
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
 
 
 def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with some of them changed.
+    """Change some of the settings.
 
     Raises:
         RegardError: a name that is none of theirs, or a value that cannot be.
@@ -116,7 +116,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def read_settings(file: Path) -> dict[str, Any]:
-    """The settings of a .toml or .json file, by name.
+    """Read the settings of a .toml or .json file, by name.
 
     Raises:
         RegardError: it cannot be read, or is neither.
@@ -134,7 +134,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 def _typed(name: str, given: Any, kind: Any) -> None:
-    """Refuse a value that is not of its field's kind."""
+    """Raise RegardError for a value that is not of its field's kind."""
     options = get_args(kind)
     if options and isinstance(options[0], str):  # a Literal
         if given not in options:

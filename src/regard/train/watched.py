@@ -8,7 +8,7 @@ WATCH = "watch"
 
 
 def check_watched(run: Path) -> list[Path]:
-    """The files of a run's watched traces, in no order.
+    """List the files of a run's watched traces, in no order.
 
     Raises:
         RegardError: there is none.
@@ -20,5 +20,5 @@ def check_watched(run: Path) -> list[Path]:
 
 
 def none_watched(run: Path) -> RegardError:
-    """What is said of a run without watched traces."""
+    """Make the error for a run without watched traces."""
     return RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")

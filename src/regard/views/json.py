@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard import files
+from regard import json_files
 from regard.explain.summary import Summary
 from regard.explain.why import Why
 from regard.trace.trace import Status
 
-VERSION = 3
+VERSION = 1
 WHY_VERSION = 1
 
 
@@ -45,7 +45,7 @@ def why_data(
 
 def write_json(summary: Summary, file: Path) -> None:
     """Write the summary as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
-    files.write_json(as_data(summary), file, indent=1)
+    json_files.write_json(as_data(summary), file, indent=1)
 
 
 def write_why(
@@ -56,7 +56,7 @@ def write_why(
     file: Path,
 ) -> None:
     """Write rankings as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
-    files.write_json(why_data(found, texts, generated, statuses), file, indent=1)
+    json_files.write_json(why_data(found, texts, generated, statuses), file, indent=1)
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ import torch
 
 from regard.attention.kernels import blockwise, cuda
 from regard.attention.kernels.cuda import Kind
+from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
@@ -25,19 +26,19 @@ def test_other_devices_choose_none() -> None:
 
 
 def test_a_kernel_that_is_right_is_used(monkeypatch) -> None:
-    monkeypatch.setattr(cuda, "attend", lambda kernel, *a: blockwise.attend(*a))
+    monkeypatch.setattr(cuda, "forward", lambda kernel, *a: blockwise.forward(*a))
     assert cuda._why_not(kind()) is None
     assert cuda.refused() == []
 
 
 @pytest.mark.parametrize("wrong", ["output", "logsumexp", "mask"])
 def test_a_kernel_that_differs_is_not(monkeypatch, wrong: str) -> None:
-    def attend(kernel, query, key, value, rule):
+    def forward(kernel, query, key, value, rule):
         rule = ScoreRule(rule.scale) if wrong == "mask" else rule
-        output, logsumexp = blockwise.attend(query, key, value, rule)
-        return output + (wrong == "output"), logsumexp + (wrong == "logsumexp")
+        output, logsumexp = blockwise.forward(query, key, value, rule)[:2]
+        return KernelResult(output + (wrong == "output"), logsumexp + (wrong == "logsumexp"), kernel)
 
-    monkeypatch.setattr(cuda, "attend", attend)
+    monkeypatch.setattr(cuda, "forward", forward)
     assert "differs from the blockwise path" in cuda._why_not(kind())
     assert cuda.refused()[0].startswith("flash (torch.float32, width 8): it differs")
 
@@ -51,11 +52,11 @@ def test_a_kernel_that_raises_is_not() -> None:
 def test_the_check_is_made_once(monkeypatch) -> None:
     calls = []
 
-    def attend(kernel, *a):
+    def forward(kernel, *a):
         calls.append(kernel)
-        return blockwise.attend(*a)
+        return blockwise.forward(*a)
 
-    monkeypatch.setattr(cuda, "attend", attend)
+    monkeypatch.setattr(cuda, "forward", forward)
     for _ in range(3):
         cuda._why_not(kind())
     assert calls == ["flash"]
@@ -71,7 +72,7 @@ def test_on_a_device(dtype: torch.dtype, causal: bool) -> None:
     rule = ScoreRule(0.125, mask=Mask(high=0) if causal else None)
     kernel = cuda.choose(q, k, v, rule, 0.0)
     assert kernel is not None
-    output, logsumexp = cuda.attend(kernel, q, k, v, rule)
-    expected, normal = blockwise.attend(q.double(), k.double(), v.double(), rule)
+    output, logsumexp = cuda.forward(kernel, q, k, v, rule)[:2]
+    expected, normal = blockwise.forward(q.double(), k.double(), v.double(), rule)[:2]
     torch.testing.assert_close(output.double(), expected, atol=2e-2, rtol=0)
     torch.testing.assert_close(logsumexp.double(), normal, atol=1e-3, rtol=0)

@@ -14,7 +14,8 @@ from regard.attention import reference
 from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch, row_update
-from regard.attention.scores import ScoreRule, score_tile, weigh
+from regard.attention.scores import ScoreRule, score_tile
+from regard.attention.softmax import softmax_weights
 from tests.attention.ablation_cases import Told, compare, cut_cases
 from tests.attention.cases import Case, cpu_tiles_at_any_size, random
 
@@ -84,14 +85,16 @@ def test_only_the_rows_that_lost_edges_are_computed_again(monkeypatch: pytest.Mo
         assert shapes == expected
 
 
-def test_the_normaliser_that_is_left_is_of_the_cut_rows() -> None:
+def test_the_row_sums_that_are_left_are_of_the_ablated_rows() -> None:
     query, key = random(0, 2, 3, 41, 4, dtype=torch.float32), random(1, 2, 3, 37, 4, dtype=torch.float32)
     removed = (Edges((2, 3, 41, 37), (1,), (2,), (5,), tuple(range(36))), Edges((2, 3, 41, 37), (0,), None, (6,)))
     with cpu_tiles_at_any_size():
         done = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
-    assert done.normaliser is not None
-    scores = score_tile(query, key, row_update.without(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37)))
-    sums = weigh(scores, *done.normaliser).sum(-1)
+    assert done.row_max_sum is not None
+    scores = score_tile(
+        query, key, row_update.without_edges(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37))
+    )
+    sums = softmax_weights(scores, *done.row_max_sum).sum(-1)
     assert sums[0, :, 6].tolist() == [0.0] * 3
     sums[0, :, 6] = 1.0
     assert torch.allclose(sums, torch.ones(2, 3, 41))
@@ -119,7 +122,7 @@ def test_gradients_through_cuts(tiles: bool, options: dict[str, Any]) -> None:
     for tensor in (query, key, value):
         tensor.grad = None
     options = options | {"mask": left}
-    output = reference.attend(query, key, value, **options).output.clone()
+    output = reference.attention(query, key, value, **options).output.clone()
     output[1, 3] = 0.0
     output.backward(grad.double())
     for mine, tensor in zip(ours, (query, key, value), strict=True):

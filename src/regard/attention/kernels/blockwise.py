@@ -1,7 +1,8 @@
 """The attention that is always right: any mask, bias, dtype and device, in memory O(L + S), with its own gradient.
 
-Forward: blocks of queries against blocks of keys with a running (max, sum), as in Rabe & Staats 2021, "Self-attention
-Does Not Need O(n²) Memory". Backward: scores are computed again, as in Dao et al. 2022, "FlashAttention".
+Forward: blocks of queries against blocks of keys with a running row maximum and row sum, as in Rabe & Staats 2021,
+"Self-attention Does Not Need O(n²) Memory". Backward: scores are computed again, as in Dao et al. 2022,
+"FlashAttention".
 """
 
 from dataclasses import replace
@@ -11,41 +12,40 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import select
 from regard.attention.scores import (
     ScoreRule,
-    fade,
-    finite,
     grouped_product,
     heads_of,
-    join_sink,
     key_blocks,
     matmul,
     query_blocks,
     score_tile,
-    sink_column,
-    weigh,
     working_dtype,
 )
+from regard.attention.softmax import add_sink, finite_max, rescaling, sink_column, softmax_weights
 
 
-def attend(
+def forward(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S E"],
     rule: ScoreRule,
     dropout: float = 0.0,
-) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Output and logsumexp (sinks included; -inf where there is nothing to attend to). Gradients flow to the output.
+) -> KernelResult:
+    """Compute output and logsumexp of any call. Gradients flow to the output.
 
     Dropout zeroes weights with the given probability and scales the rest by 1 / (1 - dropout); its random numbers come
     from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
     """
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
-    return _Attend.apply(query, key, value, rule.bias, rule.sinks, replace(rule, bias=None, sinks=None), dropout, seed)
+    rest = replace(rule, bias=None, sinks=None)
+    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed)
+    return KernelResult(output, logsumexp, "blockwise")
 
 
-class _Attend(torch.autograd.Function):
+class _Blockwise(torch.autograd.Function):
     """Tensors that take a gradient are arguments of their own; everything else of the rule rides along."""
 
     @staticmethod
@@ -95,28 +95,27 @@ def _forward(
     output = query.new_empty(*query.shape[:3], value.shape[-1])
     logsumexp = query.new_empty(query.shape[:3], dtype=dtype)
     for batch, heads, rows in query_blocks(query, key):
-        spot = batch, heads, rows
-        top = torch.full_like(logsumexp[spot], -torch.inf)
-        total = torch.zeros_like(top)
-        mixed = top.new_zeros(*top.shape, value.shape[-1])
+        row_max = torch.full_like(logsumexp[batch, heads, rows], -torch.inf)
+        row_sum = torch.zeros_like(row_max)
+        weighted = row_max.new_zeros(*row_max.shape, value.shape[-1])  # Σ exp(score - row_max) · value
         for cols in key_blocks(query, key, rule, batch, heads, rows):
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
-            new = torch.maximum(top, scores.amax(-1))
-            weights = torch.exp(scores - finite(new)[..., None])
+            new_max = torch.maximum(row_max, scores.amax(-1))
+            weights = torch.exp(scores - finite_max(new_max)[..., None])
             kept = weights if seed is None else weights * _keep(weights, dropout, seed, batch, heads, rows, cols)
             v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
-            change = fade(top, new)
-            total = total * change + weights.sum(-1)
-            mixed = mixed * change[..., None] + grouped_product(kept, v)
-            top = new
+            factor = rescaling(row_max, new_max)
+            row_sum = row_sum * factor + weights.sum(-1)
+            weighted = weighted * factor[..., None] + grouped_product(kept, v)
+            row_max = new_max
         sink = sink_column(rule, heads, dtype)
         if sink is not None:
-            before = top
-            top, total = join_sink(before, total, sink)
-            mixed = mixed * fade(before, top)[..., None]
-        mixed = mixed / torch.where(total == 0, 1.0, total)[..., None]
-        output[spot] = mixed.to(output.dtype)
-        logsumexp[spot] = finite(top) + torch.log(total)  # -inf where the sum is of nothing
+            before = row_max
+            row_max, row_sum = add_sink(before, row_sum, sink)
+            weighted = weighted * rescaling(before, row_max)[..., None]
+        weighted = weighted / torch.where(row_sum == 0, 1.0, row_sum)[..., None]
+        output[batch, heads, rows] = weighted.to(output.dtype)
+        logsumexp[batch, heads, rows] = finite_max(row_max) + torch.log(row_sum)  # -inf where the sum is of nothing
     return output, logsumexp
 
 
@@ -145,11 +144,11 @@ def backward(
         q = query[batch, heads, rows].to(dtype)
         sink = sink_column(rule, heads, dtype)
         if grad_sinks is not None and sink is not None:
-            share = torch.where(lse == -torch.inf, 0.0, torch.exp(sink - finite(lse)))
+            share = torch.where(lse == -torch.inf, 0.0, torch.exp(sink - finite_max(lse)))
             grad_sinks[heads] -= (share * delta).sum((0, 2))
         for cols in key_blocks(query, key, rule, batch, heads, rows):
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
-            weights = weigh(scores, lse, torch.ones_like(lse))
+            weights = softmax_weights(scores, lse, torch.ones_like(lse))
             k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             grad_weights = grouped_product(grad, v.mT)

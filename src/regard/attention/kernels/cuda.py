@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import blockwise
+from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
@@ -45,8 +46,8 @@ def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: 
     length, size, width = query.shape[2], key.shape[2], query.shape[3]
     if 0 in query.shape or 0 in key.shape or value.shape[3] != width or rule.bias is not None:
         return None
-    causal = _causal(rule)
-    if rule.mask is not None and not (causal and length == size):
+    causal = rule.mask is not None
+    if rule.mask is not None and not (rule.mask.is_causal and length == size):
         return None
     grouped = key.shape[1] != query.shape[1]
     for kernel in _candidates(query, grouped):
@@ -55,24 +56,31 @@ def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: 
     return None
 
 
-def attend(
+def forward(
     kernel: str,
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     value: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B H L"]]:
-    """Output and logsumexp of one of the kernels that `choose` names."""
+) -> KernelResult:
+    """Compute output and logsumexp by one of the kernels that `choose` names, for the arguments it was given."""
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
-    ops, causal, scale = torch.ops.aten, _causal(rule), rule.scale
+    ops, causal, scale = torch.ops.aten, rule.mask is not None, rule.scale
     if kernel == "cudnn":
-        found = ops._scaled_dot_product_cudnn_attention(query, key, value, None, True, 0.0, causal, False, scale=scale)
-        return found[0], found[1].reshape(query.shape[:3])  # it has a trailing axis of 1
-    if kernel == "flash":
-        found = ops._scaled_dot_product_flash_attention(query, key, value, 0.0, causal, False, scale=scale)
-        return found[0], found[1]
-    found = ops._scaled_dot_product_efficient_attention(query, key, value, None, True, 0.0, causal, scale=scale)
-    return found[0], found[1][..., : query.shape[2]]  # it is padded to a multiple of 32
+        output, logsumexp, *_ = ops._scaled_dot_product_cudnn_attention(
+            query, key, value, None, True, 0.0, causal, False, scale=scale
+        )
+        logsumexp = logsumexp.reshape(query.shape[:3])  # it has a trailing axis of 1
+    elif kernel == "flash":
+        output, logsumexp, *_ = ops._scaled_dot_product_flash_attention(
+            query, key, value, 0.0, causal, False, scale=scale
+        )
+    else:
+        output, logsumexp, *_ = ops._scaled_dot_product_efficient_attention(
+            query, key, value, None, True, 0.0, causal, scale=scale
+        )
+        logsumexp = logsumexp[..., : query.shape[2]]  # it is padded to a multiple of 32
+    return KernelResult(output, logsumexp, f"{kernel}-cuda")
 
 
 def refused() -> list[str]:
@@ -108,14 +116,10 @@ def _check(kind: Kind) -> str | None:
     rule = ScoreRule(kind.width**-0.5, mask=Mask(high=0) if kind.causal else None)
     try:
         with torch.no_grad():
-            output, logsumexp = attend(kind.kernel, query, key, value, rule)
-            expected, normal = blockwise.attend(query.float(), key.float(), value.float(), rule)
+            ours = forward(kind.kernel, query, key, value, rule)
+            right = blockwise.forward(query.float(), key.float(), value.float(), rule)
     except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
         return f"it raises: {str(error).splitlines()[0]}"
-    apart = max(float((output.float() - expected).abs().max()), float((logsumexp.float() - normal).abs().max()))
-    return None if apart <= TOLERANCE[kind.dtype] else f"it differs from the blockwise path by {apart:.1e}"
-
-
-def _causal(rule: ScoreRule) -> bool:
-    mask = rule.mask
-    return mask is not None and mask.only_band and mask.low is None and mask.high == 0
+    pairs = ((ours.output, right.output), (ours.logsumexp, right.logsumexp))
+    difference = max(float((a.float() - b).abs().max()) for a, b in pairs)
+    return None if difference <= TOLERANCE[kind.dtype] else f"it differs from the blockwise path by {difference:.1e}"

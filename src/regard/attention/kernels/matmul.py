@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import threads
+from regard.attention.kernels import threads
 
 Product = Callable[[Tensor, Tensor], Tensor]
 

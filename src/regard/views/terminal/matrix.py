@@ -7,12 +7,12 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from regard import files
+from regard import json_files
 from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
 from regard.views.terminal.layout import columns, put, section, short, shown, spelled, status, visible
 from regard.views.terminal.unknown_tokens import of_matrix, unknown_first
 
-VERSION = 2
+VERSION = 1
 
 
 def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None = None) -> None:
@@ -33,7 +33,7 @@ def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None 
 
 def write_json(matrix: Matrix, file: Path) -> None:
     """Write the matrix's numbers as one JSON file, at full precision, whole or not at all; "-" is standard output."""
-    files.write_json({"format": "regard map", "version": VERSION, **asdict(matrix)}, file)
+    json_files.write_json({"format": "regard map", "version": VERSION, **asdict(matrix)}, file)
 
 
 def _means(heads: Sequence[HeadFigures]) -> Group:

@@ -8,9 +8,10 @@ from torch import Tensor
 
 import regard
 from regard.attention import masks, reference
-from regard.attention.kernels import blockwise, dispatch, matmul
+from regard.attention.kernels import blockwise, dispatch
 from regard.attention.kernels.cpu import forward, tiles
-from regard.attention.scores import ScoreRule, normaliser
+from regard.attention.scores import ScoreRule
+from regard.attention.softmax import row_max_sum
 from tests.attention.cases import Case, cases, check, naive, random, working
 
 SINGLE = (torch.float32, torch.bfloat16, torch.float16)
@@ -23,7 +24,7 @@ def rule_of(case: Case) -> ScoreRule:
 def compare(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, **options: object) -> None:
     """Output and logsumexp, each within twice the error of the plain computation."""
     case = Case(query, key, value, options)
-    output, logsumexp = forward.attend(query, key, value, rule)
+    output, logsumexp = forward.forward(query, key, value, rule)[:2]
     right, plain, exact = case.oracle(), naive(case, query.dtype), naive(case, working(query.dtype))
     assert output.dtype == query.dtype
     assert logsumexp.dtype == torch.float32
@@ -47,9 +48,9 @@ def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) 
     check("logsumexp", done.logsumexp, exact.logsumexp, right.logsumexp, case, torch.float32)
     assert torch.equal(done.logsumexp == -torch.inf, right.logsumexp == -torch.inf)
     everything = (slice(0, n) for n in case.query.shape[:3])
-    top, total = normaliser(case.query, case.key, rule, *everything)
-    assert torch.equal(done.top == -torch.inf, top == -torch.inf)
-    assert torch.equal(done.total == 0, total == 0)
+    row_max, row_sum = row_max_sum(case.query, case.key, rule, *everything)
+    assert torch.equal(done.row_max == -torch.inf, row_max == -torch.inf)
+    assert torch.equal(done.row_sum == 0, row_sum == 0)
 
 
 @pytest.mark.parametrize("dtype", SINGLE)
@@ -88,7 +89,7 @@ def test_what_is_not_finite_comes_through_as_in_torch(where: str, what: float, m
     monkeypatch.setattr(tiles, "COLS", 16)
     given = {name: random(n, 1, 1, 53, 8, dtype=torch.float32) for n, name in enumerate(("query", "key", "value"))}
     given[where][0, 0, 20, 3] = what
-    output, logsumexp = forward.attend(**given, rule=ScoreRule(0.3))
+    output, logsumexp = forward.forward(**given, rule=ScoreRule(0.3))[:2]
     line = given["query"] @ given["key"].mT * 0.3
     assert torch.equal(output.isnan(), (line.softmax(-1) @ given["value"]).isnan())
     torch.testing.assert_close(output, line.softmax(-1) @ given["value"], equal_nan=True)
@@ -99,11 +100,11 @@ def test_what_is_not_finite_comes_through_as_in_torch(where: str, what: float, m
 def test_repeats_bitwise_with_any_number_of_threads() -> None:
     query, key, value = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(3))
     count = torch.get_num_threads()
-    first = forward.attend(query, key, value, ScoreRule(0.25, mask=masks.causal()))
+    first = forward.forward(query, key, value, ScoreRule(0.25, mask=masks.causal()))
     try:
         for threads in (count, 1, 2, 3):
             torch.set_num_threads(threads)
-            again = forward.attend(query, key, value, ScoreRule(0.25, mask=masks.causal()))
+            again = forward.forward(query, key, value, ScoreRule(0.25, mask=masks.causal()))
             assert torch.equal(first[0], again[0])
             assert torch.equal(first[1], again[1])
     finally:
@@ -112,9 +113,9 @@ def test_repeats_bitwise_with_any_number_of_threads() -> None:
 
 def test_inside_inference_mode_and_autocast() -> None:
     query, key, value = (random(n, 1, 2, 600, 16, dtype=torch.float32) for n in range(3))
-    right = forward.attend(query, key, value, ScoreRule(0.25))
+    right = forward.forward(query, key, value, ScoreRule(0.25))
     with torch.inference_mode(), torch.autocast("cpu"):
-        inside = forward.attend(query.clone(), key, value, ScoreRule(0.25))
+        inside = forward.forward(query.clone(), key, value, ScoreRule(0.25))
     assert torch.equal(right[0], inside[0])
 
 
@@ -130,22 +131,6 @@ def test_the_rule_s_function_is_asked_for_tiles_only() -> None:
     assert max(seen) <= tiles.ROWS * tiles.COLS
 
 
-def test_chosen_where_it_is_faster_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    def kernel(length: int, dtype: torch.dtype = torch.float32, **options: object) -> str:
-        x = random(0, 1, 2, length, 8, dtype=dtype)
-        return regard.attend(x, x, x, **options).kernel
-
-    monkeypatch.setattr(matmul, "speed", lambda: 2.0)
-    assert kernel(40) == "sdpa-cpu"
-    assert kernel(1024) == kernel(1024, torch.bfloat16) == kernel(1024, causal=True) == "blockwise-cpu"
-    assert kernel(800, softcap=20.0) == "blockwise-cpu"
-    assert kernel(1024, torch.float64) == "sdpa-cpu"
-    assert kernel(1024, dropout=0.5) == "blockwise"
-    monkeypatch.setattr(matmul, "speed", lambda: 1.0)
-    assert kernel(1024) == kernel(1024, causal=True) == "sdpa-cpu"
-    assert kernel(1024, torch.bfloat16) == kernel(1024, window=(9, 9)) == "blockwise-cpu"
-
-
 def test_gradients_where_no_other_kernel_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "CPU_SCORES_IN_ALL", 1)
     monkeypatch.setattr(dispatch, "CPU_KEYS", 1)
@@ -156,7 +141,7 @@ def test_gradients_where_no_other_kernel_has_them(monkeypatch: pytest.MonkeyPatc
     result = regard.attend(*tensors, softcap=5.0, sinks=sinks, bias=bias, causal=True)
     assert result.kernel == "blockwise-cpu"
     got = torch.autograd.grad(result.output, leaves, upstream)
-    right = reference.attend(*tensors, softcap=5.0, sinks=sinks, bias=bias, causal=True)
+    right = reference.attention(*tensors, softcap=5.0, sinks=sinks, bias=bias, causal=True)
     for ours, exact in zip(got, torch.autograd.grad(right.output, leaves, upstream.double()), strict=True):
         torch.testing.assert_close(ours, exact.to(ours.dtype), atol=1e-5, rtol=1e-4)
 
@@ -167,6 +152,6 @@ def test_agrees_with_the_kernel_that_is_always_right() -> None:
     mask = masks.padding(random(3, 2, 900) > -1) & masks.dense(random(4, 4, 1, 900) > -1) & masks.causal(600)
     rule = ScoreRule(0.25, 10.0, random(5, 1, 4, 300, 1, dtype=torch.float32), mask, torch.arange(4.0))
     for ours, theirs in zip(
-        forward.attend(query, key, value, rule), blockwise.attend(query, key, value, rule), strict=True
+        forward.forward(query, key, value, rule)[:2], blockwise.forward(query, key, value, rule)[:2], strict=True
     ):
         torch.testing.assert_close(ours, theirs)

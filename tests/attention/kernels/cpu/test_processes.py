@@ -10,8 +10,8 @@ import pytest
 
 MEMORY = """
 import json, resource, sys, torch, regard
-from regard.attention import kernels
-kernels.CPU_SPEED = 0
+from regard.attention.kernels import dispatch
+dispatch.CPU_SPEED = 0
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024 / 1024) / 1024
 def both(n):
@@ -27,8 +27,8 @@ print(json.dumps(peak() - before))
 
 COMPILE = """
 import time, torch, regard
-from regard.attention import kernels
-kernels.CPU_SPEED = 0
+from regard.attention.kernels import dispatch
+dispatch.CPU_SPEED = 0
 x = torch.randn(1, 2, 1024, 16)
 start = time.perf_counter()
 regard.attend(x, x, x).weights.statistics()
@@ -40,11 +40,11 @@ import os, torch
 from regard.attention.kernels.cpu import forward
 from regard.attention.scores import ScoreRule
 x = torch.randn(1, 2, 600, 8, generator=torch.Generator().manual_seed(0))
-before = forward.attend(x, x, x, ScoreRule(1.0))[0]
+before = forward.forward(x, x, x, ScoreRule(1.0))[0]
 child = os.fork()
 if child == 0:
     torch.set_num_threads(1)
-    os._exit(0 if torch.equal(before, forward.attend(x, x, x, ScoreRule(1.0))[0]) else 3)
+    os._exit(0 if torch.equal(before, forward.forward(x, x, x, ScoreRule(1.0))[0]) else 3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

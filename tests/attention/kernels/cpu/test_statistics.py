@@ -1,4 +1,4 @@
-"""The statistics pass on CPUs against the definition: every mask, any block size, ties, wrong normalisers."""
+"""The statistics pass on CPUs against the definition: every mask, any block size, ties, wrong row sums."""
 
 import pytest
 import torch
@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import regard
-from regard.attention import map_statistics as anywhere
 from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels import statistics as any_device
 from regard.attention.kernels.cpu import forward, row_sums, statistics, tiles
-from regard.attention.map_statistics import Figures, Wanted
+from regard.attention.map_statistics import MapStatistics, StatisticsRequest
 from regard.attention.scores import ScoreRule
-from regard.attention.scores import normaliser as plain_normaliser
+from regard.attention.softmax import row_max_sum
 from tests.attention.cases import Case, cases, random
 from tests.attention.test_map_statistics import compare
 
@@ -21,22 +21,22 @@ SINGLE = (torch.float32, torch.bfloat16, torch.float16)
 BLOCKS = st.tuples(*[st.integers(1, 20)] * 2, st.integers(1, 8), st.integers(2, 9), st.sampled_from((1, 1 << 21)))
 
 
-def all_of(seen: AttentionMap, top: int, parts: tuple[int, int], found: object = None) -> Figures:
-    wanted = Wanted(top, True, True, seen.offset is not None, parts, seen.offset or 0)
+def all_of(seen: AttentionMap, top: int, parts: tuple[int, int], found: object = None) -> MapStatistics:
+    wanted = StatisticsRequest(top, True, True, seen.offset is not None, parts, seen.offset or 0)
     return statistics.compute(seen.query, seen.key, seen.rule, wanted, found)
 
 
 @pytest.fixture
 def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows refuted their normaliser in each sweep over a block."""
+    """How many rows refuted their row sums in each sweep over a block."""
     counted: list[int] = []
-    sweep = statistics._Task._sweep
+    sweep = statistics._RowSpan._add_tiles
 
-    def count(self: statistics._Task, *arguments: object) -> int:
+    def count(self: statistics._RowSpan, *arguments: object) -> int:
         counted.append(sweep(self, *arguments))
         return counted[-1]
 
-    monkeypatch.setattr(statistics._Task, "_sweep", count)
+    monkeypatch.setattr(statistics._RowSpan, "_add_tiles", count)
     return counted
 
 
@@ -49,7 +49,7 @@ def test_every_kind_of_call_in_any_block_size(
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     try:
         tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = blocks
-        found = forward.forward(case.query, case.key, case.value, seen.rule)[2:] if given_one else None
+        found = forward.forward(case.query, case.key, case.value, seen.rule).row_max_sum if given_one else None
         figures = all_of(seen, top, parts, found)
     finally:
         tiles.ROWS, tiles.COLS, statistics.BAND, statistics.CELLS, statistics.KEPT = kept
@@ -70,8 +70,8 @@ def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, parts: tuple
     query, key, value = (random(n, 1, 2, size, 37, dtype=torch.float32) for n, size in ((0, 701), (1, 1301), (2, 1301)))
     case = Case(query, key, value, options)
     seen = AttentionMap(query, key, ScoreRule(37**-0.5, mask=mask), offset=options.get("offset", 600))
-    figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule)[2:])
-    assert sum(sweeps) == 0, "the forward's own normaliser was refuted"
+    figures = all_of(seen, 8, parts, forward.forward(query, key, value, seen.rule).row_max_sum)
+    assert sum(sweeps) == 0, "the forward's own row sums were refuted"
     right = case.oracle()
     near(figures.entropy, reference.entropy(right.weights, right.sink_share))
     near(figures.received, reference.received(right.weights))
@@ -93,23 +93,23 @@ def near(ours: Tensor | None, exact: Tensor) -> None:
 
 @pytest.mark.parametrize("strength", [1.0, 30.0, 3000.0])
 @pytest.mark.parametrize("sinks", [None, torch.tensor([2.0, -3.0])])
-def test_the_forward_s_normaliser_stands_at_any_score(strength: float, sinks: Tensor | None, sweeps: list[int]) -> None:
+def test_the_forward_s_row_sums_stand_at_any_score(strength: float, sinks: Tensor | None, sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1200, 16, dtype=torch.float32) * strength**0.5 for n in range(2))
     rule = ScoreRule(1.0, sinks=sinks)
     found = forward.forward(query, key, key, rule)
-    given_one = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)), found[2:])
+    given_one = statistics.compute(query, key, rule, StatisticsRequest(3, True, True, True, (5, 5)), found.row_max_sum)
     assert sum(sweeps) == 0
-    own = statistics.compute(query, key, rule, Wanted(3, True, True, True, (5, 5)))
+    own = statistics.compute(query, key, rule, StatisticsRequest(3, True, True, True, (5, 5)))
     for name, ours in vars(own).items():
         if ours is not None:
             torch.testing.assert_close(getattr(given_one, name), ours, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("wrong", ["total", "top", "empty", "nan", "moved"])
-def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
+def test_wrong_row_sums_are_never_believed(wrong: str) -> None:
     query, key = (random(n, 1, 2, 300, 16, dtype=torch.float32) for n in range(2))
     found = forward.forward(query, key, key, ScoreRule(0.25))
-    top, total = found.top.clone(), found.total.clone()
+    top, total = found.row_max.clone(), found.row_sum.clone()
     if wrong == "total":
         total[0, 1, 7] *= 1.001
     elif wrong == "top":
@@ -122,7 +122,7 @@ def test_a_wrong_normaliser_is_never_believed(wrong: str) -> None:
         total[0, 1, 7] = torch.nan
     else:
         query = query * 1.1  # as where somebody writes into the tensor that the map holds
-    wanted = Wanted(3, True, True, True, (5, 5))
+    wanted = StatisticsRequest(3, True, True, True, (5, 5))
     got, right = statistics.compute(query, key, ScoreRule(0.25), wanted, (top, total)), None
     right = statistics.compute(query, key, ScoreRule(0.25), wanted)
     for name, ours in vars(got).items():
@@ -137,22 +137,22 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
     key = torch.randint(levels, (1, 1, 331, 1), generator=torch.Generator().manual_seed(levels)).float()
     query = torch.tensor([1.0, -1.0, 0.0]).view(1, 1, 3, 1)
     rule = ScoreRule(1.0, mask=masks.function(lambda i, j: (i + j) % 7 != 0))
-    figures = statistics.compute(query, key, rule, Wanted(top=20))
-    exact = reference.attend(query, key, key, mask=rule.mask.materialise(1, 1, 3, 331, key.device), scale=1.0)
+    figures = statistics.compute(query, key, rule, StatisticsRequest(top=20))
+    exact = reference.attention(query, key, key, mask=rule.mask.materialise(1, 1, 3, 331, key.device), scale=1.0)
     assert torch.equal(figures.keys, reference.top(exact.scores, 20))
 
 
 @pytest.mark.parametrize("rising", [True, False])
 def test_scores_in_order(rising: bool) -> None:
     key = torch.arange(2000.0).view(1, 1, 2000, 1) * (1 if rising else -1)
-    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), Wanted(top=9))
+    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), StatisticsRequest(top=9))
     best = range(1999, 1990, -1) if rising else range(9)
     assert figures.keys.tolist() == [[[list(best)] * 5]]
 
 
 def test_fewer_keys_than_asked_for() -> None:
     query = random(0, 1, 1, 5, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), Wanted(top=4))
+    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), StatisticsRequest(top=4))
     assert (figures.keys >= 0).sum(-1).tolist() == [[[1, 2, 3, 4, 4]]]
     assert (figures.values[figures.keys < 0] == 0).all()
 
@@ -162,15 +162,15 @@ def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
     query, key = (random(n, 1, 2, 40, 8, dtype=torch.float32) for n in range(2))
     query[0, 0, 11, 2] = what
     key[0, 1, 5, 3] = what
-    wanted = Wanted(4, True, True, True, (7, 7))
-    ours, theirs = (module(query, key, ScoreRule(0.3), wanted) for module in (statistics.compute, anywhere.anywhere))
+    wanted = StatisticsRequest(4, True, True, True, (7, 7))
+    ours, theirs = (module(query, key, ScoreRule(0.3), wanted) for module in (statistics.compute, any_device.blockwise))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), equal_nan=True, atol=1e-5, rtol=1e-5)
 
 
 def test_repeats_bitwise() -> None:
     query, key = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(2))
-    wanted = Wanted(5, True, True, True, (64, 64))
+    wanted = StatisticsRequest(5, True, True, True, (64, 64))
     first, again = (statistics.compute(query, key, ScoreRule(0.25, mask=masks.causal()), wanted) for _ in range(2))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         assert torch.equal(getattr(first, name), getattr(again, name))
@@ -178,24 +178,24 @@ def test_repeats_bitwise() -> None:
 
 def test_what_is_not_asked_for_is_not_there() -> None:
     query = random(0, 1, 1, 30, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5), Wanted())
+    figures = statistics.compute(query, query, ScoreRule(0.5), StatisticsRequest())
     assert all(figure is None for figure in vars(figures).values())
 
 
 @settings(max_examples=60, deadline=None)
 @given(cases(SINGLE), st.integers(1, 20), st.data())
-def test_normaliser_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> None:
+def test_row_sums_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> None:
     seen, kept = regard.attend(case.query, case.key, case.value, **case.options).weights, tiles.COLS
     start = data.draw(st.integers(0, case.query.shape[2] - 1))
     stop = data.draw(st.integers(start + 1, case.query.shape[2]))
     batch, head = case.query.shape[0] - 1, case.query.shape[1] - 1
     try:
         tiles.COLS = cols
-        top, total = row_sums.rows(seen.query, seen.key, seen.rule, batch, head, start, stop)
+        top, total = row_sums.row_max_sum(seen.query, seen.key, seen.rule, batch, head, start, stop)
     finally:
         tiles.COLS = kept
     one = slice(batch, batch + 1), slice(head, head + 1), slice(start, stop)
-    right, whole = plain_normaliser(seen.query, seen.key, seen.rule, *one)
+    right, whole = row_max_sum(seen.query, seen.key, seen.rule, *one)
     torch.testing.assert_close(top, right[0, 0], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(top + total.log(), right[0, 0] + whole[0, 0].log(), rtol=1e-5, atol=1e-5)
 
@@ -203,7 +203,7 @@ def test_normaliser_of_a_few_rows(case: Case, cols: int, data: st.DataObject) ->
 def test_the_map_uses_it(sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1024, 8, dtype=torch.float32) for n in range(2))
     rule = ScoreRule(0.3)
-    right = anywhere.anywhere(query, key, rule, Wanted(8, True, True, True, (256, 256)))
+    right = any_device.blockwise(query, key, rule, StatisticsRequest(8, True, True, True, (256, 256)))
     figures = AttentionMap(query, key, rule, offset=0).statistics()
     assert sweeps
     torch.testing.assert_close(figures.entropy, right.entropy)

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 from torch import Tensor
 
-from regard.attention.kernels.cpu import threads
+from regard.attention.kernels import threads
 from regard.attention.kernels.cpu.vector import compiled
 
 # A block is ROWS × 2 vectors of sums, held in registers: 16 of AVX-512's 32, or 12 of AVX2's 16. The bits are the same.

@@ -1,63 +1,51 @@
 """The blockwise forward on CPUs: about half the time of PyTorch's fused kernel where oneDNN's products beat MKL's.
 
-Tiles as in Dao et al. 2022, "FlashAttention", with the running (max, sum) of Milakov & Gimelshein 2018.
+Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and row sum of Milakov & Gimelshein 2018.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels import blockwise
+from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-class Forward(NamedTuple):
-    """What the forward computes. (top, total) is a row's normaliser: a weight is exp(score - top) / total."""
-
-    output: Float[Tensor, "B H L E"]
-    logsumexp: Float[Tensor, "B H L"]
-    top: Float[Tensor, "B H L"]
-    total: Float[Tensor, "B H L"]
-
-
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
-    """Whether this path computes such a call at all: on a CPU, up to float32, no dropout, nothing empty."""
+    """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty."""
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
     return 0 not in query.shape and 0 not in key.shape and value.shape[-1] > 0
 
 
-def attend(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
-) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Output, and logsumexp in float32 (output 0 where a query may attend to nothing). No gradients."""
-    return forward(query, key, value, rule)[:2]
-
-
 def forward(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
-) -> Forward:
-    """The same, with each row's normaliser: the only form in which scores of thousands keep their precision."""
+) -> KernelResult:
+    """Compute output, logsumexp, row maxima and row sums, the last three in float32. No gradients.
+
+    Row maximum and row sum apart are the only form in which scores of thousands keep their precision.
+    """
     # numba is loaded, and the passes compiled, when they are first needed
-    from regard.attention.kernels.cpu import threads
+    from regard.attention.kernels import threads
     from regard.attention.kernels.cpu.tiles import spans
     from regard.attention.kernels.matmul import product
 
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     multiply = product()
-    result = Forward(
-        query.new_empty(batch, heads, length, value.shape[-1]),
-        *(torch.empty(batch, heads, length) for _ in range(3)),
-    )
+    output = query.new_empty(batch, heads, length, value.shape[-1])
+    logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
 
     def task(b: int, h: int, start: int, stop: int) -> None:
-        _rows(query, key, value, rule, b, h, start, stop, multiply, result)
+        _rows(query, key, value, rule, b, h, start, stop, multiply, output, logsumexp, row_max, row_sum)
 
     parts = spans(batch * heads, length, threads.count())
     threads.run(
@@ -68,7 +56,37 @@ def forward(
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
         ]
     )
-    return result
+    return KernelResult(output, logsumexp, "blockwise-cpu", row_max, row_sum)
+
+
+def forward_with_gradient(
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
+) -> KernelResult:
+    """Compute output and logsumexp as `forward` does, with the backward of `blockwise`."""
+    rest = replace(rule, bias=None, sinks=None)
+    output, logsumexp = _WithBackward.apply(query, key, value, rule.bias, rule.sinks, rest)
+    return KernelResult(output, logsumexp, "blockwise-cpu")
+
+
+class _WithBackward(torch.autograd.Function):
+    """The CPU forward; the backward of `blockwise` needs no more than output and logsumexp."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: ScoreRule
+    ) -> tuple[Tensor, Tensor]:
+        result = forward(query, key, value, replace(rule, bias=bias, sinks=sinks))
+        ctx.save_for_backward(query, key, value, bias, sinks, result.output, result.logsumexp)
+        ctx.rule = rule
+        ctx.mark_non_differentiable(result.logsumexp)
+        return result.output, result.logsumexp
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+        blockwise.check_once()
+        query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
+        rule = replace(ctx.rule, bias=bias, sinks=sinks)
+        return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
 def _rows(
@@ -81,9 +99,12 @@ def _rows(
     start: int,
     stop: int,
     multiply: Callable[[Tensor, Tensor], Tensor],
-    result: Forward,
+    output: Tensor,
+    logsumexp: Tensor,
+    row_max: Tensor,
+    row_sum: Tensor,
 ) -> None:
-    """One task: queries [start, stop) of one head, a block of rows after another, each against all its keys."""
+    """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
     from regard.attention.kernels.cpu import online_softmax, tiles
 
     head = tiles.Head.of(query, key, rule, b, h, multiply)
@@ -92,20 +113,22 @@ def _rows(
     width = v.shape[1]
     for first in range(start, stop, tiles.ROWS):
         last = min(first + tiles.ROWS, stop)
-        spot = b, h, slice(first, last)
-        top, total, logsumexp = (t[spot].numpy() for t in (result.top, result.total, result.logsumexp))
-        top.fill(np.finfo(np.float32).min)
-        total.fill(0.0)
-        mixed = np.zeros((last - first, width), np.float32)
-        pending, fresh = mixed, True
+        here = b, h, slice(first, last)
+        block_max, block_sum, block_logsumexp = (t[here].numpy() for t in (row_max, row_sum, logsumexp))
+        block_max.fill(np.finfo(np.float32).min)
+        block_sum.fill(0.0)
+        weighted = np.zeros((last - first, width), np.float32)
+        pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
-            online_softmax.absorb(tile.scores.numpy(), tile.low, tile.high, top, total, mixed, pending, fresh)
+            online_softmax.exponentiate(
+                tile.scores.numpy(), tile.low, tile.high, block_max, block_sum, weighted, pending, first_tile
+            )
             pending = multiply(tile.scores, v[tile.start : tile.stop].t()).numpy()
-            fresh = False
-        if fresh:
-            pending = np.zeros_like(mixed)
-        plain = result.output.dtype == torch.float32
-        output = result.output[spot].numpy() if plain else np.empty_like(mixed)
-        online_softmax.finish(mixed, pending, top, total, sink, output, logsumexp)
-        if not plain:
-            result.output[spot].copy_(torch.from_numpy(output))
+            first_tile = False
+        if first_tile:
+            pending = np.zeros_like(weighted)
+        in_place = output.dtype == torch.float32
+        block_output = output[here].numpy() if in_place else np.empty_like(weighted)
+        online_softmax.divide_by_row_sum(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
+        if not in_place:
+            output[here].copy_(torch.from_numpy(block_output))

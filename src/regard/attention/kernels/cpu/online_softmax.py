@@ -1,6 +1,8 @@
-"""The Numba passes of the forward: a tile of scores becomes weights relative to its rows' running maximum, in place.
+"""The Numba passes of the forward: a tile of scores becomes exp(score - row maximum), in place.
 
-Shapes: R rows and C columns of a tile, E value width. Source of the running (max, sum): Milakov & Gimelshein 2018.
+Shapes: R rows and C columns of a tile, E value width. Row r uses columns [low + r, high + r) of a tile; rows that have
+seen no score yet have the row maximum LOWEST. Source of the running row maximum and row sum: Milakov & Gimelshein 2018,
+"Online normalizer calculation for softmax".
 """
 
 import math
@@ -11,14 +13,14 @@ from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, 
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], f4[:,::1], b1)")
-def absorb(scores, low, high, top, total, mixed, pending, first):
-    """Turn scores (R, C) into exp(score - running max) and bring top, total (R,) and mixed (R, E) up to date.
+def exponentiate(scores, low, high, row_max, row_sum, weighted, pending, first):
+    """Turn scores (R, C) into exp(score - row_max), 0 in unused columns; update row_max, row_sum (R,), weighted (R, E).
 
-    Row r uses columns [low + r, high + r); the others become 0. pending (R, E) is the last tile's weights @ value: it
-    is added here, where mixed is rescaled anyway.
+    weighted: the sum of exponentials @ value so far. pending (R, E): that of the last tile, which is added here, where
+    weighted is rescaled anyway. first: whether this is the rows' first tile.
     """
     rows, cols = scores.shape
-    width = mixed.shape[1]
+    width = weighted.shape[1]
     for r in range(rows):
         a = min(cols, max(0, low + r))
         b = max(a, min(cols, high + r))
@@ -26,28 +28,28 @@ def absorb(scores, low, high, top, total, mixed, pending, first):
         best = LOWEST
         for j in range(len(row)):
             best = larger(best, row[j])
-        old = top[r]
-        new = larger(old, best)
+        old_max = row_max[r]
+        new_max = larger(old_max, best)
         part = np.float32(0.0)
         for j in range(len(row)):
-            weight = exp2((row[j] - new) * LOG2_E)
+            weight = exp2((row[j] - new_max) * LOG2_E)
             row[j] = weight
             part += weight
         scores[r, :a] = np.float32(0.0)
         scores[r, b:] = np.float32(0.0)
-        top[r] = new
+        row_max[r] = new_max
         if first:
-            total[r] = part
+            row_sum[r] = part
         else:
-            fade = exp2((old - new) * LOG2_E)
-            total[r] = total[r] * fade + part
+            rescaling = exp2((old_max - new_max) * LOG2_E)
+            row_sum[r] = row_sum[r] * rescaling + part
             for e in range(width):
-                mixed[r, e] = (mixed[r, e] + pending[r, e]) * fade
+                weighted[r, e] = (weighted[r, e] + pending[r, e]) * rescaling
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1])")
-def gauge(scores, low, high, top, total):
-    """Bring the rows' (max, sum) up to date with a tile, and leave the scores as they are."""
+def update_row_max_sum(scores, low, high, row_max, row_sum):
+    """Update row_max and row_sum (R,) with a tile of scores (R, C), which stay as they are."""
     rows, cols = scores.shape
     for r in range(rows):
         a = min(cols, max(0, low + r))
@@ -56,47 +58,50 @@ def gauge(scores, low, high, top, total):
         best = LOWEST
         for j in range(len(row)):
             best = larger(best, row[j])
-        old = top[r]
-        new = larger(old, best)
+        old_max = row_max[r]
+        new_max = larger(old_max, best)
         part = np.float32(0.0)
         for j in range(len(row)):
-            part += exp2((row[j] - new) * LOG2_E)
-        top[r] = new
-        total[r] = total[r] * exp2((old - new) * LOG2_E) + part
+            part += exp2((row[j] - new_max) * LOG2_E)
+        row_max[r] = new_max
+        row_sum[r] = row_sum[r] * exp2((old_max - new_max) * LOG2_E) + part
 
 
 @compiled("void(f4[::1], f4[::1], f4)")
-def settle(top, total, sink):
-    """Let the sink (-inf for none) join the sums: it is all that rows have which may attend to nothing."""
-    for r in range(len(top)):
-        if top[r] == LOWEST:
-            top[r] = sink
-            total[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
+def add_sink(row_max, row_sum, sink):
+    """Join the sink's score (-inf for none) to row_max and row_sum: it is all that rows have which see no key."""
+    for r in range(len(row_max)):
+        if row_max[r] == LOWEST:
+            row_max[r] = sink
+            row_sum[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
         elif sink != np.float32(-np.inf):
-            new = larger(top[r], sink)
-            total[r] = total[r] * np.float32(math.exp(top[r] - new)) + np.float32(math.exp(sink - new))
-            top[r] = new
+            new_max = larger(row_max[r], sink)
+            row_sum[r] = row_sum[r] * np.float32(math.exp(row_max[r] - new_max)) + np.float32(math.exp(sink - new_max))
+            row_max[r] = new_max
 
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1], f4[::1])")
-def finish(mixed, pending, top, total, sink, output, logsumexp):
-    """Divide by the sums: output (R, E), logsumexp (R,), and top and total with the sink in them."""
-    rows, width = mixed.shape
+def divide_by_row_sum(weighted, pending, row_max, row_sum, sink, output, logsumexp):
+    """Write output (R, E) and logsumexp (R,), and join the sink (-inf for none) to row_max and row_sum.
+
+    weighted + pending (R, E): exponentials @ value over all tiles.
+    """
+    rows, width = weighted.shape
     for r in range(rows):
-        before = top[r]
+        before = row_max[r]
         if before == LOWEST:
             for e in range(width):
                 output[r, e] = np.float32(0.0)
             logsumexp[r] = sink
-            top[r] = sink
-            total[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
+            row_max[r] = sink
+            row_sum[r] = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
             continue
-        share = np.float32(1.0)
+        factor = np.float32(1.0)
         if sink != np.float32(-np.inf):
-            share = np.float32(math.exp(before - larger(before, sink)))
-            total[r] = total[r] * share + np.float32(math.exp(sink - larger(before, sink)))
-            top[r] = larger(before, sink)
-        share = share / total[r]
+            factor = np.float32(math.exp(before - larger(before, sink)))
+            row_sum[r] = row_sum[r] * factor + np.float32(math.exp(sink - larger(before, sink)))
+            row_max[r] = larger(before, sink)
+        factor = factor / row_sum[r]
         for e in range(width):
-            output[r, e] = (mixed[r, e] + pending[r, e]) * share
-        logsumexp[r] = np.float32(np.float64(top[r]) + math.log(np.float64(total[r])))
+            output[r, e] = (weighted[r, e] + pending[r, e]) * factor
+        logsumexp[r] = np.float32(np.float64(row_max[r]) + math.log(np.float64(row_sum[r])))

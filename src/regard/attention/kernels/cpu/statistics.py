@@ -1,6 +1,6 @@
-"""All figures of the attention matrix in one pass on CPUs, in memory O(L + S) a worker.
+"""All statistics of the attention matrix in one pass on CPUs, in memory O(L + S) a worker.
 
-The pass may begin with the normaliser that a forward left; what it sums up then says whether that was the right one.
+The pass may begin with the row maxima and row sums of a forward; its own sums then show whether those were right.
 """
 
 from collections.abc import Iterable
@@ -11,19 +11,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import online_softmax, statistics_passes, threads
+from regard.attention.kernels import threads
+from regard.attention.kernels.cpu import online_softmax, statistics_passes
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
 from regard.attention.kernels.matmul import product
-from regard.attention.map_statistics import Figures, Progress, Wanted, merge_best
+from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest, cell_sizes, merge_top_k
 from regard.attention.scores import ScoreRule
 
-Spot = tuple[int, int, slice]  # batch, head, rows
-Normaliser = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
+Block = tuple[int, int, slice]  # batch, head, rows
+KernelRows = tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]]
 
 BAND = 64  # rows summed up in float32 before they join the columns' float64 sums
 CELLS = 64  # rows of the picture in a block at most: each needs a number for every key while the block lasts
 TOLERANCE = 4e-6  # by how much a row may miss 1: what summing 10^5 weights in float32 loses
-KEPT = 1 << 21  # scores of a block up to which they are kept between finding the normaliser and using it (8 MiB)
+KEPT = 1 << 21  # scores of a block up to which they are kept between summing them up and using the sums (8 MiB)
 LOWEST = np.finfo(np.float32).min
 
 
@@ -31,21 +32,21 @@ def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-    wanted: Wanted,
-    normaliser: Normaliser | None = None,
+    request: StatisticsRequest,
+    kernel_rows: KernelRows | None = None,
     progress: Progress | None = None,
-) -> Figures:
-    """What `regard.attention.map_statistics.compute` computes, for whatever `forward.fits` takes.
+) -> MapStatistics:
+    """Compute the requested statistics of any call that `forward.fits`.
 
-    normaliser: each row's (max, sum), sinks included, where a forward has found it. It is believed only of blocks whose
-    rows all sum to 1 with it; the others are done again with their own.
+    kernel_rows: (row maximum, row sum) of each query from a forward, sinks included. They are used only in blocks whose
+    rows all sum to 1 with them; the others are computed again from their own.
     """
     query, key, rule = query.detach(), key.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
-    tops = 0 if wanted.top is None else min(wanted.top, size)
-    parts = (1, 1) if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
-    found = _Found(
+    tops = 0 if request.top is None else min(request.top, size)
+    parts = (1, 1) if request.pooled is None else (min(request.pooled[0], length), min(request.pooled[1], size))
+    row_statistics = _RowStatistics(
         values=torch.zeros(batch, heads, length, tops),
         keys=torch.full((batch, heads, length, tops), -1),
         entropy=torch.zeros(batch, heads, length),
@@ -53,37 +54,37 @@ def compute(
         shares=torch.zeros(batch, heads, length),
     )
     multiply = product()
-    runs = spans(batch * heads, length, threads.count())
-    spots = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(runs)]
+    row_spans = spans(batch * heads, length, threads.count())
+    task_spans = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_spans)]
 
-    def task(b: int, h: int, start: int, stop: int) -> "_Task":
+    def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
         head = Head.of(query, key, rule, b, h, multiply)
-        done = _Task(head, wanted.offset, parts, length, found, start, stop, normaliser).run()
+        done = _RowSpan(head, request.offset, parts, length, row_statistics, start, stop, kernel_rows).run()
         if progress is not None:
             progress((stop - start) / (batch * heads * length))
         return done
 
-    tasks = threads.run([lambda spot=spot: task(*spot) for spot in spots])  # type: ignore[misc]
+    spans_done = threads.run([lambda span=span: task(*span) for span in task_spans])  # type: ignore[misc]
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *parts, dtype=torch.float64)
-    for (b, h, _, _), done in zip(spots, tasks, strict=True):  # always in this order, whoever finished first
+    for (b, h, _, _), done in zip(task_spans, spans_done, strict=True):  # always in this order, whoever finished first
         received[b, h] += torch.from_numpy(done.received)
         picture[b, h, done.cell : done.cell + len(done.picture)] += torch.from_numpy(done.picture)
-    picture /= _sizes(length, parts[0])[:, None] * _sizes(size, parts[1])
-    return Figures(
-        found.values if wanted.top is not None else None,
-        found.keys if wanted.top is not None else None,
-        found.entropy if wanted.entropy else None,
-        received.float() if wanted.received else None,
-        found.distance if wanted.distance else None,
-        picture.float() if wanted.pooled is not None else None,
-        found.shares if rule.sinks is not None else None,
+    picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
+    return MapStatistics(
+        row_statistics.values if request.top is not None else None,
+        row_statistics.keys if request.top is not None else None,
+        row_statistics.entropy if request.entropy else None,
+        received.float() if request.received else None,
+        row_statistics.distance if request.distance else None,
+        picture.float() if request.pooled is not None else None,
+        row_statistics.shares if rule.sinks is not None else None,
     )
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Figures of rows, each (B, H, L) or (B, H, L, T), that tasks write their own rows of."""
+class _RowStatistics:
+    """Statistics of rows, each (B, H, L) or (B, H, L, T); every task writes those of its own rows."""
 
     values: Tensor
     keys: Tensor
@@ -92,7 +93,7 @@ class _Found:
     shares: Tensor
 
 
-class _Task:
+class _RowSpan:
     """Queries [start, stop) of one head. received (S,) and picture (rows from cell on, Q) are sums in float64."""
 
     def __init__(
@@ -101,65 +102,69 @@ class _Task:
         offset: int,
         parts: tuple[int, int],
         length: int,
-        found: _Found,
+        row_statistics: _RowStatistics,
         start: int,
         stop: int,
-        normaliser: Normaliser | None,
+        kernel_rows: KernelRows | None,
     ) -> None:
-        self.head, self.offset, self.found, self.start, self.stop = head, offset, found, start, stop
-        self.normaliser, self.parts, self.length = normaliser, parts, length
+        self.head, self.offset, self.row_statistics, self.start, self.stop = head, offset, row_statistics, start, stop
+        self.kernel_rows, self.parts, self.length = kernel_rows, parts, length
         self.size = head.key.shape[0]
         sinks = head.rule.sinks
         self.sink = np.float32(-np.inf if sinks is None else sinks[head.head].item())
         self.cell = self._cell(start)
         self.received = np.zeros(self.size)
         self.picture = np.zeros((self._cell(stop - 1) + 1 - self.cell, parts[1]))
-        self.edges = np.arange(parts[1] + 1) * self.size // parts[1]
+        self.cell_edges = np.arange(parts[1] + 1) * self.size // parts[1]
         self.chunks = np.empty(COLS // statistics_passes.CHUNK + 1, np.float32)
         cell = length // parts[0]  # queries of the smallest row of the picture
         self.rows = min(ROWS, CELLS * cell)
         self.bands = np.zeros((self.rows // BAND + self.rows // cell + 2, self.size), np.float32)
 
-    def run(self) -> "_Task":
-        """Do all blocks of rows."""
+    def run(self) -> "_RowSpan":
+        """Compute all blocks of rows."""
         for first in range(self.start, self.stop, self.rows):
-            self._block(first, min(first + self.rows, self.stop))
+            self._run_block(first, min(first + self.rows, self.stop))
         return self
 
-    def _block(self, first: int, last: int) -> None:
-        """One block with the normaliser that was given, and again with its own where that one is refuted."""
-        spot = self.head.batch, self.head.head, slice(first, last)
-        cuts = self._cuts(first, last)
-        if self.normaliser is not None:
-            top, total = (t[spot].float().contiguous().numpy() for t in self.normaliser)
-            if self._sweep(spot, cuts, self.head.tiles(first, last), top, total) == 0:
-                self._flush(first, last, cuts)
+    def _run_block(self, first: int, last: int) -> None:
+        """Compute a block of rows with the row sums of the forward, and again with its own where those are refuted."""
+        block = self.head.batch, self.head.head, slice(first, last)
+        band_edges = self._band_edges(first, last)
+        if self.kernel_rows is not None:
+            row_max, row_sum = (t[block].float().contiguous().numpy() for t in self.kernel_rows)
+            if self._add_tiles(block, band_edges, self.head.tiles(first, last), row_max, row_sum) == 0:
+                self._flush_bands(first, last, band_edges)
                 return
             self.bands[:] = 0.0
-        top, total = np.full(last - first, LOWEST, np.float32), np.zeros(last - first, np.float32)
+        row_max, row_sum = np.full(last - first, LOWEST, np.float32), np.zeros(last - first, np.float32)
         tiles = []
         for tile in self.head.tiles(first, last):
-            online_softmax.gauge(tile.scores.numpy(), tile.low, tile.high, top, total)
+            online_softmax.update_row_max_sum(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
             if (last - first) * self.size <= KEPT:
                 tiles.append(tile)
-        online_softmax.settle(top, total, self.sink)
-        self._sweep(spot, cuts, tiles or self.head.tiles(first, last), top, total)
-        self._flush(first, last, cuts)
-        self._odd_rows(spot, np.isnan(total))
+        online_softmax.add_sink(row_max, row_sum, self.sink)
+        self._add_tiles(block, band_edges, tiles or self.head.tiles(first, last), row_max, row_sum)
+        self._flush_bands(first, last, band_edges)
+        self._sort_nan_rows(block, np.isnan(row_sum))
 
-    def _sweep(self, spot: Spot, cuts: np.ndarray, tiles: Iterable[Tile], top: np.ndarray, total: np.ndarray) -> int:
-        """All tiles of a block, its rows' figures written down; how many rows refute the normaliser."""
-        rows, first = len(top), spot[2].start
+    def _add_tiles(
+        self, block: Block, band_edges: np.ndarray, tiles: Iterable[Tile], row_max: np.ndarray, row_sum: np.ndarray
+    ) -> int:
+        """Add up all tiles of a block and write its rows' statistics; return how many rows refute their row sums."""
+        rows, first = len(row_max), block[2].start
         shift, inverse = np.empty(rows, np.float32), np.empty(rows, np.float32)
-        statistics_passes.open_rows(top, total, shift, inverse)
-        sums, seen = np.zeros((3, rows)), np.full(rows, LOWEST, np.float32)
-        found = self.found
-        values, keys = found.values[spot].numpy(), found.keys[spot].numpy()
-        entropy, distance, shares = (t[spot].numpy() for t in (found.entropy, found.distance, found.shares))
+        statistics_passes.begin_rows(row_max, row_sum, shift, inverse)
+        sums, largest = np.zeros((3, rows)), np.full(rows, LOWEST, np.float32)
+        row_statistics = self.row_statistics
+        values, keys = row_statistics.values[block].numpy(), row_statistics.keys[block].numpy()
+        entropy, distance, shares = (
+            t[block].numpy() for t in (row_statistics.entropy, row_statistics.distance, row_statistics.shares)
+        )
         values.fill(LOWEST)
         keys.fill(-1)
         for tile in tiles:
-            statistics_passes.tally(
+            statistics_passes.add_tile(
                 tile.scores.numpy(),
                 tile.start,
                 tile.low,
@@ -168,33 +173,35 @@ class _Task:
                 shift,
                 inverse,
                 self.bands,
-                cuts - first,
+                band_edges - first,
                 sums,
-                seen,
+                largest,
                 self.chunks,
                 values,
                 keys,
             )
-        return statistics_passes.close_rows(
-            top, total, self.sink, TOLERANCE, sums, seen, entropy, distance, shares, values, keys
+        return statistics_passes.finish_rows(
+            row_max, row_sum, self.sink, TOLERANCE, sums, largest, entropy, distance, shares, values, keys
         )
 
-    def _flush(self, first: int, last: int, cuts: np.ndarray) -> None:
+    def _flush_bands(self, first: int, last: int, band_edges: np.ndarray) -> None:
         begin, end = self.head.reach(first, last)
-        cells = np.array([self._cell(r) - self.cell for r in cuts[:-1].tolist()])
-        statistics_passes.flush(self.bands[: len(cells)], begin, end, cells, self.received, self.edges, self.picture)
+        cells = np.array([self._cell(r) - self.cell for r in band_edges[:-1].tolist()])
+        statistics_passes.flush_bands(
+            self.bands[: len(cells)], begin, end, cells, self.received, self.cell_edges, self.picture
+        )
 
-    def _odd_rows(self, spot: Spot, odd: np.ndarray) -> None:
-        """Comparing numbers finds no order in rows with NaN: their top keys are those that torch's sort gives."""
-        values, keys = self.found.values[spot], self.found.keys[spot]
-        if keys.shape[-1] == 0 or not odd.any():
+    def _sort_nan_rows(self, block: Block, has_nan: np.ndarray) -> None:
+        """Find the top keys of rows with NaN, which comparing numbers cannot order, as torch's sort does."""
+        values, keys = self.row_statistics.values[block], self.row_statistics.keys[block]
+        if keys.shape[-1] == 0 or not has_nan.any():
             return
-        which = torch.from_numpy(np.flatnonzero(odd))
+        which = torch.from_numpy(np.flatnonzero(has_nan))
         kept: tuple[Tensor, Tensor] | None = None
-        for tile in self.head.tiles(spot[2].start, spot[2].stop):
-            ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (odd rows, c)
+        for tile in self.head.tiles(block[2].start, block[2].stop):
+            ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (rows with NaN, c)
             part = tile.scores[which].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
-            kept = merge_best(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
+            kept = merge_top_k(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
         if kept is not None:
             keys[which, : kept[1].shape[-1]] = kept[1]
         values[which] = torch.nan
@@ -202,14 +209,10 @@ class _Task:
     def _cell(self, row: int) -> int:
         return ((row + 1) * self.parts[0] - 1) // self.length
 
-    def _cuts(self, first: int, last: int) -> np.ndarray:
-        """The edges of a block's bands: where a row of the picture ends, and every BAND rows."""
-        at = [first]
-        while at[-1] < last:
-            edge = (self._cell(at[-1]) + 1) * self.length // self.parts[0]
-            at.append(min(last, edge, at[-1] + BAND))
-        return np.array(at)
-
-
-def _sizes(size: int, parts: int) -> Tensor:
-    return (torch.arange(parts + 1) * size // parts).diff()
+    def _band_edges(self, first: int, last: int) -> np.ndarray:
+        """Return the edges of a block's bands: where a row of the picture ends, and every BAND rows."""
+        edges = [first]
+        while edges[-1] < last:
+            next_cell = (self._cell(edges[-1]) + 1) * self.length // self.parts[0]
+            edges.append(min(last, next_cell, edges[-1] + BAND))
+        return np.array(edges)

@@ -1,7 +1,7 @@
-"""The Numba passes of the statistics: what is wanted of a tile's weights, without writing them down.
+"""The Numba passes of the statistics: a tile's weights are summed up as they are computed, and never stored.
 
-Shapes: R rows and C columns of a tile, N bands of rows that each lie in one row of the picture, T keys asked of top,
-Q columns of the picture. A weight here is exp(score - shift), still without its row's sum.
+Shapes: R rows and C columns of a tile, N bands of rows that each lie in one row of the pooled picture, T keys asked of
+top, Q columns of the picture. A weight here is exp(score - shift), not yet divided by its row's sum.
 """
 
 import math
@@ -14,10 +14,11 @@ CHUNK = 16  # columns that top looks at together: one vector of AVX-512; 32 and 
 
 
 @compiled()
-def _four(x, y, z, u, band, shift, inverse, place):
-    """Four rows' (sum, sum of weight · log2 weight, sum of weight · distance, maximum); their weights join the band.
+def _four_rows(x, y, z, u, band, shift, inverse, place):
+    """Compute four rows' sums of weight, weight · log2 weight and weight · distance, and their largest scores.
 
-    Together, because the band is then read and written once for four rows, and four sums do not wait for each other.
+    Their weights are added to the band. Four together, because the band is then read and written once for four rows,
+    and four sums do not wait for each other.
     """
     a, b, c, d = shift[0], shift[1], shift[2], shift[3]
     f, g, h, k = inverse[0], inverse[1], inverse[2], inverse[3]
@@ -50,8 +51,8 @@ def _four(x, y, z, u, band, shift, inverse, place):
 
 
 @compiled()
-def _one(x, band, shift, inverse, place):
-    """The same of one row: for what a band of positions leaves over of four."""
+def _one_row(x, band, shift, inverse, place):
+    """Compute the same of one row: for what a band of positions leaves over of four."""
     s = e = d = np.float32(0.0)
     m = LOWEST
     for j in range(len(band)):
@@ -66,8 +67,8 @@ def _one(x, band, shift, inverse, place):
 
 
 @compiled()
-def _after(row, begin, end, value, place):
-    """The largest number of row[begin:end] that comes after (value, place), by falling value, then by rising place."""
+def _largest_after(row, begin, end, value, place):
+    """Return the largest number of row[begin:end] after (value, place), by falling value, then by rising place."""
     part = row[begin:end]
     most = LOWEST
     for j in range(len(part)):
@@ -77,8 +78,8 @@ def _after(row, begin, end, value, place):
 
 
 @compiled()
-def _keep(row, start, chunks, values, keys):
-    """Bring a row's best (scores, keys) up to date with the columns start, start + 1, … of a tile.
+def _update_top(row, start, chunks, values, keys):
+    """Update a row's top (scores, keys) with the columns start, start + 1, … of a tile.
 
     The tile's columns are taken by falling score, ties by rising key, until one does not beat what is kept. So each
     comes after all its equals, and most rows of most tiles end at once.
@@ -92,7 +93,7 @@ def _keep(row, start, chunks, values, keys):
         chunks[n] = most
     value, place = np.float32(np.inf), -1  # what was taken last
     if count * CHUNK < size:
-        chunks[count] = _after(row, count * CHUNK, size, value, place)
+        chunks[count] = _largest_after(row, count * CHUNK, size, value, place)
         count += 1
     found = chunks[:count]
     while True:
@@ -109,7 +110,7 @@ def _keep(row, start, chunks, values, keys):
         while row[place] != most:
             place += 1
         value = most
-        found[n] = _after(row, begin, end, value, place)
+        found[n] = _largest_after(row, begin, end, value, place)
         at = last
         while at > 0 and values[at - 1] < value:
             values[at], keys[at] = values[at - 1], keys[at - 1]
@@ -121,16 +122,17 @@ def _keep(row, start, chunks, values, keys):
     "void(f4[:,::1], i8, i8, i8, i8, f4[::1], f4[::1], f4[:,::1], i8[::1], f8[:,::1], f4[::1], f4[::1], f4[:,::1], "
     "i8[:,::1])",
 )
-def tally(scores, start, low, high, place, shift, inverse, bands, cuts, sums, seen, chunks, values, keys):
+def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
     """Add a tile of scores (R, C) against keys start, start + 1, … to its rows' sums and its bands' columns.
 
     Row r uses columns [low + r, high + r). place: distance of row 0 to column 0. sums (3, R): of weights, of
-    weight · log2 weight, of weight · distance. seen (R,): the largest score met. bands (N, S) with edges cuts (N + 1,).
+    weight · log2 weight, of weight · distance. largest (R,): the largest score so far. bands (N, S): sums of columns
+    over the rows between two of band_edges (N + 1,).
     """
     cols = scores.shape[1]
-    wanted = values.shape[1]
-    for n in range(len(cuts) - 1):
-        r, end = cuts[n], cuts[n + 1]
+    top_k = values.shape[1]
+    for n in range(len(band_edges) - 1):
+        r, end = band_edges[n], band_edges[n + 1]
         while r < end:
             together = 4 if r + 4 <= end else 1
             # columns that all of these rows use: from the last row's first to the first row's last
@@ -138,7 +140,7 @@ def tally(scores, start, low, high, place, shift, inverse, bands, cuts, sums, se
             b = max(a, min(cols, high + r))
             m = (LOWEST, LOWEST, LOWEST, LOWEST)
             if together == 4:
-                s, e, d, m = _four(
+                s, e, d, m = _four_rows(
                     scores[r, a:b],
                     scores[r + 1, a:b],
                     scores[r + 2, a:b],
@@ -164,7 +166,7 @@ def tally(scores, start, low, high, place, shift, inverse, bands, cuts, sums, se
                     else:
                         left, right = max(b, first), final
                     if left < right:
-                        one = _one(
+                        one = _one_row(
                             scores[i, left:right],
                             bands[n, start + left : start + right],
                             shift[i],
@@ -175,14 +177,14 @@ def tally(scores, start, low, high, place, shift, inverse, bands, cuts, sums, se
                         sums[1, i] += one[1]
                         sums[2, i] += one[2]
                         most = larger(most, one[3])
-                seen[i] = larger(seen[i], most)
-                if wanted > 0 and most > values[i, wanted - 1]:
-                    _keep(scores[i, first:final], start + first, chunks, values[i], keys[i])
+                largest[i] = larger(largest[i], most)
+                if top_k > 0 and most > values[i, top_k - 1]:
+                    _update_top(scores[i, first:final], start + first, chunks, values[i], keys[i])
             r += together
 
 
 @compiled("void(f4[:,::1], i8, i8, i8[::1], f8[::1], i8[::1], f8[:,::1])")
-def flush(bands, first, last, cells, received, edges, picture):
+def flush_bands(bands, first, last, cells, received, edges, picture):
     """Move the bands' columns [first, last) into received (S,) and into the rows cells (N,) of the picture (P, Q)."""
     for n in range(len(bands)):
         band = bands[n, first:last]
@@ -191,40 +193,40 @@ def flush(bands, first, last, cells, received, edges, picture):
             into[j] += band[j]
         for q in range(len(edges) - 1):
             cell = bands[n, max(first, edges[q]) : max(first, min(last, edges[q + 1]))]
-            total = 0.0
+            cell_sum = 0.0
             for j in range(len(cell)):
-                total += cell[j]
-            picture[cells[n], q] += total
+                cell_sum += cell[j]
+            picture[cells[n], q] += cell_sum
         band[:] = np.float32(0.0)
 
 
 @compiled("void(f4[::1], f4[::1], f4[::1], f4[::1])")
-def open_rows(top, total, shift, inverse):
-    """What a tile's scores are lowered by and its weights multiplied by, finite also for rows that see nothing."""
-    for r in range(len(top)):
-        empty = top[r] == np.float32(-np.inf)
-        shift[r] = np.float32(0.0) if empty else top[r]
-        inverse[r] = np.float32(1.0) if empty else np.float32(1.0) / total[r]
+def begin_rows(row_max, row_sum, shift, inverse):
+    """Write what scores are lowered by and weights multiplied by, finite also for rows that may attend to nothing."""
+    for r in range(len(row_max)):
+        empty = row_max[r] == np.float32(-np.inf)
+        shift[r] = np.float32(0.0) if empty else row_max[r]
+        inverse[r] = np.float32(1.0) if empty else np.float32(1.0) / row_sum[r]
 
 
 @compiled("i8(f4[::1], f4[::1], f4, f8, f8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[:,::1], i8[:,::1])")
-def close_rows(top, total, sink, tolerance, sums, seen, entropy, distance, shares, values, keys):
-    """Turn the sums into figures, and count the rows whose normaliser they refute.
+def finish_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, distance, shares, values, keys):
+    """Turn the sums into statistics, and count the rows whose row maximum or row sum they refute.
 
-    Such a row's weights and sink share do not sum to 1, or it met a score that is far above its maximum.
+    Such a row's weights and sink share do not sum to 1, or one of its scores is far above its row maximum.
     """
     refuted = 0
-    for r in range(len(top)):
-        if top[r] == np.float32(-np.inf):
-            refuted += seen[r] != LOWEST
+    for r in range(len(row_max)):
+        if row_max[r] == np.float32(-np.inf):
+            refuted += largest[r] != LOWEST
             entropy[r] = distance[r] = shares[r] = np.float32(0.0)
             for t in range(values.shape[1]):
                 values[r, t] = np.float32(0.0)
             continue
-        whole = np.float64(total[r])
-        share = 0.0 if sink == np.float32(-np.inf) else math.exp(np.float64(sink) - np.float64(top[r])) / whole
+        whole = np.float64(row_sum[r])
+        share = 0.0 if sink == np.float32(-np.inf) else math.exp(np.float64(sink) - np.float64(row_max[r])) / whole
         on_keys = sums[0, r] / whole
-        if not (abs(on_keys + share - 1.0) <= tolerance and seen[r] <= top[r] + np.float32(1.0)):
+        if not (abs(on_keys + share - 1.0) <= tolerance and largest[r] <= row_max[r] + np.float32(1.0)):
             refuted += 1
         mean = math.log(whole) * on_keys - LN_2 * sums[1, r] / whole
         if share > 0.0:
@@ -233,6 +235,6 @@ def close_rows(top, total, sink, tolerance, sums, seen, entropy, distance, share
         distance[r] = sums[2, r] / sums[0, r] if sums[0, r] != 0.0 else 0.0
         shares[r] = share
         for t in range(values.shape[1]):
-            score = np.float64(values[r, t]) - np.float64(top[r])
+            score = np.float64(values[r, t]) - np.float64(row_max[r])
             values[r, t] = math.exp(score) / whole if keys[r, t] >= 0 else 0.0
     return refuted

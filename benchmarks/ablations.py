@@ -1,8 +1,8 @@
-"""What cuts cost at the door, as ratios inside one run: python -m benchmarks.ablations
+"""What ablations cost in `attend`, as ratios inside one run: python -m benchmarks.ablations
 
 Ratios are medians of rounds in which both sides take turns, and behind them the ratio of both sides' fastest rounds,
 which a busy machine disturbs less; with --threads 1 no thread waits for another that is not being run. Both sides are
-calls of the door under an open record, as in a trace. An edge cut is from one query to one key, in all heads of all
+calls of `attend` under an open record, as in a trace. An ablated edge is from one query to one key, in all heads of all
 texts; "read" is one row of the map on top of it. Float32, width 32 at 256 tokens (MiniLM), 64 at 2048 (SmolLM2).
 """
 

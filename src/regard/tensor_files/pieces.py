@@ -1,6 +1,6 @@
-"""The tensors of a file while it is put together: by reference, so that only a part of the one being written is copied.
+"""The tensors of a file to be written: by reference, so that only a part of the one being written is copied.
 
-A few megabytes at a time are made contiguous, narrowed and brought to the CPU.
+A few megabytes at a time are made contiguous, rounded to the file's dtype and moved to the CPU.
 """
 
 from collections.abc import Iterator
@@ -11,26 +11,30 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.tensor_files.digests import CODES
 from regard.tensor_files.file import ALIGNED
-from regard.tensor_files.header import CODES
-from regard.trace.file_choice import named
 
-Named = str | list[Any]  # a tensor in a file: its name, or its name and which axis of the tensor each stored one is
-BITE = 8 << 20  # bytes that are copied at a time
+Named = str | list[Any]  # a tensor's name, or [name, order], where axis n of what is stored is its axis order[n]
+CHUNK = 8 << 20  # bytes that are copied at a time
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """'bfloat16' of torch.bfloat16."""
+    return str(dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A tensor, or some places of one of its axes, in the dtype that it is to be stored in.
 
-    below: whether -inf is one of its numbers, as it is in a bias.
+    minus_inf: whether it may hold -inf, as a bias does.
     """
 
     tensor: Tensor
     dtype: torch.dtype
     axis: int = 0
     places: tuple[int, ...] | None = None
-    below: bool = False
+    minus_inf: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,11 +68,11 @@ class Piece:
         """
         return self._part(0, 0, self.shape[0])
 
-    def bites(self) -> Iterator[Tensor]:
+    def chunks(self) -> Iterator[Tensor]:
         """The same in runs of a few megabytes, one after the other as they lie in the file."""
         shape = self.shape
         axis = next((n for n, size in enumerate(shape) if size > 1), 0)
-        step = max(1, BITE * shape[axis] // max(1, self.bytes))
+        step = max(1, CHUNK * shape[axis] // max(1, self.bytes))
         for start in range(0, shape[axis], step):
             yield self._part(axis, start, min(start + step, shape[axis]))
 
@@ -88,7 +92,7 @@ class Piece:
             ends = torch.stack(stored.aminmax())  # NaN where there is any
             if not bool(ends.isfinite().all()) and bool((stored.isinf() & own.isfinite().cpu()).any()):
                 largest = float(own[own.isfinite()].abs().max())
-                raise RegardError(f"dtype {named(self.dtype)} cannot hold {largest:.3g}: choose another, or none")
+                raise RegardError(f"dtype {dtype_name(self.dtype)} cannot hold {largest:.3g}: choose another, or none")
         return stored
 
 
@@ -101,13 +105,13 @@ class Pieces:
         self._names: dict[tuple[object, ...], str] = {}
 
     def piece(
-        self, tensor: Tensor, axis: int = 0, places: tuple[int, ...] | None = None, *, below: bool = False
+        self, tensor: Tensor, axis: int = 0, places: tuple[int, ...] | None = None, *, minus_inf: bool = False
     ) -> Piece:
         """A tensor in the dtype that was asked for, where that is no wider than its own."""
         dtype = tensor.dtype
         if self.dtype is not None and dtype.is_floating_point and self.dtype.itemsize <= dtype.itemsize:
             dtype = self.dtype
-        return Piece(tensor, dtype, axis, places, below)
+        return Piece(tensor, dtype, axis, places, minus_inf)
 
     def add(self, name: str, piece: Piece) -> Named:
         """How to find it again: the name of an earlier piece of the same memory or this one, and the order of its axes.
@@ -116,7 +120,8 @@ class Pieces:
         products of what is opened sum up in the order of those traced, to the same bits.
         """
         if piece.dtype not in CODES:
-            raise RegardError(f"tensor {name!r} is of {named(piece.dtype)}, needs floating-point or boolean numbers")
+            dtype = dtype_name(piece.dtype)
+            raise RegardError(f"tensor {name!r} is of {dtype}, needs floating-point or boolean numbers")
         shape, strides = piece.tensor.shape, piece.tensor.stride()
         wide = sorted((n for n, size in enumerate(shape) if size > 1), key=lambda n: -strides[n])
         if wide == sorted(wide):
@@ -128,9 +133,9 @@ class Pieces:
         ]
 
     def _store(self, name: str, piece: Piece) -> str:
-        found = self._names.setdefault(piece.key, name)
-        self._named.setdefault(found, piece)
-        return found
+        first = self._names.setdefault(piece.key, name)
+        self._named.setdefault(first, piece)
+        return first
 
     def shapes(self) -> dict[str, Tensor]:
         """Tensors of the stored shapes and dtypes without numbers."""
@@ -140,4 +145,4 @@ class Pieces:
         """All pieces as they are written, those first after which the next one is aligned: no gaps are allowed."""
         ordered = sorted(self._named.items(), key=lambda each: (each[1].bytes % ALIGNED > 0, -each[1].dtype.itemsize))
         for name, piece in ordered:
-            yield name, piece.dtype, piece.shape, piece.below, piece.bites()
+            yield name, piece.dtype, piece.shape, piece.minus_inf, piece.chunks()

@@ -1,4 +1,4 @@
-"""What it takes to save and open a large capture, memory first: python -m benchmarks.captures
+"""What it takes to save and open a large capture, memory first: python -m benchmarks.trace_files
 
 Each step runs in a process of its own. "above the trace" is the largest amount of memory while saving less what the
 trace itself took; "resident" is what an opening process holds more than before, pages of the mapped file included.
@@ -36,12 +36,20 @@ def main() -> None:
         STEPS[step](Path(file), given.tokens, given.layers)
         return
     if not Path("/proc/self/clear_refs").exists():
-        raise SystemExit("benchmarks.captures reads memory from /proc, as Linux has it")
+        raise SystemExit("benchmarks.trace_files reads memory from /proc, as Linux has it")
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         for step in STEPS:
             size = ["--tokens", str(given.tokens), "--layers", str(given.layers)]
-            command = [sys.executable, "-m", "benchmarks.captures", *size, "--child", step, f"{folder}/a.safetensors"]
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.trace_files",
+                *size,
+                "--child",
+                step,
+                f"{folder}/a.safetensors",
+            ]
             subprocess.run(command, check=True)
 
 

@@ -1,0 +1,170 @@
+"""Check what `attend` is called with, and turn it into the tensors and the ScoreRule that kernels take."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention import masks
+from regard.attention.masks import Mask
+from regard.attention.scores import ScoreRule, working_dtype
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+def four_axes(query: Any, key: Any, value: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Check query, key and value against each other; return them with axes (batch, heads, positions, width).
+
+    Raises:
+        TypeError, ValueError: naming the argument, what was given and what is needed.
+    """
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
+        if tensor.dtype not in DTYPES:
+            raise TypeError(f"{name}: given {tensor.dtype}, needs to be float64, float32, bfloat16 or float16")
+        if tensor.dtype != query.dtype:
+            raise TypeError(f"{name}: given {tensor.dtype}, needs to be {query.dtype} as the query is")
+        if tensor.device != query.device:
+            raise ValueError(f"{name}: given on {tensor.device}, needs to be on {query.device} where the query is")
+        if tensor.ndim != query.ndim or not 2 <= tensor.ndim <= 4:
+            raise ValueError(
+                f"{name}: given shape {tuple(tensor.shape)}, needs 2, 3 or 4 axes (batch, heads, positions, width), as "
+                f"many as the query {tuple(query.shape)}"
+            )
+    if query.ndim < 4:
+        front = (None,) * (4 - query.ndim)
+        query, key, value = query[front], key[front], value[front]
+    if key.shape[3] != query.shape[3]:
+        raise ValueError(f"key: given width {key.shape[3]}, needs {query.shape[3]} as the query has")
+    if query.shape[3] == 0:
+        raise ValueError("query: given width 0, needs at least 1")
+    if value.shape[1:3] != key.shape[1:3]:
+        raise ValueError(
+            f"value: given {value.shape[1]} heads and {value.shape[2]} positions, needs {key.shape[1]} and "
+            f"{key.shape[2]} as the key has"
+        )
+    for name, tensor in (("key", key), ("value", value)):
+        if tensor.shape[0] != query.shape[0]:
+            raise ValueError(f"{name}: given a batch of {tensor.shape[0]}, needs {query.shape[0]} as the query has")
+    heads, groups = query.shape[1], key.shape[1]
+    if groups != heads and (groups == 0 or heads % groups):
+        raise ValueError(f"key: given {groups} heads, needs a number that divides the query's {heads} heads")
+    return query, key, value
+
+
+def score_rule(
+    query: Tensor,
+    size: int,
+    *,
+    mask: Any,
+    bias: Any,
+    causal: bool,
+    window: Any,
+    offset: int | None,
+    scale: float | None,
+    softcap: float | None,
+    sinks: Any,
+) -> tuple[ScoreRule, int | None]:
+    """Check the arguments of `attend` that shape the scores; return their ScoreRule and the position of query 0.
+
+    query (B, H, L, D) has been checked; size is S. The position of query 0 among the keys is None where neither an
+    offset nor a band of positions fixes it and L differs from S.
+
+    Raises:
+        TypeError, ValueError: naming the argument, what was given and what is needed.
+    """
+    batch, heads, length, width = query.shape
+    shape = (batch, heads, length, size)
+    if not isinstance(causal, bool):
+        raise TypeError(f"causal: given {type(causal).__name__}, needs True or False")
+    if isinstance(offset, bool) or not isinstance(offset, int | None):
+        raise TypeError(f"offset: given {type(offset).__name__}, needs an integer or None")
+    banded = causal or window is not None
+    origin = offset if offset is not None else size - length if banded or size == length else None
+    allowed: Mask | None = None
+    if mask is not None:
+        allowed = mask if isinstance(mask, Mask) else masks.dense(_broadcastable("mask", mask, shape, query))
+        _check_mask(allowed, shape, query)
+    if banded:
+        band = masks.window(None, 0, origin or 0) if causal else Mask()
+        if window is not None:
+            band = band & masks.window(*_window(window), origin or 0)
+        allowed = band if allowed is None else allowed & band
+    if allowed is not None:
+        allowed = allowed.simplified(length, size)
+    scale = 1.0 / math.sqrt(width) if scale is None else _representable("scale", scale, query)
+    if softcap is not None:
+        number, least = _representable("softcap", softcap, query), torch.finfo(working_dtype(query)).tiny
+        if number < least:
+            raise ValueError(f"softcap: given {softcap}, needs to be above 0 (at least {least:.1e})")
+        softcap = number
+    if bias is not None:
+        bias = _broadcastable("bias", bias, shape, query)
+        if not bias.is_floating_point():
+            raise TypeError(f"bias: given {bias.dtype}, needs floating-point scores; a boolean tensor goes into mask")
+        bias = bias[(None,) * (4 - bias.ndim)]
+    if sinks is not None:
+        sinks = _broadcastable("sinks", sinks, (heads,), query)
+        if not sinks.is_floating_point():
+            raise TypeError(f"sinks: given {sinks.dtype}, needs floating-point scores")
+        sinks = sinks.expand(heads)
+    return ScoreRule(scale, softcap, bias, allowed, sinks), origin
+
+
+def check_dropout(dropout: Any) -> None:
+    """Raise TypeError or ValueError where dropout is no probability."""
+    if not 0.0 <= _finite("dropout", dropout) <= 1.0:
+        raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
+
+
+def _window(window: Any) -> tuple[int | None, int | None]:
+    if isinstance(window, (tuple, list)) and len(window) == 2 and all(x is None or isinstance(x, int) for x in window):
+        return window[0], window[1]
+    raise TypeError(f"window: given {window!r}, needs (left, right), each an integer or None")
+
+
+def _finite(name: str, number: Any) -> float:
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(f"{name}: given {type(number).__name__}, needs a number")
+    try:
+        real = float(number)
+    except OverflowError:  # an integer of more than 300 digits, which is not repeated in the message
+        real = math.inf
+    if not math.isfinite(real):
+        raise ValueError(f"{name}: given {real}, needs a finite number")
+    return real
+
+
+def _representable(name: str, number: Any, query: Tensor) -> float:
+    """Check that the dtype of the scores can hold a number: an infinite factor would make NaN of a 0."""
+    real, dtype = _finite(name, number), working_dtype(query)
+    if abs(real) > torch.finfo(dtype).max:
+        raise ValueError(f"{name}: given {real:g}, needs to be a number that {dtype} holds")
+    return real
+
+
+def _broadcastable(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
+    if tensor.device != query.device:
+        raise ValueError(f"{name}: given on {tensor.device}, needs to be on {query.device} where the query is")
+    tail = shape[len(shape) - tensor.ndim :]
+    if tensor.ndim > len(shape) or any(a not in (1, b) for a, b in zip(tensor.shape, tail, strict=True)):
+        raise ValueError(f"{name}: given shape {tuple(tensor.shape)}, needs one that broadcasts to {shape}")
+    return tensor
+
+
+def _check_mask(mask: Mask, shape: tuple[int, ...], query: Tensor) -> None:
+    """Raise ValueError where a mask specification's tensors or edges do not fit this call's (B, H, L, S)."""
+    batch, _, _, size = shape
+    if mask.keys is not None:
+        _broadcastable("mask", mask.keys, (batch, size), query)
+        if mask.keys.shape[1] != size:
+            raise ValueError(f"mask: its padding speaks of {mask.keys.shape[1]} keys, there are {size}")
+    for tensor in mask.dense:
+        _broadcastable("mask", tensor, shape, query)
+    for edges in mask.removed:
+        if edges.shape != shape:
+            raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")

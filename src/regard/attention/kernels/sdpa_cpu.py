@@ -1,0 +1,77 @@
+"""PyTorch's fused kernel on CPUs, behind `scaled_dot_product_attention`, with its traps.
+
+It takes one additive mask tensor or a causal flag, and each of these it gets wrong by itself: no queries or no keys end
+the process, a query strided in its last dimension is read wrongly, a wholly masked row has a logsumexp of 0.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels.result import KernelResult
+from regard.attention.scores import ScoreRule
+
+MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kernel that wants a tensor (16 MiB)
+
+
+def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, causal: bool) -> bool:
+    """Return whether the kernel gives the right answer for this call.
+
+    It needs D == E, at least one query and key, no gradient for the bias; its logsumexp of bfloat16 and float16 is off
+    by 5e-5.
+
+    causal: whether the mask of the rule is what the kernel calls causal: key j <= query i, and L <= S.
+    """
+    if query.device.type != "cpu" or query.dtype not in (torch.float32, torch.float64) or dropout > 0:
+        return False
+    if rule.softcap is not None or rule.sinks is not None:
+        return False
+    if query.shape[-1] != value.shape[-1] or 0 in query.shape or 0 in key.shape:
+        return False
+    if rule.bias is not None and (rule.bias.requires_grad or rule.bias.dtype != query.dtype):
+        return False
+    needs_no_tensor = rule.bias is None and (rule.mask is None or causal)
+    return needs_no_tensor or _mask_matrices(query, rule) * query.shape[2] * key.shape[2] <= MASK_LIMIT
+
+
+def forward(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S D"],
+    rule: ScoreRule,
+    causal: bool,
+) -> KernelResult:
+    """Compute output and logsumexp of a call that `fits`. Gradients flow to the output.
+
+    causal: as in `fits`.
+    """
+    query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
+    length, size = query.shape[2], key.shape[2]
+    causal = causal and rule.bias is None
+    additive: Tensor | None = None
+    if rule.mask is not None and not causal:
+        allowed = rule.mask.materialise(query.shape[0], query.shape[1], length, size, query.device)
+        additive = torch.zeros(allowed.shape, dtype=query.dtype).masked_fill_(~allowed, -torch.inf)
+    if rule.bias is not None:
+        additive = rule.bias if additive is None else additive + rule.bias
+    if additive is not None:
+        additive = additive.expand(-1, -1, length, size)
+    output, logsumexp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, dropout_p=0.0, is_causal=causal, attn_mask=additive, scale=rule.scale
+    )
+    if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
+        empty = (additive == -torch.inf).all(-1)
+        if bool(empty.any()):
+            logsumexp = logsumexp.masked_fill(empty, -torch.inf)
+            output = output.masked_fill(empty[..., None], 0.0)
+    return KernelResult(output, logsumexp, "sdpa-cpu")
+
+
+def _mask_matrices(query: Tensor, rule: ScoreRule) -> int:
+    """Count the L × S matrices of the mask written out: edges ablated in some texts or heads give each one its own.
+
+    Masks and biases of the caller's own are not counted: they are as large as the caller made them.
+    """
+    removed = () if rule.mask is None else rule.mask.removed
+    texts = query.shape[0] if any(edges.batch is not None for edges in removed) else 1
+    return texts * (query.shape[1] if any(edges.heads is not None for edges in removed) else 1)

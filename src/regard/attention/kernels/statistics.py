@@ -1,0 +1,110 @@
+"""Statistics of a whole attention matrix in one blockwise pass: memory O(L + S), any mask, dtype and device."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels.cpu import forward as cpu
+from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest, cell_sizes, cells, merge_top_k
+from regard.attention.masks import positions
+from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, working_dtype
+from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
+
+# Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
+CPU_SCORES = 1 << 20
+
+
+def compute(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: ScoreRule,
+    request: StatisticsRequest,
+    kernel_rows: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
+    progress: Progress | None = None,
+) -> MapStatistics:
+    """One pass over the matrix, by the fastest routine for these arguments.
+
+    kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
+    """
+    if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
+        from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
+
+        return fast.compute(query, key, rule, request, kernel_rows, progress)
+    return blockwise(query, key, rule, request, progress)
+
+
+def blockwise(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: ScoreRule,
+    request: StatisticsRequest,
+    progress: Progress | None = None,
+) -> MapStatistics:
+    """One pass on any device, tile by tile: each row's maximum and sum first, then what is requested of its weights."""
+    batch_size, head_count, length = query.shape[:3]
+    size, dtype, device = key.shape[2], working_dtype(query), query.device
+
+    def zeros(*tail: int) -> Tensor:
+        return torch.zeros(batch_size, head_count, *tail, dtype=dtype, device=device)
+
+    tops = None if request.top is None else min(request.top, size)
+    values = None if tops is None else zeros(length, tops)
+    keys = None if tops is None else zeros(length, tops).long()
+    entropy = zeros(length) if request.entropy else None
+    received = zeros(size) if request.received else None
+    distance = zeros(length) if request.distance else None
+    parts = None if request.pooled is None else (min(request.pooled[0], length), min(request.pooled[1], size))
+    pooled = None if parts is None else zeros(*parts)
+    shares = None if rule.sinks is None else zeros(length)
+
+    for batch, heads, rows in query_blocks(query, key):
+        spot = batch, heads, rows
+        row_max, row_sum = row_max_sum(query, key, rule, batch, heads, rows)
+        share = sink_share(rule, heads, row_max, row_sum)
+        kept: tuple[Tensor, Tensor] | None = None
+        on_keys = torch.zeros_like(row_sum)
+        for cols in key_blocks(query, key, rule, batch, heads, rows):
+            scores = score_tile(query, key, rule, batch, heads, rows, cols)
+            weights = softmax_weights(scores, row_max, row_sum)
+            if tops is not None:
+                kept = merge_top_k(kept, scores, cols, tops)
+            if entropy is not None:
+                entropy[spot] += torch.special.entr(weights).sum(-1)
+            if received is not None:
+                received[batch, heads, cols] += weights.sum(-2)
+            if distance is not None:
+                i, j = positions(rows, device)[:, None] + request.offset, positions(cols, device)[None, :]
+                distance[spot] += (weights * (i - j).abs()).sum(-1)
+                on_keys += weights.sum(-1)
+            if pooled is not None and parts is not None:
+                _pool(pooled[batch, heads], weights, rows, cols, length, size, parts)
+        if values is not None and keys is not None and kept is not None:
+            found = kept[1].shape[-1]
+            values[batch, heads, rows, :found] = softmax_weights(kept[0], row_max, row_sum)
+            keys[batch, heads, rows, :found] = kept[1]
+            keys[batch, heads, rows, found:] = -1
+        elif keys is not None:
+            keys[batch, heads, rows] = -1
+        if distance is not None:
+            distance[spot] /= torch.where(on_keys == 0, 1.0, on_keys)
+        if share is not None and shares is not None:
+            shares[spot] = share
+            if entropy is not None:
+                entropy[spot] += torch.special.entr(share)
+        if progress is not None:
+            progress(row_sum.numel() / (batch_size * head_count * length))
+    if pooled is not None and parts is not None:
+        pooled /= cell_sizes(length, parts[0], device)[:, None] * cell_sizes(size, parts[1], device)
+    return MapStatistics(values, keys, entropy, received, distance, pooled, shares)
+
+
+def _pool(
+    picture: Tensor, weights: Tensor, rows: slice, cols: slice, length: int, size: int, parts: tuple[int, int]
+) -> None:
+    """Add a tile's weights to the cells of the picture that it touches."""
+    across = cells(rows, length, parts[0], weights.device)
+    down = cells(cols, size, parts[1], weights.device)
+    band = weights.new_zeros(*weights.shape[:-1], parts[1]).index_add_(3, down, weights)
+    picture.index_add_(2, across, band)

@@ -1,0 +1,96 @@
+"""Each query's row maximum and row sum, kept from when they are first needed: O(L) memory."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import region_scores
+from regard.attention.kernels.cpu import forward as cpu
+from regard.attention.masks import Index
+from regard.attention.scores import ScoreRule, working_dtype
+from regard.attention.softmax import add_sink, finite_max, row_max_sum, sink_column
+
+BAND = 512  # queries whose row maxima and row sums are computed at a time
+
+
+def of_queries(
+    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: int, head: int, rows: Index
+) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
+    """Compute (row maximum, row sum) for queries of one head, from the very scores that `region_scores` computes."""
+    large = isinstance(rows, slice) and (rows.stop - rows.start) * key.shape[2] >= region_scores.CPU_SCORES
+    if (
+        isinstance(rows, slice)
+        and large
+        and region_scores.in_fixed_order(query, key)
+        and cpu.fits(query, key, key, rule)
+    ):
+        from regard.attention.kernels.cpu import row_sums as fast  # numba is loaded when it is first needed
+
+        return fast.row_max_sum(query, key, rule, batch, head, rows.start, rows.stop)
+    one = slice(batch, batch + 1), slice(head, head + 1)
+    dtype, product = region_scores.dtype_of(query, key), region_scores.product_of(query, key)
+    row_max, row_sum = row_max_sum(query, key, rule, *one, rows, dtype, product)
+    return row_max[0, 0], row_sum[0, 0]
+
+
+class RowSums:
+    """Row maxima and row sums of one attention matrix, sinks included, in `region_scores.dtype_of`."""
+
+    def __init__(self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> None:
+        self._query, self._key, self._rule = query, key, rule
+        self._kept: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
+        """Return (row maximum, row sum) of queries, computed where they were not known yet."""
+        known = self._known(batch, heads, rows)
+        if known is not None:
+            return known
+        for b in range(self._query.shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
+            for h in range(self._query.shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
+                self._compute(b, h, rows)
+        row_max, row_sum, _ = self._tables()
+        return row_max[batch][:, heads][:, :, rows], row_sum[batch][:, heads][:, :, rows]
+
+    def of_scores(
+        self, scores: Float[Tensor, "b h r S"], batch: Index, heads: Index, rows: Index
+    ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
+        """Return the same for queries whose scores against all keys are at hand, and remember it."""
+        known = self._known(batch, heads, rows)
+        if known is not None:
+            return known
+        row_max = scores.amax(-1)
+        exponentials = (scores - finite_max(row_max)[..., None]).to(working_dtype(self._query)).exp_()
+        row_sum = exponentials.sum(-1, dtype=scores.dtype)
+        sink = sink_column(self._rule, heads, scores.dtype)
+        if sink is not None:
+            row_max, row_sum = add_sink(row_max, row_sum, sink)
+        if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
+            maxima, sums, known_rows = self._tables()
+            maxima[batch, heads, rows], sums[batch, heads, rows] = row_max, row_sum
+            known_rows[batch, heads, rows] = True
+        return row_max, row_sum
+
+    def _known(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor] | None:
+        row_max, row_sum, known = (table[batch][:, heads][:, :, rows] for table in self._tables())
+        return (row_max, row_sum) if bool(known.all()) else None
+
+    def _compute(self, batch: int, head: int, rows: Index) -> None:
+        row_max, row_sum, known = self._tables()
+        if isinstance(rows, slice):
+            bands: list[Index] = [slice(r, min(r + BAND, rows.stop)) for r in range(rows.start, rows.stop, BAND)]
+        else:
+            bands = list(rows.split(BAND))
+        for band in bands:
+            if not bool(known[batch, head, band].all()):
+                row_max[batch, head, band], row_sum[batch, head, band] = of_queries(
+                    self._query, self._key, self._rule, batch, head, band
+                )
+                known[batch, head, band] = True
+
+    def _tables(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(row maxima, row sums, whether they are known), each (B, H, L)."""
+        if self._kept is None:
+            dtype, shape = region_scores.dtype_of(self._query, self._key), self._query.shape[:3]
+            maxima = torch.zeros(shape, dtype=dtype, device=self._query.device)
+            self._kept = maxima, torch.zeros_like(maxima), torch.zeros_like(maxima, dtype=torch.bool)
+        return self._kept

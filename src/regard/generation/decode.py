@@ -1,0 +1,144 @@
+"""Generation with a `regard.Transformer`: its own decoding, then one pass over the whole text for the trace."""
+
+import difflib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from regard.attention.ablation import ablating
+from regard.capture.ablation import call_name
+from regard.capture.interventions import Intervention
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.generation.generator import Ended, Generated, Generator, Request
+from regard.generation.join_steps import Place, within_pass
+from regard.generation.settings import SAMPLING
+from regard.generation.step_ablation import (
+    heads_in_range,
+    unwritten,
+    unwritten_notes,
+    whole_text_ablations,
+    with_tokens,
+)
+from regard.nn.decoding import OPTIONS, Choice, write
+from regard.nn.transformer import Transformer
+from regard.text.continuation import begun, continued
+from regard.text.reader import Reader
+from regard.text.tokens import Encoded
+from regard.trace.trace import PairTrace, Trace
+
+# (source, target of an encoder-decoder, interventions) -> trace
+TraceOne = Callable[[Encoded, Encoded | None, Sequence[Intervention]], Trace | PairTrace]
+
+
+class RegardGenerator(Generator):
+    """Generates with a `regard.Transformer`. trace: traces one text, with its target for an encoder-decoder."""
+
+    caches = ("dynamic",)
+
+    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...], trace: TraceOne) -> None:
+        super().__init__(session, reader, notes)
+        self._trace = trace
+
+    def check_model(self) -> None:
+        """Raise RegardError where the model has no decoder or no language head."""
+        if self._model.decoder is None or self._model.head is None:
+            raise RegardError(f"generate: {self._name} has no decoder with a language head: it cannot generate")
+
+    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Choice, tuple[str, ...]]:
+        """Check the options; returns how the next token is chosen."""
+        for option in options:
+            if option not in OPTIONS:
+                near = difflib.get_close_matches(option, OPTIONS, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
+                raise RegardError(f"generate: there is no option {option!r}: {hint}")
+        choice = Choice(**options, seed=seed)
+        idle = [option for option in SAMPLING if option in options]
+        if idle and not choice.do_sample:
+            raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
+        return choice, ()
+
+    def open_ended(self, prompt: Encoded) -> Encoded:
+        """The prompt without the end token that the tokenizer puts behind whole texts."""
+        end = getattr(self._reader.tokenizer, "eos_token_id", None)
+        if self._pairs or len(prompt.tokens) < 2 or prompt.ids[-1] != end:
+            return prompt
+        return replace(prompt, tokens=prompt.tokens[:-1], segments=None)
+
+    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+        """Write to one prompt and trace all of it."""
+        started, tokenizer = time.perf_counter(), self._reader.tokenizer
+        before = begun(tokenizer, self._model.config.start) if self._pairs else prompt
+        interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
+        new, ended = self._decode(prompt, before, request, interventions)
+        whole = continued(tokenizer, before, new)
+        late = unwritten(interventions, len(whole.tokens))
+        source, target = (prompt, whole) if self._pairs else (whole, None)
+        trace = self._trace(source, target, [each for each in interventions if each not in late])
+        for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+            side.status.seconds = time.perf_counter() - started
+            side.status.notes += unwritten_notes(late, len(whole.tokens))
+        text = whole.text[len(before.text) :]
+        ids = tuple(whole.ids)
+        return Generated(whole.text, text if before.text else text.lstrip(), ids, len(before.tokens), ended, trace)
+
+    def _decode(
+        self, prompt: Encoded, before: Encoded, request: Request, interventions: Sequence[Intervention]
+    ) -> tuple[list[int], Ended]:
+        """The new ids, and why there are no more. before: the decoder's text so far."""
+        model, tokenizer = self._model, self._reader.tokenizer
+        end = getattr(tokenizer, "eos_token_id", None)
+        ids = torch.tensor([prompt.ids], device=model.device)
+        named = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
+
+        @contextmanager
+        def ablated(past: int, count: int) -> Iterator[None]:
+            """The ablations' share in one pass; cross-attention has all of the source's keys in every pass."""
+            rows, across = Place(past, count, past, 0, past + count), Place(past, count, 0, 0, len(prompt.tokens))
+            here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in named]
+            with heads_in_range(self._name), ablating([each for each in here if each is not None], self._call_name):
+                yield
+
+        def stopped(new: list[int]) -> bool:
+            text = continued(tokenizer, before, new).text[len(before.text) :]
+            return any(string in text for string in request.stop)
+
+        context = None
+        if self._pairs:
+            with evaluating(model), torch.no_grad(), ablated(0, len(prompt.tokens)):
+                context = model.encode(ids)
+            ids = torch.full((1, 1), model.config.start, device=model.device)
+        new = write(
+            model,
+            ids,
+            new_tokens=request.new_tokens,
+            end=end,
+            choose=request.settings.chooser(),
+            until=stopped if request.stop else None,
+            context=context,
+            around=ablated,
+        )[0]
+        if new[-1] == end:
+            return new, "end"
+        return new, "stop" if request.stop and stopped(new) else "length"
+
+    def _call_name(self, path: str, _nth: int) -> str:
+        """What interventions call the attention of a path: "decoder.3.cross" is "cross.3"."""
+        stack, layer, kind = path.split(".")
+        part: Any = "cross" if kind == "cross" else stack
+        return call_name(part if self._pairs else None, int(layer))
+
+
+@contextmanager
+def evaluating(model: Transformer) -> Iterator[None]:
+    """The model without dropout inside the block; its mode comes back after."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

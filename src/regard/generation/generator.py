@@ -1,0 +1,127 @@
+"""What generation has in common for every model: the request checked, prompts read, one text written after another."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from regard.capture.interventions import Intervention, target_of
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.generation.settings import check_seed, stops
+from regard.text.reader import Ids, Reader
+from regard.text.tokens import Encoded
+from regard.trace.trace import PairTrace, Trace
+
+Ended = Literal["end", "stop", "length"]
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A text that a model wrote.
+
+    text: all of it, prompt included; of an encoder-decoder what its decoder wrote. new: what was written. ids: of every
+    token, special ones included; the first written one is ids[start]. trace: of all these tokens (a `PairTrace` of an
+    encoder-decoder). ended: "end" where the model wrote an end token, "stop" at a stop string, "length" where it had
+    written all the tokens that were asked for.
+    """
+
+    text: str
+    new: str
+    ids: tuple[int, ...]
+    start: int
+    ended: Ended
+    trace: Trace | PairTrace = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one call of `generate` asks of every prompt, checked.
+
+    stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
+    chosen, as `Generator.settings` gives it. notes: what of the model's own settings could not be followed.
+    """
+
+    new_tokens: int
+    seed: int | None
+    cache: str
+    stop: list[str]
+    interventions: tuple[Intervention, ...]
+    settings: Any
+    notes: tuple[str, ...]
+
+
+class Generator(ABC):
+    """Generates text with one model and traces it. notes: the model's own, for every trace's status.
+
+    caches: the kinds of key/value cache that it can use.
+    """
+
+    caches: ClassVar[tuple[str, ...]]
+
+    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...]) -> None:
+        self._session, self._reader, self._notes = session, reader, notes
+        self._model, self._name, self._pairs = session.model, session.name, session.pairs
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] | None,
+        *,
+        ids: Ids | None,
+        new_tokens: int,
+        seed: int | None,
+        cache: str,
+        stop: str | Sequence[str],
+        interventions: Sequence[Intervention],
+        options: dict[str, Any],
+    ) -> Generated | list[Generated]:
+        """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
+        if (prompt is None) == (ids is None):
+            raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
+        if prompt is not None and (isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable)):
+            raise RegardError(f"generate: prompt: given {type(prompt).__name__}, needs a string or several of them")
+        self.check_model()
+        if cache not in self.caches:
+            raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")
+        if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
+            raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
+        check_seed(seed)
+        settings, notes = self.settings(options, new_tokens, seed)
+        for intervention in interventions:
+            target_of(intervention)  # refuses anything else
+        strings = stops(stop, self._reader.tokenizer, self._name)
+        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes)
+        single, prompts = self._reader.read("prompt", prompt, ids)
+        prompts = [self.open_ended(each) for each in prompts]
+        for number, each in enumerate(prompts, 1):
+            self._check_room("prompt" if single else f"prompt {number}", each, new_tokens)
+        generated = [self.generate_one(each, request) for each in prompts]
+        return generated[0] if single else generated
+
+    @abstractmethod
+    def check_model(self) -> None:
+        """Raise RegardError where the model cannot generate text."""
+
+    @abstractmethod
+    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Any, tuple[str, ...]]:
+        """Check the options; returns how tokens are chosen, and notes on settings that were put aside."""
+
+    @abstractmethod
+    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+        """Write to one prompt and trace all of it."""
+
+    def open_ended(self, prompt: Encoded) -> Encoded:
+        """The prompt as the model is to continue it."""
+        return prompt
+
+    def _check_room(self, name: str, prompt: Encoded, new_tokens: int) -> None:
+        """Refuse more tokens than the model has positions for."""
+        limit, taken = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
+        if limit is None or taken + new_tokens <= limit:
+            return
+        left = limit - taken
+        most = f"new_tokens can be {left} at most" if left > 0 else "there is no room left"
+        what = "the start token" if self._pairs else f"{name} has {taken} tokens"
+        raise RegardError(
+            f"generate: {what} and {new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
+        )

@@ -1,0 +1,153 @@
+"""Apply ablations of a whole text to the passes of its generation, each of which has some rows of every matrix.
+
+An edge is a query and a key of the whole text. The first pass has the rows of the prompt, each later one the row of one
+new token; the keys of a pass may begin later than the text, where a sliding cache has dropped older ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from regard.attention.ablation import Ablation, OpenAblations, OutOfRangeError, ablating
+from regard.attention.recording import Calls
+from regard.capture.ablation import AppliedAblations, CallAblation, call_ablations, call_name
+from regard.capture.call_ids import CallNumbering
+from regard.capture.hidden_states import LayerStack
+from regard.capture.interventions import Ablate, Edge, Intervention, Place, target_of
+from regard.capture.state import Capture
+from regard.errors import RegardError
+from regard.generation.join_steps import Place as Rows
+from regard.generation.join_steps import within_pass
+from regard.text.tokens import Encoded, encoded_ids
+from regard.text.words import Word, find_word
+
+
+def with_tokens(
+    interventions: Sequence[Intervention], source: Encoded, paired: bool, name: str
+) -> tuple[Intervention, ...]:
+    """Interventions whose words are looked up in the prompt: what is written later may contain them again.
+
+    paired: of an encoder-decoder, whose target has no words before it is written.
+
+    Raises:
+        RegardError: a word that is not in the prompt, or one of the target.
+    """
+
+    def resolved(place: Place, in_target: bool) -> Place:
+        if not isinstance(place, str):
+            return place
+        if in_target:
+            raise RegardError(
+                f"interventions: {place!r} is a word of the target, which {name} has not written yet: give the numbers "
+                "of its tokens"
+            )
+        words = find_word(source.text, source.tokens, place)
+        tokens = sorted({token for word in words for token in word.tokens})
+        return Word(place, words[0].start, words[-1].end, tuple(tokens))
+
+    found: list[Intervention] = []
+    for each in interventions:
+        edge = target_of(each)
+        if isinstance(edge, Edge):
+            query = resolved(edge.query, paired and edge.part != "encoder")
+            key = resolved(edge.key, paired and edge.part not in ("encoder", "cross"))
+            each = Ablate(replace(edge, query=query, key=key))
+        found.append(each)
+    return tuple(found)
+
+
+def whole_text_ablations(
+    interventions: Sequence[Intervention], prompt: Encoded, paired: bool, new_tokens: int, name: str
+) -> list[CallAblation]:
+    """The ablations of the whole text's matrices; interventions: as `with_tokens` gives them.
+
+    Raises:
+        RegardError: a token that the text cannot have, or a part that is missing or not wanted.
+    """
+    if paired:
+        return call_ablations(interventions, prompt, encoded_ids([0] * (1 + new_tokens)), 0, name)
+    return call_ablations(interventions, encoded_ids([0] * (len(prompt.tokens) + new_tokens)), None, 0, name)
+
+
+def unwritten(interventions: Sequence[Intervention], length: int) -> list[Intervention]:
+    """The interventions on tokens that were never written. length: of the text that was, of a pair the target."""
+    return [each for each in interventions if _last_token(target_of(each)) >= length]
+
+
+def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple[str, ...]:
+    """What a status says of them."""
+    return tuple(f"the text ended before {target_of(each)} was reached" for each in unwritten(interventions, length))
+
+
+def _last_token(target: Any) -> int:
+    """The largest number of a generated text's token that an edge names by number, -1 where there is none."""
+    if not isinstance(target, Edge):
+        return -1
+    of_text = ([] if target.part == "encoder" else [target.query]) + (
+        [] if target.part in ("encoder", "cross") else [target.key]
+    )
+    return max((place for place in of_text if isinstance(place, int)), default=-1)
+
+
+@contextmanager
+def heads_in_range(name: str) -> Iterator[None]:
+    """Raise RegardError where an ablation inside the block names a head that the model does not have."""
+    try:
+        yield
+    except OutOfRangeError as error:
+        raise RegardError(
+            f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
+        ) from error
+
+
+class StepAblations:
+    """The ablations of one generation with a model of transformers, applied to each attention call of every pass.
+
+    held: for every call of the pass at hand, in order, the ablations of the whole matrix that apply to it.
+    """
+
+    def __init__(
+        self, ablations: Sequence[CallAblation], model: nn.Module, capture: Capture, *, pairs: bool, name: str
+    ) -> None:
+        self._ablations, self._capture, self._name = tuple(ablations), capture, name
+        self._numbering = CallNumbering(model, capture, pairs=pairs)
+        self._first = self._open = self._new_pass()
+        self.held: list[tuple[Ablation, ...]] = []
+        self._past = 0
+
+    @contextmanager
+    def opened(self, past: int) -> Iterator[None]:
+        """Apply them to the pass inside the block. past: how many tokens went through the model before it."""
+        self.held, self._past = [], past
+        if past:
+            self._open = self._new_pass()  # which counts a pass's calls from 0
+        self._capture.around_call = self.at_call
+        try:
+            yield
+        finally:
+            self._capture.around_call = None
+
+    @contextmanager
+    def at_call(self, path: str, count: int, size: int) -> Iterator[None]:
+        """Apply them to one call of a module, by its path, with count queries and size keys."""
+        held = self._open.match(path, None)
+        self.held.append(tuple(held))
+        across = path in self._capture.cross_paths
+        place = Rows(self._past, count, 0, 0, size) if across else Rows.of(size, self._past, count)
+        local = [replace(part, layers=None) for each in held if (part := within_pass(each, place)) is not None]
+        with heads_in_range(self._name), ablating(local):
+            yield
+
+    def check(self, stacks: Mapping[str, LayerStack]) -> None:
+        """Raise RegardError where an ablation met no call of the first pass, or another than it means."""
+        AppliedAblations(self._ablations, self._first, self._numbering, self._name).check(stacks, Calls(None, ()), ())
+
+    def _new_pass(self) -> OpenAblations:
+        def name_of(path: str, nth: int) -> str:
+            call = self._numbering(path, nth)
+            return "" if call is None else call_name(call.part, call.layer)
+
+        return OpenAblations([each.for_attend() for each in self._ablations], name_of)

@@ -1,0 +1,102 @@
+"""Read JSON within limits, and write it whole or not at all.
+
+Python's json accepts an entry that is named twice, NaN, and nesting until the stack overflows. Files may come from
+anybody, so all of these are refused.
+"""
+
+import json
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.files import LARGEST, STANDARD_OUTPUT, read_regular, whole
+
+SMALL = 4 << 20  # bytes of a config: with 100,000 labels it has as many
+DEEPEST = 64  # objects and lists inside each other: what people write has five
+
+
+def parse_json(content: bytes | str, *, deepest: int = DEEPEST, infinite: bool = False) -> Any:
+    """Parse JSON strictly. deepest: how many objects and lists may lie inside each other. infinite: allow Infinity.
+
+    Raises:
+        RegardError: it is no UTF-8, no JSON, nested too deep, names an entry twice or holds a number that is none; the
+            message is a reason to stand behind the name of what was read.
+    """
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+        parsed = json.loads(text, object_pairs_hook=_without_repeats)
+        _check_values(parsed, deepest, infinite)
+    except RegardError:
+        raise
+    except RecursionError:  # deeper than Python itself goes
+        raise RegardError(f"it is nested deeper than {deepest} levels") from None
+    except ValueError as error:
+        raise RegardError(str(error).splitlines()[0]) from error
+    return parsed
+
+
+def read_json(
+    path: Path | str, what: str = "", *, most: int = LARGEST, deepest: int = DEEPEST, infinite: bool = False
+) -> dict[str, Any]:
+    """Read the object in a JSON file, strictly.
+
+    what: what the file is, before its name in a message. most: how many bytes it may have. deepest, infinite: see
+    `parse_json`.
+
+    Raises:
+        RegardError: it is no regular file, too large, no object, or as in `parse_json`; one line, with the file's name.
+    """
+    content = read_regular(path, what, most=most)
+    named = f"{what} {str(path)!r}".lstrip()
+    try:
+        parsed = parse_json(content, deepest=deepest, infinite=infinite)
+    except RegardError as error:
+        raise RegardError(f"{named} cannot be read: {error}") from error
+    if not isinstance(parsed, dict):
+        raise RegardError(f"{named}: needed is a JSON object, given {type(parsed).__name__}")
+    return parsed
+
+
+def write_json(data: Any, file: Path, indent: int | None = None) -> None:
+    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-".
+
+    Raises:
+        RegardError: the file system refuses.
+    """
+    if file != STANDARD_OUTPUT:
+        with whole(file) as temporary:
+            text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        return
+    utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(data, ensure_ascii=not utf8, indent=indent, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object each of whose entries is named once."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise RegardError(f"the entry {twice[:80]!r} is there twice")
+    return entries
+
+
+def _check_values(parsed: Any, deepest: int, infinite: bool) -> None:
+    """Raise RegardError where values are nested too deep, or a number is infinite or NaN, level by level."""
+    level, depth = [parsed], 0
+    while level:
+        if depth > deepest:
+            raise RegardError(f"it is nested deeper than {deepest} levels")
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+            elif isinstance(each, float) and not infinite and not math.isfinite(each):
+                raise RegardError(f"it holds the number {each}")
+        level, depth = inner, depth + 1

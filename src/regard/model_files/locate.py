@@ -1,0 +1,30 @@
+"""Decide what the name of a model stands for: a folder, a GGUF file, or a name on the model hub."""
+
+import os
+from pathlib import Path
+
+from regard.errors import RegardError
+from regard.model_files import gguf, hub
+
+
+def locate(source: str | os.PathLike[str]) -> Path | str:
+    """Find a model: the path of its folder or of its GGUF file, or its name on the hub.
+
+    A folder with one GGUF file and no safetensors stands for that file. A folder or file is there, but not looked into;
+    a hub name is in the cache, or the hub has it.
+
+    Raises:
+        RegardError: the name is empty, there is no such file, folder or name, it is a file of another kind, or a folder
+            with several GGUF files.
+    """
+    name, path = os.fspath(source), Path(source)
+    if not name.strip():
+        raise RegardError("model: given an empty name, needs a folder or a hub name")
+    if path.is_dir():
+        return gguf.only_file(path) or path
+    if path.suffix.lower() == ".gguf":
+        if not path.exists():
+            raise hub.no_file(name)
+        return path
+    hub.check_there(hub.check_name(source))
+    return name

@@ -1,0 +1,121 @@
+"""Run texts through a model in batches that fit into memory, and build a trace of each."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from regard.capture.build_trace import pair_of, trace_of
+from regard.capture.interventions import Intervention
+from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
+from regard.capture.many_ablations import ablated
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.models.memory_estimate import require_trace_memory
+from regard.text.tokens import Encoded
+from regard.trace.trace import PairTrace, Trace
+
+BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
+
+
+class Runner:
+    """Runs texts through a session. notes: of the model, added to every trace's status."""
+
+    def __init__(self, session: Session, notes: tuple[str, ...]) -> None:
+        self.session, self._notes = session, notes
+
+    def traces(
+        self,
+        sources: Sequence[Encoded],
+        targets: Sequence[Encoded] | None,
+        interventions: Sequence[Intervention],
+        keep: CaptureOptions,
+        *,
+        streamed: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the number and the trace of each text, batch by batch.
+
+        targets: of an encoder-decoder, one for each source. streamed: the caller holds one batch of traces at a time.
+
+        Raises:
+            RegardError: the traces do not fit into memory (before any text is run), or as `Session.run`.
+        """
+        session = self.session
+        lengths = [len(each.tokens) for each in sources]
+        if targets is not None:
+            lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
+        order = list(batches(lengths, 1 if session.reports_weights else None))
+        sizes = [[lengths[n] for n in batch] for batch in order]
+        for each in [[one] for one in sizes] if streamed else [sizes]:
+            self._require_memory(each, keep)
+        for batch in order:
+            started = time.perf_counter()
+            batch_targets = None if targets is None else [targets[n] for n in batch]
+            done = session.run([sources[n] for n in batch], batch_targets, [interventions] * len(batch), keep)
+            made = [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
+            share = (time.perf_counter() - started) / len(batch)
+            for number, trace in zip(batch, made, strict=True):
+                self._add_notes(trace, interventions, share)
+                yield number, trace
+
+    def trace(
+        self, source: Encoded, target: Encoded | None, interventions: Sequence[Intervention] = ()
+    ) -> Trace | PairTrace:
+        """The trace of one text, with everything kept."""
+        targets = None if target is None else [target]
+        ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions())
+        return trace
+
+    def ablated(
+        self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
+        longest = max(len(each.tokens) for each in (source, target) if each is not None)
+        most = self._sets_at_once(longest, len(sets), logits)
+        for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
+            for number, row in placed:
+                trace = pair_of(done, row) if self.session.pairs else trace_of(done, row)
+                self._add_notes(trace, sets[number])
+                yield number, trace
+
+    def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
+        """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
+        most, keep = min(sets, max(1, ABLATION_BATCH_TOKENS // length)), CaptureOptions(NO_LAYERS, logits, False)
+        while True:
+            try:
+                self._require_memory([[length] * (most + 1)], keep)  # with the row that has none
+            except RegardError:
+                if most <= 1:
+                    raise
+                most //= 2
+            else:
+                return max(1, most)
+
+    def _require_memory(self, lengths: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
+        session = self.session
+        trims = "logits_to_keep" in session.takes
+        require_trace_memory(session.model, session.name, lengths, keep, trims, session.reports_weights)
+
+    def _add_notes(
+        self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
+    ) -> None:
+        for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+            side.status.notes += self._notes + tuple(map(str, interventions))
+            if seconds is not None:
+                side.status.seconds = seconds
+
+
+def batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+    """Numbers of texts that go through the model together: of like lengths, so that little is padding.
+
+    most: how many texts at most, None for as many as fit.
+    """
+    order = sorted(range(len(lengths)), key=lambda n: lengths[n])
+    batch: list[int] = []
+    for number in order:
+        if batch and (len(batch) == most or lengths[number] * (len(batch) + 1) > BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch

@@ -1,0 +1,210 @@
+"""Ablations in every pass of a generation: the joined trace is that of one ablated pass over the whole text."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jaxtyping
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.attention.ablation import EdgeAblation, HeadAblation
+from regard.capture.interventions import Intervention
+from regard.generation.join_steps import Place, within_pass
+from regard.models.model import Model
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.trace.trace import Trace
+from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SMALL, close, opened, tiny
+
+HEAD = regard.ablate(regard.head(1, 2))
+EDGES = [
+    regard.ablate(regard.edge(4, 1)),  # in the prompt
+    regard.ablate(regard.edge(11, 3, layers=0)),  # from a token written later to one of the prompt
+    regard.ablate(regard.edge(17, 16, heads=[0, 5])),  # between two written ones: within every window
+]
+EVERYTHING = [HEAD, *EDGES]
+CROSSING = [
+    regard.ablate(regard.head(1, 3, part="encoder")),
+    regard.ablate(regard.head(2, 0, part="cross")),
+    regard.ablate(regard.edge(5, 2, part="encoder")),
+    regard.ablate(regard.edge(6, 1, part="decoder", layers=[0, 2])),
+    regard.ablate(regard.edge(9, 4, part="cross", heads=1)),
+]
+
+
+@pytest.fixture
+def _no_checks_of_annotations() -> Iterator[None]:
+    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def same(ours: Trace, whole: Trace) -> None:
+    """Within the tolerances of generation without ablations."""
+    for kind in ("attention", "cross"):
+        for mine, theirs in zip(getattr(ours, kind), getattr(whole, kind), strict=True):
+            close(mine.dense(), theirs.dense(), 1e-5)
+    for mine, theirs in zip(ours.hidden_states, whole.hidden_states, strict=True):
+        close(mine, theirs, 1e-4)
+    close(ours.contextual, whole.contextual, 1e-4)
+    if ours.logits is not None:
+        close(ours.logits, whole.logits, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cache"),
+    [(kind, "dynamic") for kind in DECODERS] + [(kind, "static") for kind in ("gpt2", "gemma2", "mistral")],
+)
+def test_a_generation_is_ablated_as_one_pass_is(kind: str, cache: str) -> None:
+    model = opened(kind)
+    made = model.generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=EVERYTHING)
+    same(made.trace, model.trace(ids=list(made.ids), interventions=EVERYTHING))
+    assert not made.trace.attention[0][:, 4, 1].any()
+    assert not made.trace.attention[0][:, 11, 3].any()
+    assert not made.trace.attention[1][[0, 5], 17, 16].any()
+    assert made.trace.status.difference < 1e-5
+    assert set(map(str, EVERYTHING)) <= set(made.trace.status.notes)
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str, cache: str) -> None:
+    model = opened(kind)
+    made = model.generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=CROSSING)
+    whole = model.trace(ids=IDS, target_ids=list(made.ids), interventions=CROSSING)
+    for ours, theirs in ((made.trace.encoder, whole.encoder), (made.trace.decoder, whole.decoder)):
+        same(ours, theirs)
+    assert not made.trace.decoder.cross[1][1, 9, 4].any()
+    assert not made.trace.decoder.attention[2][:, 6, 1].any()
+    assert made.trace.decoder.attention[1][:, 6, 1].all()
+
+
+def test_what_is_written_depends_on_it() -> None:
+    model = opened("gpt2")
+    plain, ablated = (
+        model.generate(ids=IDS, new_tokens=1, interventions=each)
+        for each in ((), [regard.ablate(regard.head(layer, head)) for layer in (0, 1) for head in range(6)])
+    )
+    assert plain.ids[-1] != ablated.ids[-1]
+    with torch.no_grad():
+        last = model.trace(ids=IDS, interventions=[HEAD]).logits[-1]
+    assert model.generate(ids=IDS, new_tokens=1, interventions=[HEAD]).ids[-1] == int(last.argmax())
+
+
+def test_a_query_that_loses_every_key() -> None:
+    model = opened("llama")
+    alone = [regard.ablate(regard.edge(8, key)) for key in range(9)]
+    made = model.generate(ids=IDS, new_tokens=4, min_new_tokens=4, interventions=alone)
+    assert not made.trace.attention[0][:, 8].any()
+    same(made.trace, model.trace(ids=list(made.ids), interventions=alone))
+
+
+def test_words_are_those_of_the_prompt(minilm: Any) -> None:
+    tokenizer = minilm.tokenizer
+    model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
+    by_word = [regard.ablate(regard.edge("bank", "river"))]
+    made = model.generate("A man on a river bank", new_tokens=3, interventions=by_word)
+    by_number = [regard.ablate(regard.edge(6, 5))]
+    same(made.trace, model.generate("A man on a river bank", new_tokens=3, interventions=by_number).trace)
+    assert not made.trace.attention[0][:, 6, 5].any()
+    assert made.trace.status.notes[0] == str(by_word[0])
+    with pytest.raises(regard.RegardError, match="word 'money' is not in the text"):
+        model.generate("A bank", interventions=[regard.ablate(regard.edge("bank", "money"))])
+
+
+def test_a_token_that_was_never_written_is_named() -> None:
+    model = opened("llama")
+    model.model.generation_config.eos_token_id = model.generate(ids=IDS, new_tokens=1).ids[-1]
+    made = model.generate(ids=IDS, new_tokens=NEW, interventions=EDGES[1:2])
+    assert len(made.ids) == 8
+    assert made.trace.status.notes[-1] == "the text ended before the edge from 11 to 3 in layers 0 was reached"
+
+
+REFUSED = [
+    ("llama", [regard.ablate(regard.head(2, 0))], "layer 2 is out of range, tiny-llama has layers 0 to 1"),
+    ("llama", [regard.ablate(regard.head(1, 6))], "head 6 is out of range, tiny-llama has heads 0 to 5"),
+    ("llama", [regard.ablate(regard.edge(20, 3))], "token 20 is out of range, the text has tokens 0 to 19"),
+    ("llama", [regard.head(1, 2)], r"needs regard.ablate\(regard.head"),
+    ("llama", [regard.ablate(regard.head(1, 2, part="cross"))], "no encoder-decoder, leave out part='cross'"),
+    ("marian", [HEAD], "say which attention is meant"),
+    ("marian", [regard.ablate(regard.edge(14, 3, part="cross"))], "token 14 is out of range"),
+    ("marian", [regard.ablate(regard.head(3, 2, part="decoder"))], "has layers 0 to 2 of the decoder"),
+    ("marian", [regard.ablate(regard.edge("la", 3, part="cross"))], "'la' is a word of the target"),
+]
+
+
+@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.parametrize(("kind", "interventions", "says"), REFUSED)
+def test_what_is_refused(kind: str, interventions: list[Intervention], says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says):
+        opened(kind).generate(ids=IDS, new_tokens=NEW, interventions=interventions)
+
+
+def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
+    config = transformers.AutoConfig.for_model("bloom", **SMALL, hidden_size=24, n_layer=2, n_head=3)
+    own = Model(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
+    with pytest.raises(regard.RegardError, match="computes attention in code of its own"):
+        own.generate(ids=IDS, interventions=[HEAD])
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (Place(0, 7, 0, 0, 7), (4, 1)),  # prefill
+        (Place(4, 1, 4, 0, 5), (0, 1)),  # a step
+        (Place(4, 1, 3, 1, 4), (0, 0)),  # a sliding cache that has dropped token 0
+        (Place(4, 1, 2, 2, 3), None),  # and token 1
+        (Place(5, 1, 5, 0, 6), None),  # another query's step
+        (Place(0, 4, 0, 0, 4), None),
+    ],
+)
+def test_the_part_of_an_edge_in_a_pass(place: Place, expected: tuple[int, int] | None) -> None:
+    part = within_pass(EdgeAblation(queries=[4], keys=[1]), place)
+    assert expected == (None if part is None else (part.queries[0], part.keys[0]))
+    head = HeadAblation(heads=[3])
+    assert within_pass(head, place) is head
+
+
+@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_a_transformer_of_ours(kind: str) -> None:
+    """What it writes is what full ablated passes say, and so is its trace."""
+    torch.manual_seed(0)
+    sizes = {"vocabulary": 97, "d_model": 24, "heads": 6, "layers": 3, "initial": 0.4}
+    if kind == "decoder":
+        config = TransformerConfig(length=31, **sizes)
+    else:
+        config = TransformerConfig.translator(start=1, d_hidden=37, **sizes)
+    model = regard.load(Transformer(config).eval())
+    wanted = EVERYTHING if kind == "decoder" else CROSSING
+    made = model.generate(ids=IDS, new_tokens=NEW, interventions=wanted)
+    plain = model.generate(ids=IDS, new_tokens=NEW)
+    assert made.ids != plain.ids
+    sides = [made.trace] if kind == "decoder" else [made.trace.encoder, made.trace.decoder]
+    again = model.trace(ids=list(made.ids), interventions=wanted) if kind == "decoder" else model.trace(
+        ids=IDS, target_ids=list(made.ids), interventions=wanted
+    )  # fmt: skip
+    for ours, whole in zip(sides, [again] if kind == "decoder" else [again.encoder, again.decoder], strict=True):
+        same(ours, whole)
+    logits = sides[-1].logits
+    chosen = logits[made.start - 1 : -1].argmax(-1).tolist()  # greedy: each token is what its row says
+    assert tuple(chosen) == made.ids[made.start :]
+    early = model.generate(ids=IDS, new_tokens=2, interventions=[regard.ablate(regard.edge(1, 1, part=None if kind == "decoder" else "decoder"))])  # fmt: skip  # noqa: E501
+    assert len(early.ids) == made.start + 2
+    with pytest.raises(regard.RegardError, match="head 6 is out of range, transformer has heads 0 to 5"):
+        part = None if kind == "decoder" else "decoder"
+        model.generate(ids=IDS, new_tokens=2, interventions=[regard.ablate(regard.head(0, 6, part=part))])
+
+
+def test_the_model_comes_back_whole() -> None:
+    model = opened("llama")
+    before = model.generate(ids=IDS, new_tokens=3).ids
+    model.generate(ids=IDS, new_tokens=3, interventions=[HEAD])
+    with pytest.raises(regard.RegardError, match="out of range"):
+        model.generate(ids=IDS, new_tokens=3, interventions=[regard.ablate(regard.head(7, 0))])
+    assert "forward" not in vars(model.model)
+    assert model.generate(ids=IDS, new_tokens=3).ids == before
+    assert tiny("llama").config._attn_implementation == model.model.config._attn_implementation

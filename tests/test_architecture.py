@@ -1,0 +1,64 @@
+"""docs/architecture.md holds: the drawing is what runs, in its order, and the table has every room."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+FOLLOW = """
+import json, pathlib, sys
+import regard
+from regard.cli.main import main
+source, called = str(pathlib.Path(regard.__file__).parent), {}
+def follow(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(source):
+        module = code.co_filename[len(source) + 1 : -3].replace("/", ".")
+        called.setdefault(f"{module}.{code.co_qualname}", len(called))
+sys.setprofile(follow)
+try:
+    main(["see", "a man on a river bank", "--word", "bank"])
+finally:
+    sys.setprofile(None)
+    pathlib.Path("called.json").write_text(json.dumps(called))
+"""
+
+
+def test_the_drawing_is_what_runs(tmp_path: Path) -> None:
+    drawing = PAGE.split("```text\n")[1].split("```")[0]
+    drawn = re.findall(r"^[│├└─ ]*([a-z_]+(?:\.\w+)+)", drawing, re.M)
+    assert len(drawn) >= 12
+    subprocess.run([sys.executable, "-c", FOLLOW], cwd=tmp_path, check=True, capture_output=True)
+    called = json.loads((tmp_path / "called.json").read_text())
+    assert [name for name in drawn if name not in called] == []
+    assert sorted(drawn, key=called.__getitem__) == drawn
+
+
+def test_the_table_has_every_room_in_the_order_of_imports() -> None:
+    rows = re.findall(r"^\| (`.+?) \|", PAGE.split("## Which room")[1].split("\n## ")[0], re.M)
+    rooms = [room for row in rows for room in re.findall(r"`([\w.]+)`", row) if "." not in room]
+    source = ROOT / "src" / "regard"
+    there = {
+        each.name.removesuffix(".py")
+        for each in source.iterdir()
+        if each.suffix == ".py" or (each / "__init__.py").exists()
+    }
+    assert set(rooms) == there - {"__init__", "__main__"}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = [each.removeprefix("regard.") for layer in contracts[0]["layers"] for each in re.split(r" [|:] ", layer)]
+    assert set(layers) == set(rooms)
+    place = {room: n for n, room in enumerate(reversed(rooms))}
+    levels = [
+        [place[each.removeprefix("regard.")] for each in re.split(r" [|:] ", layer)] for layer in contracts[0]["layers"]
+    ]
+    assert all(max(above) < min(below) for above, below in pairwise(levels))

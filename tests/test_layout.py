@@ -1,0 +1,151 @@
+"""The tests mirror the tree: `tests/X/test_Y.py` is about `src/regard/X/Y.py`. What has none is listed."""
+
+from tests.support import ROOT
+
+# Modules that are tested through others. The list may only become shorter: a module that gets its file leaves it.
+THROUGH_OTHERS = {
+    "attention/head_map",
+    "attention/kernels/cpu/online_softmax",
+    "attention/kernels/cpu/row_sums",
+    "attention/kernels/cpu/statistics_passes",
+    "attention/kernels/result",
+    "attention/kernels/statistics",
+    "attention/map_inputs",
+    "attention/reference",
+    "attention/scores",
+    "capture/build_trace",
+    "capture/embeddings",
+    "capture/hf_attention",
+    "capture/hidden_states",
+    "capture/progress",
+    "capture/regard_attention",
+    "capture/session",
+    "capture/tensor_ops",
+    "cli/clock",
+    "cli/console",
+    "cli/evolve",
+    "cli/generate",
+    "cli/options",
+    "cli/outputs",
+    "cli/positions",
+    "cli/source",
+    "cli/steps",
+    "cli/train",
+    "cli/train_progress",
+    "cli/translate",
+    "cli/unknown_verb",
+    "errors",
+    "explain/ablation_effect",
+    "explain/attended",
+    "explain/band",
+    "explain/distant_weights",
+    "explain/massive_activations",
+    "explain/occurrences",
+    "explain/part",
+    "explain/plane_order",
+    "explain/planes",
+    "explain/windowed_matrix",
+    "generation/decode",
+    "generation/generator",
+    "generation/settings",
+    "generation/step_capture",
+    "lazy",
+    "locks",
+    "model_files/config_limits",
+    "model_files/hub_files",
+    "model_files/size_limit",
+    "model_files/sizes",
+    "models/memory_estimate",
+    "models/readout",
+    "models/runner",
+    "nn/decoding",
+    "nn/feed_forward",
+    "nn/folder",
+    "nn/kv_cache",
+    "nn/layer",
+    "nn/names",
+    "nn/padding",
+    "tensor_files/digests",
+    "tensor_files/file",
+    "tensor_files/header",
+    "tensor_files/pieces",
+    "tensor_files/values",
+    "text/reader",
+    "text/words",
+    "trace/attention_output",
+    "train/folder_lock",
+    "train/samples",
+    "train/settings",
+    "train/watched",
+    "views/figures/alignment",
+    "views/figures/canvas",
+    "views/figures/heatmap",
+    "views/figures/labels",
+    "views/figures/positions",
+    "views/figures/predictions",
+    "views/figures/training",
+    "views/terminal/alignment",
+    "views/terminal/evolution",
+    "views/terminal/generation",
+    "views/terminal/head_steps",
+    "views/terminal/layer_updates",
+    "views/terminal/layout",
+    "views/terminal/matrix",
+    "views/terminal/predictions",
+    "views/terminal/static_words",
+    "views/terminal/tokens",
+    "views/terminal/why",
+}
+
+# Files about something that is no single module: what a user does, a model, a property of several modules.
+ABOUT_SEVERAL = {
+    "attention/attend_compiled",
+    "attention/attend_gradients",
+    "attention/kernels/cpu/processes",
+    "capture/families",
+    "capture/status",
+    "cli/help",
+    "cli/see_models",
+    "docs",
+    "docs_commands",
+    "documented",
+    "explain/stories",
+    "layout",
+    "models/long",
+    "models/opus_mt",
+    "models/real",
+    "models/smollm2",
+    "models/trained",
+    "package",
+    "site/formulas",
+    "site/pages",
+    "train/toys",
+    "walkthroughs",
+}
+
+
+def modules() -> set[str]:
+    """Every module of the package by its path, without the ones that only introduce a package."""
+    source = ROOT / "src" / "regard"
+    names = {file.relative_to(source).with_suffix("").as_posix() for file in source.rglob("*.py")}
+    return {name for name in names if name.rpartition("/")[2] not in ("__init__", "__main__")}
+
+
+def subjects() -> set[str]:
+    """What each test file is about, by the same kind of path."""
+    folder = ROOT / "tests"
+    files = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.rglob("test_*.py")}
+    return {name.replace("test_", "", 1) for name in files}
+
+
+def test_every_module_has_a_test_file_or_is_listed() -> None:
+    missing = modules() - subjects()
+    assert missing == THROUGH_OTHERS, (
+        f"new: {sorted(missing - THROUGH_OTHERS)}, gone: {sorted(THROUGH_OTHERS - missing)}"
+    )
+
+
+def test_every_test_file_is_about_a_module_or_is_listed() -> None:
+    others = subjects() - modules()
+    new, gone = sorted(others - ABOUT_SEVERAL), sorted(ABOUT_SEVERAL - others)
+    assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
