@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.support import MONEY, RIVER
+from tests.support import MONEY, RIVER, default_model, run_in_process
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 settings.register_profile("steady", derandomize=True, deadline=None)
@@ -23,9 +23,7 @@ settings.load_profile("steady")
 @pytest.fixture(scope="session")
 def minilm() -> Any:
     """The embedded default model."""
-    import regard
-
-    return regard.load(device="cpu")
+    return default_model()
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +34,17 @@ def bank(minilm: Any) -> Any:
 
 @pytest.fixture
 def regard_command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command as a person would, in a folder of its own."""
+    """Run the command in a folder of its own, in the test's own process."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run_in_process(tmp_path, arguments, **environment)
+
+    return run
+
+
+@pytest.fixture
+def regard_process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command as a person would, in a folder and a process of its own."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

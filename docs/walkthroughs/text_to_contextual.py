@@ -14,12 +14,13 @@ import torch
 
 import regard
 from regard.explain.movement import movement
+from regard.explain.positions import encoding
 from regard.explain.similarity import across_texts, cosine, dot, euclidean
 from regard.explain.summary import summarise
 from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention, softmax
 from regard.trace.trace import gives, special_share
-from regard.views.figures.positions import draw_positions, encoding
+from regard.views.figures.positions import draw_positions
 from regard.views.figures.summary import draw
 
 OUT = Path(os.environ.get("REGARD_OUT", "out/walkthroughs"))

@@ -15,7 +15,7 @@ from regard.cli.main import main
 from regard.cli.map import map_file
 from regard.cli.see import see
 from regard.cli.why import why
-from tests.support import MONEY, RIVER, in_one_process
+from tests.support import MONEY, RIVER, run_all_in_process
 
 
 def told(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -68,7 +68,7 @@ def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
         ["evolve", "run"],
     ]
     for call, (code, out, err) in zip(
-        calls, in_one_process(tmp_path, [[*call, "--json", "-"] for call in calls]), strict=True
+        calls, run_all_in_process(tmp_path, [[*call, "--json", "-"] for call in calls]), strict=True
     ):
         assert code == 0, err
         assert json.loads(out)["format"] == f"regard {call[0]}"

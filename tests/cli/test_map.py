@@ -1,4 +1,4 @@
-"""`regard map`: once as a person runs it, the rest in this process, with the model that is loaded already."""
+"""`regard map` as a person runs it, in this process, with the model that is loaded already."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import torch
 
 import regard
 from regard.cli.map import map_file
-from tests.support import ROOT, SHARED, in_one_process
+from tests.support import ROOT, SHARED, run_all_in_process
 
 BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
 TEXT = (
@@ -82,7 +82,7 @@ def check_documented(folder: Path, text: str) -> None:
     commands = [documented(page) for page in ("docs/commands/map.md", "docs/long.md")]
     assert {command[1] for command in commands} == {"book.txt"}
     (folder / "book.txt").write_text(text, encoding="utf-8")
-    for code, out, err in in_one_process(folder, commands):
+    for code, out, err in run_all_in_process(folder, commands):
         assert (code, err) == (0, "")
         assert "tokens, layer 2" in out
         assert "windows of 512 tokens" in " ".join(out.split())

@@ -1,4 +1,4 @@
-"""The command as a person runs it: a process of its own, its streams and its exit code."""
+"""The command as a person runs it: its streams, its files and its exit code."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 
 import regard
-from tests.support import MONEY, RIVER, make_tiny
+from tests.support import MONEY, RIVER, in_one_process, make_tiny
 
 
 def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
@@ -25,8 +25,8 @@ def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
         assert part in result.stderr
 
 
-def test_the_main_job(regard_command, tmp_path: Path) -> None:
-    result = regard_command(
+def test_the_main_job(regard_process, tmp_path: Path) -> None:
+    result = regard_process(
         "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
         "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors",
     )  # fmt: skip
@@ -60,20 +60,17 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
-def test_an_ascii_terminal(regard_command) -> None:
-    result = regard_command("see", "a café bank 银", "--word", "café", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+def test_an_ascii_terminal(regard_process) -> None:
+    result = regard_process("see", "a café bank 银", "--word", "café", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert result.returncode == 0, result.stderr
     assert "\\u94f6" in result.stdout
 
 
-def test_help_and_version_do_not_wait_for_torch(regard_command) -> None:
-    for arguments in (["--help"], ["see", "--help"], ["--version"], []):
-        code = f"import sys, regard.cli.main as m\ntry: m.main({arguments!r})\nexcept SystemExit as e: c = e.code\n"
-        code += "heavy = {'torch', 'transformers', 'numpy', 'numba', 'matplotlib'} & set(sys.modules)\n"
-        code += "print('HEAVY', sorted(heavy), c)"
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert "HEAVY []" in result.stdout
-        assert "Usage: " in result.stdout or "regard 0." in result.stdout
+def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
+    calls = [["--help"], ["see", "--help"], ["map", "--help"], ["--version"], []]
+    for code, out, err in in_one_process(tmp_path, calls, watch="torch,transformers,numpy,numba,matplotlib"):
+        assert (code, err) == (0, "")
+        assert "Usage: " in out or "regard 0." in out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`regard see` of other models than the default one, of long texts and of saved traces, as processes of their own."""
+"""`regard see` of other models than the default one, of long texts and of saved traces."""
 
 import json
 from importlib.resources import files
@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import transformers
 
-from tests.support import in_one_process, make_tiny
+from tests.support import make_tiny, run_all_in_process
 from tests.support.pairs import make_pair
 
 PAIR = ["the man on the river bank", "a man takes money from the bank"]
@@ -39,7 +39,7 @@ def test_pairs(folder: Path) -> None:
         ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2"],
         ["--save", "a.safetensors", "--save-attention-outputs"],
     )
-    (code, out, err), (code_2, _, err_2), (code_3, out_3, err_3) = in_one_process(
+    (code, out, err), (code_2, _, err_2), (code_3, out_3, err_3) = run_all_in_process(
         folder,
         [
             [*see, "--word", "bank", "--figure", "a.png", "--json", "a.json", *saved],
@@ -68,7 +68,7 @@ def test_pairs(folder: Path) -> None:
 
 
 def test_a_target_that_the_model_writes(folder: Path) -> None:
-    ((code, out, err),) = in_one_process(folder, [["see", PAIR[0], "--model", "pair", "--json", "own.json"]])
+    ((code, out, err),) = run_all_in_process(folder, [["see", PAIR[0], "--model", "pair", "--json", "own.json"]])
     assert code == 0, err
     assert "the model wrote target itself: the likeliest token each time" in out
     assert "because no more were asked for" in " ".join(out.split())  # a random model does not come to an end
@@ -85,7 +85,9 @@ def test_what_models_say(folder: Path) -> None:
         ["see", "--open", "c.safetensors", "--word", "river"],
         ["see", "a man on a [MASK] bank", "--model", "masked", "--next", "--json", "m.json", "--top", "2"],
     ]  # fmt: skip
-    (code, out, err), (code_2, out_2, err_2), (code_3, out_3, _), (code_4, out_4, err_4) = in_one_process(folder, calls)
+    (code, out, err), (code_2, out_2, err_2), (code_3, out_3, _), (code_4, out_4, err_4) = run_all_in_process(
+        folder, calls
+    )
     assert (code, code_2, code_3, code_4) == (0, 0, 0, 0), err + err_2 + err_4
     for says in ("What the model says next", "After “river” in text 1: what each layer would say (logit lens)"):
         assert says in out
@@ -112,7 +114,7 @@ def test_windows_and_parts_of_traces(folder: Path) -> None:
         ["see", PAIR[0], *TARGETS[:2], "--model", "pair", "--save", "q.safetensors", "--save-layers", "1"],
         ["see", "--open", "q.safetensors", "--word", "rive", "--figure", "q.png", "--json", "q.json"],
     ]  # fmt: skip
-    told = in_one_process(folder, calls)
+    told = run_all_in_process(folder, calls)
     assert [code for code, _, _ in told] == [0] * 6, told
     (_, out, _), _, (_, out_3, _), (_, out_4, _), *_ = told
     assert "shown as   text   window" in out
@@ -162,7 +164,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     ]
     work = tmp_path / "work"
     work.mkdir()
-    told = in_one_process(
+    told = run_all_in_process(
         work, [[*each, "--json", "x.json"] if n < len(says) else each for n, each in enumerate(calls)]
     )
     for (code, out, err), said in zip(told, says, strict=False):
@@ -172,7 +174,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         assert said in err
     assert list(work.iterdir()) == []
     cut.write_bytes(whole.read_bytes()[:-100])
-    told = in_one_process(
+    told = run_all_in_process(
         work,
         [
             ["see", "--open", str(cut)],

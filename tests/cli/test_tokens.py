@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import RIVER, in_one_process
+from tests.support import RIVER, run_all_in_process
 
 
 def test_words(regard_command) -> None:
@@ -73,7 +73,7 @@ BAD = [
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    for (arguments, says), (code, out, err) in zip(BAD, in_one_process(tmp_path, [a for a, _ in BAD]), strict=True):
+    for (arguments, says), (code, out, err) in zip(BAD, run_all_in_process(tmp_path, [a for a, _ in BAD]), strict=True):
         assert code == 2, arguments
         assert out == "", arguments
         assert err.startswith("regard: error: "), arguments

@@ -1,4 +1,4 @@
-"""`regard why` as a process of its own."""
+"""`regard why` as a person runs it."""
 
 import json
 from importlib.resources import files
@@ -9,7 +9,7 @@ import jsonschema
 import regard.explain.why
 from regard.cli.why import why
 from tests.cli.test_see import refused
-from tests.support import in_one_process, make_tiny
+from tests.support import make_tiny, run_all_in_process
 from tests.support.pairs import make_pair
 
 
@@ -53,7 +53,7 @@ def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minil
     regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
     why = ["why", "--word", "bank", "--top", "3"]
     opened, by_tiny = [*why, "--open", "a.safetensors"], ["--model", "tiny"]
-    given, again, other = in_one_process(
+    given, again, other = run_all_in_process(
         tmp_path, [[*why, "a man on a river bank", *by_tiny], [*opened, *by_tiny], opened]
     )
     assert again[0] == given[0] == 0, again[2]
@@ -66,7 +66,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     make_pair(tmp_path / "pair")
     texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2"]
     saved = ["--json", "why.json", "--save", "a.safetensors"]
-    (code, out, err), (code_2, out_2, err_2) = in_one_process(
+    (code, out, err), (code_2, out_2, err_2) = run_all_in_process(
         tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-4], "--word", "man"]]
     )
     assert code == 0, err
@@ -87,7 +87,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert len(word["heads"]) == 2 * 3 * 3
     assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
     again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2"]
-    (code_3, out_3, err_3), refused_3 = in_one_process(tmp_path, [[*again, "--model", "pair"], again])
+    (code_3, out_3, err_3), refused_3 = run_all_in_process(tmp_path, [[*again, "--model", "pair"], again])
     assert code_3 == 0, err_3
     assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])
     assert refused_3[0] == 2

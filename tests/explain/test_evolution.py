@@ -8,7 +8,7 @@ import torch
 import regard
 from regard import RegardError
 from regard.explain.evolution import evolution
-from regard.views.figures.training import draw_evolution
+from regard.views.figures.evolution import draw_evolution
 from tests.support import MONEY, RIVER
 
 

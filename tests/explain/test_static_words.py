@@ -10,7 +10,7 @@ import torch
 from regard import RegardError
 from regard.explain.similarity import cosine
 from regard.explain.static_words import learned_words, static_words
-from tests.support import MONEY, RIVER, in_one_process
+from tests.support import MONEY, RIVER, run_all_in_process
 
 
 def test_cosines_and_places() -> None:
@@ -51,7 +51,7 @@ def test_the_command(tmp_path: Path) -> None:
         [*see, "--static", "none.txt"],
         ["see", RIVER, "--word", "poem", "--with", "river", "--static", "v.txt", "--json", "b.json"],
     ]
-    file, learned, alone, missing, unknown = in_one_process(tmp_path, calls)
+    file, learned, alone, missing, unknown = run_all_in_process(tmp_path, calls)
     assert file[0] == learned[0] == 0, (file, learned)
     assert "“bank” as a static vector" in file[1]
     assert "has no vector" in file[1]

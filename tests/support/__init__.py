@@ -1,11 +1,17 @@
 """What several tests need: the two sentences, and tiny random models of any family."""
 
+import contextlib
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("REGARD_SHARED", ROOT.parent / "shared"))  # models and data beside the checkout
@@ -36,6 +42,57 @@ def make_tiny(folder: Path, minilm: Any, kind: str = "bert", **changes: Any) -> 
     model.save_pretrained(folder)
     minilm.tokenizer.save_pretrained(folder)
     return model
+
+
+@cache
+def default_model() -> Any:
+    """The embedded default model, loaded once a session."""
+    import regard
+
+    return regard.load(device="cpu")
+
+
+def run_in_process(folder: Path, arguments: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in the test's own process, as a person in that folder would see it through a pipe.
+
+    Most of a process of its own is its imports; so such processes are for what they differ in: the shell, terminals,
+    encodings, signals, what is imported when. The default model is loaded once a session, other models by each call.
+    """
+    from regard.cli.main import main
+    from regard.models.load import load
+
+    def loaded(source: Any = None, **options: Any) -> Any:
+        return load(source, **options) if source is not None or options else default_model()
+
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    code: Any = None
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(streams[0]),
+            contextlib.redirect_stderr(streams[1]),
+            mock.patch.dict(os.environ, environment),
+            mock.patch("regard.models.load.load", loaded),
+        ):
+            main([str(each) for each in arguments])
+    except SystemExit as left:
+        code = left.code
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+    out, err = (_written(stream) for stream in streams)
+    return subprocess.CompletedProcess(list(arguments), code, out, err)
+
+
+def run_all_in_process(folder: Path, calls: Sequence[Sequence[str]]) -> list[tuple[int, str, str]]:
+    """(exit code, stdout, stderr) of many calls of the command, in the test's own process."""
+    done = [run_in_process(folder, call) for call in calls]
+    return [(each.returncode, each.stdout, each.stderr) for each in done]
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
 
 
 MANY = """

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from regard.explain.summary import summarise
-from regard.views.json import as_data, write_json
+from regard.views.json import summary_data, write_json
 
 
 @pytest.fixture(scope="module")
@@ -22,23 +22,23 @@ def test_every_file_fits_the_schema(bank, minilm, schema, tmp_path: Path) -> Non
         summarise(bank),
         summarise(bank[:1], "bank"),
     ):
-        write_json(summary, tmp_path / "a.json")
+        write_json(summary_data(summary), tmp_path / "a.json")
         jsonschema.validate(json.loads((tmp_path / "a.json").read_text(encoding="utf-8")), schema)
 
 
 def test_floats_keep_their_precision(bank, tmp_path: Path) -> None:
     summary = summarise(bank, "bank")
-    write_json(summary, tmp_path / "a.json")
+    write_json(summary_data(summary), tmp_path / "a.json")
     read = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert read["occurrences"][0]["learned"] == bank[0].learned[11].tolist()
     assert read["pairs"][0]["hidden_states"] == summary.pairs[0].hidden_states
 
 
 def test_the_version_is_the_schemas(bank, schema) -> None:
-    assert as_data(summarise(bank))["version"] == schema["properties"]["version"]["const"] == 1
+    assert summary_data(summarise(bank))["version"] == schema["properties"]["version"]["const"] == 1
 
 
 def test_what_is_no_number_is_null(bank) -> None:
     summary = summarise(bank, "bank")
     object.__setattr__(summary.pairs[0], "learned", math.nan)
-    assert as_data(summary)["pairs"][0]["learned"] is None
+    assert summary_data(summary)["pairs"][0]["learned"] is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.checks import from_zero, missing
-from regard.cli.outputs import Saving
+from regard.cli.outputs import TraceFile
 from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
@@ -50,9 +50,9 @@ class EarlyChecks:
             if given is not None and count is not None:
                 from_zero(what, given, count, there)
 
-    def check_saving(self, saving: Saving) -> None:
+    def check_saved_parts(self, saved: TraceFile) -> None:
         """Refuse layers and heads to be saved that the model does not have."""
-        layers, heads = saving.layers or (), saving.heads or ()
+        layers, heads = saved.layers or (), saved.heads or ()
         first = layers[0] if layers else 0
         for what, given, count, there in (
             ("layer", layers, self.model.layers, f"{self.model.name} has"),

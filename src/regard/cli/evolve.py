@@ -8,10 +8,9 @@ import typer
 from regard.checks import from_zero
 from regard.cli.early_checks import saved
 from regard.cli.options import JsonFile, OneOfHeads, whole_number
+from regard.cli.outputs import Outputs
 from regard.errors import RegardError
 from regard.explain.part import check_part
-from regard.files import check_target
-from regard.json_files import write_json
 from regard.train.watched import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
@@ -37,9 +36,8 @@ def evolve(
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
-    for option, file, kinds in (("--figure", figure, (".png", ".svg", ".gif")), ("--json", json_file, (".json",))):
-        if file is not None:
-            check_target(file, kinds, option)
+    outputs = Outputs(figure, json_file, pictures=(".png", ".svg", ".gif"))
+    outputs.check()
     early = saved(check_watched(run)[0]).model
     for what, number, count in (("layer", layer, early.layers), ("head", head, early.heads)):
         if number is not None and count is not None:
@@ -51,18 +49,17 @@ def evolve(
     from regard.cli.console import consoles, finish
     from regard.explain.evolution import evolution
     from regard.train.samples import watched
+    from regard.views.json import evolution_data
     from regard.views.terminal.evolution import show_evolution
 
     found = evolution(watched(run), layer, head, part=part)
     console, errors = consoles(json_file)
-    notes: list[str] = []
-    if figure is not None:
-        from regard.views.figures.training import draw_evolution
 
-        notes = draw_evolution(found, figure)
-    if json_file is not None:
-        from dataclasses import asdict
+    def draw(file: Path) -> list[str]:
+        from regard.views.figures.evolution import draw_evolution
 
-        write_json({"format": "regard evolve", "version": 1, **asdict(found)}, json_file, indent=1)
+        return draw_evolution(found, file)
+
+    notes = outputs.write(draw=draw, data=lambda: evolution_data(found))
     show_evolution(found, console)
-    finish(console, errors, (figure, json_file), notes)
+    finish(console, errors, outputs.files, notes)

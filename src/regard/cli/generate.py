@@ -8,9 +8,9 @@ import typer
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.options import NeededModel, whole_number
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.files import check_target
 from regard.generation.settings import check_options, check_seed
 
 
@@ -58,8 +58,8 @@ def generate(
         raise RegardError(f"--new-tokens: given {new_tokens}, needs 1 or more")
     if seed is not None and temperature is None and top_k is None:
         raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
-    if save_file is not None:
-        check_target(save_file, (".safetensors",), "--save")
+    outputs = Outputs(save=TraceFile(save_file))
+    outputs.check()
     drawn: dict[str, Any] = {}
     if temperature is not None or top_k is not None:
         drawn = {"do_sample": True, "temperature": 1.0 if temperature is None else temperature}
@@ -89,10 +89,7 @@ def generate(
             done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
         except RegardError as error:
             raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
-    if save_file is not None:
-        from regard.trace.file import save
-
-        save(done.trace, save_file)
+    outputs.write(traces=done.trace)
     told = status([done.trace.status], took=clock.seconds())
     put([*unknown_first(of_traces([done.trace])), *written(done), told], console)
-    finish(console, errors, (save_file,))
+    finish(console, errors, outputs.files)

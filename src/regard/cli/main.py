@@ -48,20 +48,26 @@ for name, verb, short in (
     app.command(name, short_help=short)(verb)
 
 
-@app.callback(invoke_without_command=True)
+def print_version(asked: bool) -> bool:
+    """Print the version and stop, where it was asked for."""
+    if asked:
+        typer.echo(f"regard {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
 def regard(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, help="Print the version and stop.", is_eager=True)
+    ] = False,
 ) -> None:
     """See what every token of a text pays attention to: exactly, on real models."""
-    if version:
-        typer.echo(f"regard {__version__}")
-    elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C. Without arguments: its help."""
+    given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
             stream.reconfigure(errors="backslashreplace")
@@ -74,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGINT, interrupt)
     clock.start()
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(given or ["--help"], standalone_mode=False)
     except RegardError as error:
         _fail(str(error))
     except USAGE_ERROR as error:

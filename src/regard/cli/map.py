@@ -9,9 +9,9 @@ from regard.checks import from_zero
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.files import check_target
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
@@ -58,7 +58,8 @@ def map_file(
                 raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
     if layer is None:
         raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
-    _check(top, far, window, stride, figure, json_file, save_file)
+    outputs = Outputs(figure, json_file, TraceFile(save_file))
+    _check(top, far, window, stride, outputs)
     text = "" if file is None else read_text(file)
     early = EarlyChecks.of(Source(model=model, file=open_file))
     early.check_numbers(layer, head)
@@ -73,7 +74,8 @@ def map_file(
     from regard.explain.matrix import matrix
     from regard.explain.windowed_matrix import windowed
     from regard.models.load import load
-    from regard.views.terminal.matrix import show_matrix, write_json
+    from regard.views.json import matrix_data
+    from regard.views.terminal.matrix import show_matrix
 
     console, errors = consoles(json_file)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -85,6 +87,7 @@ def map_file(
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
         looking = bars.add_task("going through the matrix", total=1)
+        trace = None
         if window is None:
             if open_file is not None:
                 trace = _saved(open_file)
@@ -101,17 +104,15 @@ def map_file(
 
             plan, windows = opened.stream(text, window=window, stride=stride, layers=[layer])
             found = windowed(plan, windows, layer, head, top=top, far=far, progress=step)
-    notes: list[str] = []
-    if figure is not None:
+
+    def draw(file: Path) -> list[str]:
         from regard.views.figures.matrix import draw_matrix
 
-        notes = draw_matrix(found, figure)
-    if json_file is not None:
-        write_json(found, json_file)
-    if save_file is not None:
-        trace.save(save_file)
+        return draw_matrix(found, file)
+
+    notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
     show_matrix(found, str(file or open_file), console, clock.seconds())
-    finish(console, errors, (figure, json_file, save_file), notes)
+    finish(console, errors, outputs.files, notes)
 
 
 def read_text(file: Path) -> str:
@@ -157,25 +158,17 @@ def _check(
     far: int,
     window: int | None,
     stride: int | None,
-    figure: Path | None,
-    json_file: Path | None,
-    save_file: Path | None,
+    outputs: Outputs,
 ) -> None:
-    """What can be refused before the file is read."""
+    """Refuse, before the file is read, numbers out of range, options that exclude each other, and bad output files."""
     for option, given, least in (("--top", top, 1), ("--far", far, 0)):
         if given < least:
             raise RegardError(f"{option}: given {given}, needs {least} or more")
     if stride is not None and window is None:
         raise RegardError("--stride needs --window: it says how far one window is past the last")
-    if save_file is not None and window is not None:
+    if outputs.save.file is not None and window is not None:
         raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
-    for option, target, kinds in (
-        ("--figure", figure, (".png", ".svg")),
-        ("--json", json_file, (".json",)),
-        ("--save", save_file, (".safetensors",)),
-    ):
-        if target is not None:
-            check_target(target, kinds, option)
+    outputs.check()
 
 
 def _numbers(opened: Any, layer: int, head: int | None) -> tuple[int, int | None]:

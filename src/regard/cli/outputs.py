@@ -1,48 +1,92 @@
-"""What --save and the options beside it ask for."""
+"""The files that a verb writes: a picture, everything shown as JSON, and traces."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.checks import check_saving
 from regard.errors import RegardError
+from regard.files import check_target
 
 
 @dataclass(frozen=True)
-class Saving:
-    """A file for traces, and what of them goes into it: some layers and heads, as narrower numbers, with blocks."""
+class TraceFile:
+    """A file for traces (--save), and what of them goes into it: some layers and heads, a dtype, attention outputs."""
 
-    file: Path | None
+    file: Path | None = None
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
     dtype: str | None = None
     attention_outputs: bool = False
 
     def check(self) -> None:
-        """What can be refused before a model is loaded."""
+        """Refuse options that need --save, or exclude each other, before a model is loaded."""
         chosen = {
-            "layers": self.layers,
-            "heads": self.heads,
-            "dtype": self.dtype,
-            "attention_outputs": self.attention_outputs or None,
+            "--save-layers": self.layers,
+            "--save-heads": self.heads,
+            "--save-dtype": self.dtype,
+            "--save-attention-outputs": self.attention_outputs or None,
         }
-        given = [f"--save-{name}" for name, value in chosen.items() if value is not None]
-        if given and self.file is None:
-            raise RegardError(f"{given[0]} needs --save: it says what of the traces goes into that file")
+        used = [option for option, value in chosen.items() if value is not None]
+        if used and self.file is None:
+            raise RegardError(f"{used[0]} needs --save: it says what of the traces goes into that file")
         check_saving(self.dtype, self.attention_outputs, self.heads)
 
-    def write(self, traces: Sequence[Any]) -> None:
-        """Write the file, where one was asked for; a trace alone as one trace."""
+    def write(self, traces: Any) -> None:
+        """Write one trace or several, where a file was asked for."""
         if self.file is None:
             return
         from regard.trace.file import save
 
         save(
-            list(traces),
+            traces,
             self.file,
             layers=self.layers,
             heads=self.heads,
             dtype=self.dtype,
             attention_outputs=self.attention_outputs,
         )
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that were asked for. pictures: the endings that --figure may have."""
+
+    figure: Path | None = None
+    json: Path | None = None
+    save: TraceFile = TraceFile()
+    pictures: tuple[str, ...] = (".png", ".svg")
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """The files, in the order in which they are named at the end."""
+        return self.figure, self.json, self.save.file
+
+    def check(self) -> None:
+        """Refuse files that cannot be written later, before a model is loaded."""
+        endings = (self.pictures, (".json",), (".safetensors",))
+        for option, file, kinds in zip(("--figure", "--json", "--save"), self.files, endings, strict=True):
+            if file is not None:
+                check_target(file, kinds, option)
+        self.save.check()
+
+    def write(
+        self,
+        *,
+        traces: Any = None,
+        draw: Callable[[Path], list[str]] | None = None,
+        data: Callable[[], dict[str, Any]] | None = None,
+    ) -> list[str]:
+        """Write the files, and return notes on what the picture could not show.
+
+        traces: what --save writes, before all others, for it may refuse. draw: draws the picture into a file. data:
+        makes what --json writes, by one of the functions of `regard.views.json`.
+        """
+        self.save.write(traces)
+        notes = draw(self.figure) if draw is not None and self.figure is not None else []
+        if data is not None and self.json is not None:
+            from regard.views.json import write_json
+
+            write_json(data(), self.json)
+        return notes

@@ -6,9 +6,9 @@ import typer
 
 from regard.cli.early_checks import EarlyChecks, no_table
 from regard.cli.options import FigureFile, whole_number
+from regard.cli.outputs import Outputs
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.files import check_target
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi")
 Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
@@ -39,8 +39,8 @@ def positions(
         raise RegardError("--width: alibi is a bias of positions alone, it has no width")
     if width is not None and width % 2 and kind == "rotary":
         raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
-    if figure is not None:
-        check_target(figure, (".png", ".svg"), "--figure")
+    outputs = Outputs(figure)
+    outputs.check()
     if kind == "learned":
         EarlyChecks.of(Source(model=model)).check_kind(True, no_table)
 
@@ -48,8 +48,10 @@ def positions(
     import torch
 
     from regard.cli.console import consoles, finish
+    from regard.explain.positions import encoding
     from regard.memory import require_memory
-    from regard.views.figures.positions import draw_positions, encoding, show_positions
+    from regard.views.figures.positions import draw_positions
+    from regard.views.terminal.positions import show_positions
 
     if kind == "learned":
         pictures, of = _learned(model, length, width)
@@ -60,8 +62,8 @@ def positions(
         pictures, of = encoding(kind, rows, across), ""
     console, errors = consoles()
     show_positions(kind, pictures, of, console)
-    notes = [] if figure is None else draw_positions(kind, pictures, of, figure)
-    finish(console, errors, (figure,), notes)
+    notes = outputs.write(draw=lambda file: draw_positions(kind, pictures, of, file))
+    finish(console, errors, outputs.files, notes)
 
 
 def _learned(model: str | None, length: int | None, width: int | None) -> tuple[Any, str]:

@@ -27,12 +27,10 @@ from regard.cli.options import (
     Top,
     Window,
 )
-from regard.cli.outputs import Saving
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source, trace_word, traced
 from regard.errors import RegardError
-from regard.files import check_readable, check_target
-
-PICTURES = (".png", ".svg")
+from regard.files import check_readable
 
 
 def see(
@@ -67,22 +65,15 @@ def see(
         raise RegardError("--static needs --word and --with: it compares words' static vectors")
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
-    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    files = [
-        (figure, PICTURES, "--figure"),
-        (json_file, (".json",), "--json"),
-        (save_file, (".safetensors",), "--save"),
-    ]
-    for file, kinds, option in files:
-        if file is not None:
-            check_target(file, kinds, option)
-    saving.check()
+    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    outputs = Outputs(figure, json_file, saved)
+    outputs.check()
     if static not in (None, "learned"):
         check_readable(Path(static), "--static")
     early = EarlyChecks.of(given)
     early.check_numbers(layer, head)
     early.check_word(word)
-    early.check_saving(saving)
+    early.check_saved_parts(saved)
     if window is not None:
         early.check_kind(True, no_windows)
 
@@ -90,11 +81,11 @@ def see(
     from regard.cli.console import consoles, finish
     from regard.explain.summary import summarise
     from regard.explain.window_texts import unfold
+    from regard.views.json import summary_data
     from regard.views.terminal.layout import put
     from regard.views.terminal.summary import show
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
-    notes: list[str] = []
     console, errors = consoles(json_file)
     with errors.status("loading and tracing …"):
         found = traced(given, needs_model=next_token)
@@ -115,19 +106,17 @@ def see(
         )
         if static is not None:
             seen = _with_static(seen, static, words, traces, references_traced)
-        saving.write(traces)  # first: it may refuse, and nothing is to be written then
-        if figure is not None:
+
+        def draw(file: Path) -> list[str]:
             from regard.views.figures.summary import draw
 
-            notes = draw(seen, traces, figure, layer=layer, head=head)
-    if json_file is not None:
-        from regard.views.json import write_json
+            return draw(seen, traces, file, layer=layer, head=head)
 
-        write_json(seen, json_file)
+        notes = outputs.write(traces=traces, draw=draw, data=lambda: summary_data(seen))
     if window is not None:  # what is unknown is told of whole texts, not of windows
         put(unknown_first(of_traces(found.traces)), console)
     show(seen, console, clock.seconds())
-    finish(console, errors, (figure, json_file, save_file), notes)
+    finish(console, errors, outputs.files, notes)
 
 
 def _with_static(seen: Any, static: str, words: list[str], traces: Any, references: list[Any]) -> Any:

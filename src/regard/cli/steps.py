@@ -1,15 +1,15 @@
 """`regard steps`: one word's way through one head of a real model, every number of it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from regard.cli.early_checks import EarlyChecks, no_steps
 from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source, traced
 from regard.errors import RegardError
-from regard.files import check_target
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
 OneLayer = Annotated[
@@ -38,9 +38,8 @@ def steps(
     given.check("steps")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
-    for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
-        if file is not None:
-            check_target(file, kinds, option)
+    outputs = Outputs(json=json_file, save=TraceFile(save_file))
+    outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
     early.check_numbers(layer, head)
@@ -51,6 +50,7 @@ def steps(
     from regard.explain.attended import check_head, check_layer
     from regard.explain.sinks import sinks
     from regard.textbook import head_steps
+    from regard.views.json import steps_data
     from regard.views.terminal.head_steps import show_steps
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
@@ -66,43 +66,9 @@ def steps(
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)
-    if json_file is not None:
-        _write(json_file, trace, layer, head, found, apart)
-    if save_file is not None:
-        trace.save(save_file)
+    outputs.write(traces=trace, data=lambda: steps_data(trace, layer, head, found, apart))
     put(unknown_first(of_traces([trace])), console)
     for n, record in found:
         where = f"layer {layer}, head {head}"
         show_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
-    finish(console, errors, (json_file, save_file))
-
-
-def _write(file: Path, trace: Any, layer: int, head: int, found: list[tuple[int, Any]], sinks: list[Any]) -> None:
-    """Every number at full precision; a score that may not be looked at is null."""
-    import math
-    from dataclasses import asdict, fields
-
-    from torch import Tensor
-
-    from regard.json_files import write_json
-
-    def numbers(record: Any) -> dict[str, Any]:
-        each = {field.name: getattr(record, field.name) for field in fields(record)}
-        return {name: finite(value.tolist()) if isinstance(value, Tensor) else value for name, value in each.items()}
-
-    def finite(values: Any) -> Any:
-        if isinstance(values, list):
-            return [finite(value) for value in values]
-        return values if math.isfinite(values) else None
-
-    data = {
-        "format": "regard steps",
-        "version": 1,
-        "text": trace.text,
-        "tokens": [asdict(token) for token in trace.tokens],
-        "sinks": [asdict(sink) for sink in sinks],
-        "layer": layer,
-        "head": head,
-        "queries": [{"token": n, **numbers(record)} for n, record in found],
-    }
-    write_json(data, file, indent=1)
+    finish(console, errors, outputs.files)

@@ -12,7 +12,7 @@ from regard.train.loop import Report
 from regard.train.run import Ready, run_training
 from regard.train.run_folder import read_log
 from regard.train.samples import keep_trace, sample
-from regard.views.figures.training import draw_loss
+from regard.views.figures.loss import draw_loss
 
 
 def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> None:

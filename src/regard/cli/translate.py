@@ -1,5 +1,6 @@
 """`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -7,9 +8,9 @@ import typer
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks, no_translation
 from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source, traced
 from regard.errors import RegardError
-from regard.files import check_target
 
 BothIn = Annotated[
     int | None,
@@ -42,13 +43,8 @@ def translate(
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    for option, file, kinds in (
-        ("--figure", figure, (".png", ".svg")),
-        ("--json", json_file, (".json",)),
-        ("--save", save_file, (".safetensors",)),
-    ):
-        if file is not None:
-            check_target(file, kinds, option)
+    outputs = Outputs(figure, json_file, TraceFile(save_file))
+    outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
     early.check_kind(False, no_translation)
@@ -57,6 +53,7 @@ def translate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.explain.summary import summarise
+    from regard.views.json import summary_data
     from regard.views.terminal.alignment import alignment
     from regard.views.terminal.generation import translated
     from regard.views.terminal.layout import put, status
@@ -68,19 +65,14 @@ def translate(
         if not found.generated:
             raise no_translation(found.model.name)
         seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
-    notes: list[str] = []
-    if figure is not None:
+
+    def draw(file: Path) -> list[str]:
         from regard.views.figures.summary import draw
 
-        notes = draw(seen, found.traces, figure, layer=layer, head=head)
-    if json_file is not None:
-        from regard.views.json import write_json
+        return draw(seen, found.traces, file, layer=layer, head=head)
 
-        write_json(seen, json_file)
-    if save_file is not None:
-        from regard.trace.file import save
-
-        save(found.traces if len(found.traces) > 1 else found.traces[0], save_file)
+    traces = found.traces if len(found.traces) > 1 else found.traces[0]
+    notes = outputs.write(traces=traces, draw=draw, data=lambda: summary_data(seen))
     assert seen.target is not None
     parts: list[Any] = [
         *unknown_first(of_summary(seen)),
@@ -88,4 +80,4 @@ def translate(
     ]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
     put([*parts, status([trace.status for trace in found.traces], took=clock.seconds())], console)
-    finish(console, errors, (figure, json_file, save_file), notes)
+    finish(console, errors, outputs.files, notes)

@@ -20,10 +20,9 @@ from regard.cli.options import (
     Texts,
     whole_number,
 )
-from regard.cli.outputs import Saving
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
-from regard.files import check_target
 
 Ranked = Annotated[
     int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and heads to show of each ranking.")
@@ -51,19 +50,18 @@ def why(
         raise RegardError("--word is needed: a word of the text")
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    saving = Saving(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    for file, kinds, option in ((json_file, (".json",), "--json"), (save_file, (".safetensors",), "--save")):
-        if file is not None:
-            check_target(file, kinds, option)
-    saving.check()
+    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    outputs = Outputs(json=json_file, save=saved)
+    outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
     early.check_word(word)
-    early.check_saving(saving)
+    early.check_saved_parts(saved)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.explain.occurrences import lettered
     from regard.explain.why import occurrences
+    from regard.views.json import why_data
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
     from regard.views.terminal.why import show_why
@@ -77,15 +75,11 @@ def why(
             for nth, (side, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
                 found.append((label, done.model.why(trace, each, side=side)))
-        saving.write(done.traces)  # first: it may refuse, and nothing is to be written then
-    statuses = [trace.status for trace in done.traces]
-    if json_file is not None:
-        from regard.views.json import write_why
-
-        write_why(found, done.texts, done.generated, statuses, json_file)
+        statuses = [trace.status for trace in done.traces]
+        outputs.write(traces=done.traces, data=lambda: why_data(found, done.texts, done.generated, statuses))
     if any(done.generated):
         told = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {told}\n", style="dim", markup=False)
     put(unknown_first(of_traces(done.traces)), console)
     show_why(found, statuses, top, console, clock.seconds())
-    finish(console, errors, (json_file, save_file))
+    finish(console, errors, outputs.files)

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from regard.explain import places as places
     from regard.explain import plane_order as plane_order
     from regard.explain import planes as planes
+    from regard.explain import positions as positions
     from regard.explain import predictions as predictions
     from regard.explain import rollout as rollout
     from regard.explain import similarity as similarity
     from regard.explain import sinks as sinks
     from regard.explain import static_words as static_words
-    from regard.explain import summary as overview
+    from regard.explain import summary as summary
     from regard.explain import why as why
     from regard.explain import window_texts as window_texts
     from regard.explain import windowed_matrix as windowed_matrix
@@ -46,16 +47,17 @@ __all__ = (
     "matrix",
     "movement",
     "occurrences",
-    "overview",
     "part",
     "places",
     "plane_order",
     "planes",
+    "positions",
     "predictions",
     "rollout",
     "similarity",
     "sinks",
     "static_words",
+    "summary",
     "why",
     "window_texts",
     "windowed_matrix",

@@ -1,23 +1,29 @@
-"""Everything shown, as JSON at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
+"""What each verb's --json writes, at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from regard import json_files
+from regard.explain.evolution import Evolution
+from regard.explain.matrix import Matrix
+from regard.explain.sinks import Sink
 from regard.explain.summary import Summary
 from regard.explain.why import Why
-from regard.trace.trace import Status
+from regard.textbook import HeadSteps
+from regard.trace.trace import Status, Trace
 
-VERSION = 1
-WHY_VERSION = 1
+VERSION = 1  # of every format
+ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
 
 
-def as_data(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON's own types. A cosine of a zero vector is null: JSON has no NaN."""
-    return {"format": "regard see", "version": VERSION, **_plain(asdict(summary))}
+def summary_data(summary: Summary) -> dict[str, Any]:
+    """What `regard see` shows."""
+    return _data("regard see", asdict(summary))
 
 
 def why_data(
@@ -26,40 +32,68 @@ def why_data(
     generated: Sequence[bool],
     statuses: Sequence[Status],
 ) -> dict[str, Any]:
-    """The rankings of each occurrence, by its label, as JSON's own types. texts: each with its target, if any."""
+    """The rankings of each occurrence, by its label. texts: each with its target, if any."""
     words = []
     for label, why in found:
         words.append({"label": label, **asdict(why)})
         for name in ("tokens_agreement", "heads_agreement"):
             words[-1][name] = dict(zip(("weight", "contribution"), words[-1][name], strict=True))
-    return {
-        "format": "regard why",
-        "version": WHY_VERSION,
-        "texts": [text for text, _ in texts],
-        "targets": [target for _, target in texts],
-        "generated": list(generated),
-        "words": _plain(words),
-        "statuses": _plain([asdict(status) for status in statuses]),
-    }
+    return _data(
+        "regard why",
+        {
+            "texts": [text for text, _ in texts],
+            "targets": [target for _, target in texts],
+            "generated": list(generated),
+            "words": words,
+            "statuses": [asdict(status) for status in statuses],
+        },
+    )
 
 
-def write_json(summary: Summary, file: Path) -> None:
-    """Write the summary as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
-    json_files.write_json(as_data(summary), file, indent=1)
+def matrix_data(matrix: Matrix) -> dict[str, Any]:
+    """A layer's matrix, as `regard map` shows it."""
+    return _data("regard map", asdict(matrix))
 
 
-def write_why(
-    found: Sequence[tuple[str, Why]],
-    texts: Sequence[tuple[str, str | None]],
-    generated: Sequence[bool],
-    statuses: Sequence[Status],
-    file: Path,
-) -> None:
-    """Write rankings as one JSON file, whole or not at all ("-": to standard output); floats at full precision."""
-    json_files.write_json(why_data(found, texts, generated, statuses), file, indent=1)
+def steps_data(
+    trace: Trace, layer: int, head: int, found: Sequence[tuple[int, HeadSteps]], sinks: Sequence[Sink]
+) -> dict[str, Any]:
+    """Every number of `regard steps`: found is the record of each query, with its token's number."""
+    return _data(
+        "regard steps",
+        {
+            "text": trace.text,
+            "tokens": [asdict(token) for token in trace.tokens],
+            "sinks": [asdict(sink) for sink in sinks],
+            "layer": layer,
+            "head": head,
+            "queries": [
+                {"token": n, **{field.name: getattr(record, field.name) for field in fields(record)}}
+                for n, record in found
+            ],
+        },
+    )
+
+
+def evolution_data(found: Evolution) -> dict[str, Any]:
+    """How a sentence's attention formed, as `regard evolve` shows it."""
+    return _data("regard evolve", asdict(found))
+
+
+def write_json(data: dict[str, Any], file: Path) -> None:
+    """Write what one of the functions above made, whole or not at all ("-": to standard output)."""
+    json_files.write_json(data, file, indent=None if data["format"] in ON_ONE_LINE else 1)
+
+
+def _data(kind: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """A file of some format in JSON's own types."""
+    return {"format": kind, "version": VERSION, **_plain(entries)}
 
 
 def _plain(value: Any) -> Any:
+    """JSON's own types. What is not finite (a cosine of a zero vector, a masked score) is null: JSON has no NaN."""
+    if isinstance(value, Tensor):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

@@ -16,9 +16,8 @@ from torch import Tensor
 from regard.explain.attended import check_heads, there
 from regard.explain.summary import Summary
 from regard.trace.trace import Trace, gives
-from regard.views.figures import alignment, movement, predictions
+from regard.views.figures import alignment, movement, predictions, static_words
 from regard.views.figures.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
-from regard.views.terminal import static_words
 from regard.views.terminal.layout import short, spelled
 
 

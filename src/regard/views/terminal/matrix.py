@@ -1,18 +1,13 @@
-"""A layer's whole attention matrix in a terminal, and as JSON."""
+"""A layer's whole attention matrix in a terminal."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
-from regard import json_files
 from regard.explain.matrix import HeadFigures, Matrix, Pair, Place, Receiver
 from regard.views.terminal.layout import columns, put, section, short, shown, spelled, status, visible
 from regard.views.terminal.unknown_tokens import of_matrix, unknown_first
-
-VERSION = 1
 
 
 def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None = None) -> None:
@@ -29,11 +24,6 @@ def show_matrix(matrix: Matrix, name: str, console: Console, took: float | None 
         ],
         console,
     )
-
-
-def write_json(matrix: Matrix, file: Path) -> None:
-    """Write the matrix's numbers as one JSON file, at full precision, whole or not at all; "-" is standard output."""
-    json_files.write_json({"format": "regard map", "version": VERSION, **asdict(matrix)}, file)
 
 
 def _means(heads: Sequence[HeadFigures]) -> Group:
