@@ -12,26 +12,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import Call
+from regard.capture import status_notes
 from regard.capture.call_ids import CallNumbering, KnownCallIds
-from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.fast_linear import REORDERED
 from regard.capture.hidden_states import LayerStack
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import CaptureOptions
 from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import LayerSubset
 from regard.trace.trace import PairTrace, Status, Trace
-
-OTHER_WEIGHTS = (
-    "the family's own attention function reports weights that its output is not made of; shown are those that it is"
-)
-CONTRARY = (
-    "this family contradicts itself: its eager attention sees every token, as shown, and PyTorch's kernel would be "
-    "told to attend causally"
-)
 
 
 @dataclass
@@ -56,59 +47,69 @@ class CapturedPass:
     call_ids: CallNumbering | KnownCallIds | None = None
 
 
-def trace_of(done: CapturedPass, n: int) -> Trace:
+def trace_of(captured: CapturedPass, n: int) -> Trace:
     """The trace of text n of a model that reads one sequence."""
-    stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
+    stack = max(captured.stacks.values(), key=lambda each: each.count, default=None)
     if stack is None:
-        raise RegardError(f"model {done.name!r}: no stack of layers was found around its attention")
-    _check_length(done, stack, done.sources)
-    calls = [call for call in done.calls if call.path.startswith(f"{stack.path}.")]
-    parts = done.embeddings[0] if done.embeddings else EmbeddingParts()
-    trace = _trace(done, n, done.sources[n], calls, parts, stack, done.last.get("last_hidden_state"), done.logits)
-    left_out = len(done.calls) - len(calls)
+        raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
+    _check_length(captured, stack, captured.sources)
+    calls = [call for call in captured.calls if call.path.startswith(f"{stack.path}.")]
+    parts = captured.embeddings[0] if captured.embeddings else EmbeddingParts()
+    trace = _trace(
+        captured, n, captured.sources[n], calls, parts, stack, captured.last.get("last_hidden_state"), captured.logits
+    )
+    left_out = len(captured.calls) - len(calls)
     if left_out:
         trace.status.notes += (f"{left_out} attention calls outside the stack {stack.path!r} are left out",)
     return trace
 
 
-def pair_of(done: CapturedPass, n: int) -> PairTrace:
+def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     """The traces of text n and its target of an encoder-decoder, cross-attention with the decoder."""
-    assert done.targets is not None
-    if len(done.stacks) != 2:
-        found = ", ".join(done.stacks) or "none"
-        raise RegardError(f"model {done.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
-    first, second = done.stacks.values()
-    _check_length(done, first, done.sources)
-    _check_length(done, second, done.targets)
-    crossing = done.capture.cross_paths
-    parts = [*done.embeddings, EmbeddingParts(), EmbeddingParts()]
-    run = slice(0, len(done.sources[n].tokens)), slice(0, len(done.targets[n].tokens))
-    own = [call for call in done.calls if call.path.startswith(f"{first.path}.")]
-    encoder = _trace(done, n, done.sources[n], own, parts[0], first, done.last.get("encoder_last_hidden_state"), None)
-    mine = [call for call in done.calls if call.path.startswith(f"{second.path}.")]
-    itself = [call for call in mine if call.path not in crossing]
-    last = done.last.get("last_hidden_state")
-    decoder = _trace(done, n, done.targets[n], itself, parts[1], second, last, done.logits)
-    across = [call for call in mine if call.path in crossing]
-    for call in across:
+    assert captured.targets is not None
+    if len(captured.stacks) != 2:
+        found = ", ".join(captured.stacks) or "none"
+        raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
+    first, second = captured.stacks.values()
+    _check_length(captured, first, captured.sources)
+    _check_length(captured, second, captured.targets)
+    parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
+    run = slice(0, len(captured.sources[n].tokens)), slice(0, len(captured.targets[n].tokens))
+    encoding = [call for call in captured.calls if call.path.startswith(f"{first.path}.")]
+    encoder = _trace(
+        captured,
+        n,
+        captured.sources[n],
+        encoding,
+        parts[0],
+        first,
+        captured.last.get("encoder_last_hidden_state"),
+        None,
+    )
+    decoding = [call for call in captured.calls if call.path.startswith(f"{second.path}.")]
+    own = [call for call in decoding if call.path not in captured.capture.cross_paths]
+    last = captured.last.get("last_hidden_state")
+    decoder = _trace(captured, n, captured.targets[n], own, parts[1], second, last, captured.logits)
+    cross = [call for call in decoding if call.path in captured.capture.cross_paths]
+    for call in cross:
         if call.weights.shape[-1] != first.hidden_states[0].shape[1]:
             raise RegardError(
-                f"model {done.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
+                f"model {captured.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
                 f"{first.hidden_states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
             )
-    decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in across)
+    decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in cross)
     for weights in decoder.cross:
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
-    decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in across)
-    if done.capture.keep.attention_outputs:
+    decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in cross)
+    if captured.capture.keep.attention_outputs:
         decoder.cross_attention_outputs = tuple(
-            done.attention_outputs[call.path, call.nth].crop(n, run[1]) for call in across
+            captured.attention_outputs[call.path, call.nth].crop(n, run[1]) for call in cross
         )
     return PairTrace(encoder, decoder)
 
 
 def _trace(
-    done: CapturedPass,
+    captured: CapturedPass,
     n: int,
     encoded: Encoded,
     calls: list[Call],
@@ -125,57 +126,22 @@ def _trace(
     longest = stack.hidden_states[0].shape[1]
 
     def keys(call: Call) -> slice:
-        """Its text's keys; all of them where a family attends to more than the tokens."""
+        """The keys of a call that are kept: the text's, or all where a family attends to more than the tokens."""
         size = call.weights.shape[-1]
         return run if size == longest else slice(0, size)
 
-    keep, depth = done.capture.keep, stack.count - 1
-    _check_layers(done, calls, depth)
+    keep, depth = captured.capture.keep, stack.count - 1
+    _check_layers(captured, calls, depth)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
-    notes = encoded.notes
-    if keep.layers == NO_LAYERS:
-        notes += ("no layer was kept, and no weights were compared",)
-    elif keep.layers is not None:
-        notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
-    if not keep.logits and done.model.get_output_embeddings() is not None:
-        notes += ("logits were left out",)
-    if not keep.attention_outputs:
-        notes += ("what stands around attention was left out: there are no contributions",)
-    # Two calls a layer (DiffLlama), or layers of another kind between (hybrids).
-    if keep.layers is None and len(calls) != depth:
-        layers = ", ".join(str(call.layer) for call in calls)
-        notes += (f"{len(calls)} attention calls in {depth} layers: attention[n] is call n, of layers {layers}",)
-    for number, state in states.items():
-        # a finite sum has finite terms, and is had sooner; an infinite one may still have them
-        if not bool(torch.isfinite(state.sum()) or torch.isfinite(state).all()):
-            where = "enters layer 0" if number == 0 else f"leaves layer {number - 1}"
-            raise RegardError(
-                f"model {done.name!r}: what {where} holds NaN or infinity, nothing after it means anything"
-            )
-    contextual, seen = states[depth], own(last)
-    if seen is not None and seen is not contextual and not torch.equal(seen, contextual):
-        contextual = seen
-    more = [number for number, call in enumerate(calls) if call.weights.shape[-1] != longest]
-    if more:
-        which = ", ".join(map(str, more))
-        notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
-    reported = any(call.kernel == KERNEL for call in calls)
-    if (done.capture.comparison.weights or 0.0) > 1e-4 and not reported:
-        same = done.capture.comparison.outputs <= 1e-5
-        notes += (
-            OTHER_WEIGHTS if same else "the weights and outputs differ from the family's own: do not rely on them",
-        )
-    wide = [state.shape[1] for state in states.values() if state.ndim == 3]
-    if wide:
-        notes += (f"a token's states are {wide[0]} streams side by side: states are (L, {wide[0]}, M)",)
-    if done.capture.contradiction:
-        notes += (CONTRARY,)
-    if reported:
-        notes += (NOTE,) if done.model.dtype.itemsize >= 4 else (NOTE, ROUNDED)
-    if done.capture.written_masks:
-        notes += ("masks were written out as tensors: this family computes with them",)
-    if done.capture.reordered:
-        notes += (REORDERED,)
+    _check_finite(states, captured.name)
+    contextual, final = states[depth], own(last)
+    if final is not None and not torch.equal(final, contextual):
+        contextual = final  # after a final norm
+    notes = encoded.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
+    if keep.layers is None:
+        notes += status_notes.of_layers(calls, depth)
+    notes += status_notes.of_keys(calls, longest)
+    notes += status_notes.of_model(captured.capture, calls, states, captured.model.dtype.itemsize)
 
     def chosen(what: str, item: Callable[[Call], Any]) -> Any:
         """One item a call, by layers where they were chosen."""
@@ -183,13 +149,13 @@ def _trace(
         return _layers(what, dict(zip(numbers, map(item, calls), strict=True)), depth, lambda _: True, keep)
 
     status = Status(
-        model=done.name,
+        model=captured.name,
         kernels=tuple(sorted({call.kernel for call in calls})),
-        device=str(done.model.device),
-        dtype=str(done.model.dtype).removeprefix("torch."),
-        difference=done.capture.comparison.weights,
-        rows_compared=done.capture.comparison.rows,
-        compared_with=done.capture.comparison.compared_with,
+        device=str(captured.model.device),
+        dtype=str(captured.model.dtype).removeprefix("torch."),
+        difference=captured.capture.comparison.weights,
+        rows_compared=captured.capture.comparison.rows,
+        compared_with=captured.capture.comparison.compared_with,
         embedding_difference=parts.difference(),
         unknown=encoded.unknown,
         dropped=encoded.dropped,
@@ -209,7 +175,7 @@ def _trace(
         values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
         attention_outputs=chosen(
-            "attention_outputs", lambda call: done.attention_outputs[call.path, call.nth].crop(n, run)
+            "attention_outputs", lambda call: captured.attention_outputs[call.path, call.nth].crop(n, run)
         )
         if keep.attention_outputs
         else (),
@@ -217,32 +183,42 @@ def _trace(
     )
 
 
-def _layers(what: str, items: Mapping[int, Any], size: int, wanted: Any, keep: CaptureOptions) -> Any:
+def _layers(what: str, items: Mapping[int, Any], size: int, kept: Any, keep: CaptureOptions) -> Any:
     """One item a layer: a tuple where all were to be kept, else a sequence that refuses the others."""
     if keep.layers is None:
         return tuple(items[n] for n in sorted(items))
-    return LayerSubset(what, size, {n: item for n, item in items.items() if wanted(n)})
+    return LayerSubset(what, size, {n: item for n, item in items.items() if kept(n)})
 
 
-def _check_length(done: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
+def _check_finite(states: Mapping[int, Tensor], name: str) -> None:
+    """Raise RegardError naming the first layer of a model that leaves NaN or infinity."""
+    for number, state in states.items():
+        # a finite sum has finite terms, and is had sooner; an infinite one may still have them
+        if not bool(torch.isfinite(state.sum()) or torch.isfinite(state).all()):
+            where = "enters layer 0" if number == 0 else f"leaves layer {number - 1}"
+            raise RegardError(f"model {name!r}: what {where} holds NaN or infinity, nothing after it means anything")
+
+
+def _check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
     """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
-    given, found = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
-    if given != found:
+    expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
+    if expected != length:
         raise RegardError(
-            f"model {done.name!r}: its layers {stack.path!r} have {found} tokens where {given} were given, in states "
-            f"of shape {tuple(stack.hidden_states[0].shape)}: it cannot be traced"
+            f"model {captured.name!r}: its layers {stack.path!r} have {length} tokens where {expected} were given, in "
+            f"states of shape {tuple(stack.hidden_states[0].shape)}: it cannot be traced"
         )
 
 
-def _check_layers(done: CapturedPass, calls: list[Call], depth: int) -> None:
+def _check_layers(captured: CapturedPass, calls: list[Call], depth: int) -> None:
     """Refuse layers that were asked for where not every layer has one attention call of its own number."""
-    wanted = done.capture.keep.layers
+    wanted = captured.capture.keep.layers
     if not wanted:
         return
     given = ", ".join(map(str, sorted(wanted)))
     if max(wanted) >= depth:
-        raise RegardError(f"layers: given {given}, {done.name} has layers 0 to {depth - 1}")
-    if [call.layer for call in calls] != sorted(wanted) or done.capture.calls != depth:
+        raise RegardError(f"layers: given {given}, {captured.name} has layers 0 to {depth - 1}")
+    if [call.layer for call in calls] != sorted(wanted) or captured.capture.calls != depth:
         raise RegardError(
-            f"layers: given {given}, but not every layer of {done.name} has one attention call of its own: trace all"
+            f"layers: given {given}, but not every layer of {captured.name} has one attention call of its own: trace "
+            "all"
         )

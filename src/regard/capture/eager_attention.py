@@ -27,7 +27,7 @@ from regard.errors import RegardError
 KERNEL = "the family's own eager attention"
 NOTE = (
     "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
-    "grows with the square of the length); scores are their logarithms; cuts and contributions are not to be had"
+    "grows with the square of the length); scores are their logarithms; ablations and contributions cannot be had"
 )
 ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
 REPORTED = "the weights that the model reports"

@@ -1,4 +1,4 @@
-"""A model's linear maps on a CPU, by the product that is fastest there: they are most of a trace's time.
+"""Compute a model's linear maps on a CPU by the fastest product there: they are most of a trace's time.
 
 It is the same float32 product, summed in another order; the status of a trace says so (`REORDERED`). On processors
 where PyTorch's own choice (MKL) runs at half the speed of oneDNN, a trace of a long text takes less time than the

@@ -1,4 +1,4 @@
-"""What a model reads that is no text: pixels, sound. Its tokens are known after the pass, and by their number alone."""
+"""Check inputs that are no text, such as pixels or sound, and number their tokens, which the pass shows."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class ModelInput(Encoded):
     tensors: Mapping[str, Tensor] | None = None
 
 
-def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
-    """The tensors of one item, checked.
+def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
+    """Check the tensors of one item.
 
     takes: the names that the model's forward takes.
 
     Raises:
         RegardError: it is no mapping of names to tensors of one item, the model takes no such thing, or there are
-            token ids among it, whose tokens could not be told from the others.
+            token ids among it, whose tokens could not be distinguished from the others.
     """
     if not isinstance(inputs, Mapping) or not inputs or not all(isinstance(x, Tensor) for x in inputs.values()):
         raise RegardError("inputs: needs to be a mapping of names to tensors, such as {'pixel_values': ...}")
@@ -45,8 +45,8 @@ def given(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelIn
     return ModelInput("", (), None, (), (), tensors={key: tensor.to(model.device) for key, tensor in inputs.items()})
 
 
-def unreadable(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
-    """What is said of tensors that a model could not read: what was given, and what the model says is needed."""
+def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
+    """The error for tensors that a model could not read: what was given, and what the model says is needed."""
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {_dtype(x)}" for key, x in tensors.items())
     without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
@@ -54,7 +54,7 @@ def unreadable(item: ModelInput, model: Any, name: str, error: Exception) -> Reg
     return RegardError(f"inputs: {name} ({_dtype(model)}) cannot read {shown}{without}: {lines[0].strip()}")
 
 
-def numbered(
+def numbered_tokens(
     item: ModelInput, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
 ) -> Encoded:
     """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.

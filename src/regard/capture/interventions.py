@@ -1,4 +1,4 @@
-"""What may be done to a forward pass, in the words of a person: `interventions=[ablate(head(3, 5)), ...]`.
+"""Name what is done to a forward pass: `interventions=[ablate(head(3, 5)), ...]`.
 
 `head` and `edge` name a place in a model's attention, `ablate` says what is done there. Interventions are applied in
 the order of their list.
@@ -58,7 +58,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Ablate:
-    """What `ablate` gives: a head's output is zero, an edge's score is -inf."""
+    """An ablation, as `ablate` returns it: a head's output is zero, an edge's score is -inf."""
 
     target: Head | Edge
 

@@ -1,4 +1,4 @@
-"""One text under many ablations: in batches, and without computing again what lies below the first ablated layer.
+"""Run one text under many ablations: in batches, and without computing the layers below the first ablated one again.
 
 A plain pass of the text alone keeps what every layer gave. In a batch whose ablations all begin in layer k or later,
 the layers before k give that again, a row each. Row 0 of every such batch has no ablation, and its last hidden
@@ -30,19 +30,22 @@ Start = tuple[int, int]  # the stack (1: a decoder's) and the layer in it that a
 
 
 @dataclass(frozen=True)
-class Below:
-    """What each layer of a plain pass gave, by its path, and the ids of the pass's attention calls."""
+class LayerOutputs:
+    """What each layer of a plain pass gave.
 
-    items: tuple[tuple[str, ...], ...]  # the paths of each stack's layers, in the order they ran
+    layers: the paths of each stack's layers, in the order they ran. outputs: by path. call_ids: of the pass's calls.
+    """
+
+    layers: tuple[tuple[str, ...], ...]
     outputs: Mapping[str, Any]
     call_ids: KnownCallIds
 
-    def skipped(self, start: Start) -> list[str]:
+    def before(self, start: Start) -> list[str]:
         """The paths of the layers that run before an ablation of this start."""
         stack, layer = start
-        if stack >= len(self.items):  # a decoder's, which there is none of: the pass says so
+        if stack >= len(self.layers):  # a decoder's, which there is none of: the pass says so
             return []
-        return [path for items in self.items[:stack] for path in items] + list(self.items[stack][:layer])
+        return [path for layers in self.layers[:stack] for path in layers] + list(self.layers[stack][:layer])
 
     @contextmanager
     def repeated(self, model: nn.Module, paths: Sequence[str], rows: int) -> Iterator[None]:
@@ -51,12 +54,12 @@ class Below:
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
             for path, layer in layers.items():
-                layer.forward = partial(_again, self.outputs[path], rows)
+                layer.forward = partial(_repeat, self.outputs[path], rows)
             yield
         finally:
             for path, layer in layers.items():
                 del layer.forward
-                if before[path] is not None:  # somebody else's, such as accelerate's
+                if before[path] is not None:  # another library's, such as accelerate's
                     layer.forward = before[path]
 
 
@@ -72,14 +75,14 @@ def ablated(
     """
     keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False)
     starts = [min(map(_start, each), default=(0, 0)) for each in sets]
-    below: Below | None = None
+    plain: LayerOutputs | None = None
     if any(start > (0, 0) for start in starts):
-        plain, below = _plain(passes, source, target)
+        unablated, plain = _plain_pass(passes, source, target)
     for numbers, start in _batches(starts, most):
-        if below is not None and start > (0, 0):
+        if plain is not None and start > (0, 0):
             try:
-                done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, below, start)
-                same = all(_same(done.last[name][0], plain.last[name][0]) for name in plain.last)
+                done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, plain, start)
+                same = all(_same(done.last[name][0], unablated.last[name][0]) for name in unablated.last)
             except (RegardError, MemoryError, torch.OutOfMemoryError):
                 raise
             except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
@@ -87,7 +90,7 @@ def ablated(
             if same:
                 yield [(n, row) for row, n in enumerate(numbers, 1)], done
                 continue
-            below = None
+            plain = None
         done = _run(passes, source, target, [sets[n] for n in numbers], keep)
         yield [(n, row) for row, n in enumerate(numbers)], done
 
@@ -98,19 +101,19 @@ def _run(
     target: Encoded | None,
     sets: Sequence[Sequence[Any]],
     keep: CaptureOptions,
-    below: Below | None = None,
+    plain: LayerOutputs | None = None,
     start: Start = (0, 0),
 ) -> CapturedPass:
     rows = len(sets)
     targets = None if target is None else [target] * rows
-    if below is None:
+    if plain is None:
         return passes.run([source] * rows, targets, sets, keep)
-    skipped = below.skipped(start)
-    reuse = LayerReuse(below.call_ids, frozenset(skipped), partial(below.repeated, passes.model, skipped, rows))
+    skipped = plain.before(start)
+    reuse = LayerReuse(plain.call_ids, frozenset(skipped), partial(plain.repeated, passes.model, skipped, rows))
     return passes.run([source] * rows, targets, sets, keep, reuse)
 
 
-def _plain(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, Below | None]:
+def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
     keep = CaptureOptions(None, logits=False, attention_outputs=False)
@@ -119,21 +122,21 @@ def _plain(passes: Session, source: Encoded, target: Encoded | None) -> tuple[Ca
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
-    items = tuple(tuple(f"{each.path}.{n}" for n in range(each.count - 1)) for each in stacks)
+    layers = tuple(tuple(f"{each.path}.{n}" for n in range(each.count - 1)) for each in stacks)
     assert done.call_ids is not None
     known = KnownCallIds.of(done.call_ids)
-    once = all(len(outputs.get(path, ())) == 1 for paths in items for path in paths)
-    alone = all(_only_of_its_layer(path, nth, call, items) for (path, nth), call in known.ids.items())
+    once = all(len(outputs.get(path, ())) == 1 for paths in layers for path in paths)
+    alone = all(_only_of_its_layer(path, nth, call, layers) for (path, nth), call in known.ids.items())
     if not (once and alone):
         return done, None
-    return done, Below(items, {path: outputs[path][0] for paths in items for path in paths}, known)
+    return done, LayerOutputs(layers, {path: outputs[path][0] for paths in layers for path in paths}, known)
 
 
-def _only_of_its_layer(path: str, nth: int, call: CallId | None, items: Sequence[Sequence[str]]) -> bool:
+def _only_of_its_layer(path: str, nth: int, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
     """Whether a call is the only one of its module, and made in the layer of its own number."""
     if call is None:  # outside the layers that are shown: nothing of it is skipped
         return True
-    stack = items[0 if call.part in (None, "encoder") else 1]
+    stack = layers[0 if call.part in (None, "encoder") else 1]
     return nth == 0 and call.layer < len(stack) and path.startswith(f"{stack[call.layer]}.")
 
 
@@ -154,8 +157,8 @@ def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[N
             handle.remove()
 
 
-def _again(output: Any, rows: int, *_: Any, **__: Any) -> Any:
-    """In the place of a layer's forward: what it gave before, whatever it is given."""
+def _repeat(output: Any, rows: int, *_: Any, **__: Any) -> Any:
+    """Stand in for a layer's forward: return what it gave before, whatever it is called with."""
     return _repeated(output, rows)
 
 

@@ -25,7 +25,7 @@ class CaptureOptions:
     def of(
         layers: int | Collection[int] | None, logits: bool, attention_outputs: bool, config: Any, name: str
     ) -> "CaptureOptions":
-        """What a person asked for, held against the model as far as its config tells.
+        """The options that were asked for, checked against the model's config as far as it says.
 
         Raises:
             RegardError: no layer at all, or one that the model does not have.

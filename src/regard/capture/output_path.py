@@ -1,11 +1,22 @@
 """Follow each attention call's context through a forward pass, to find what the model does with it.
 
-The context is followed through the operations themselves, whatever the modules around them are called: it has to go
-straight into one linear map (W_O), what comes out into a sum with something that was there before (the residual): as it
-is, or multiplied by factors of tokens and components, which is all that an RMS norm does. The sum has to go on as the
-residual stream itself (pre-norm), through one layer norm (post-norm), or into a sum with what something beside the
-attention gives (parallel). Anything else is noted as unverified, with the operation that was seen; nobody is refused
-before contributions are asked for.
+The context is followed through the operations themselves, whatever the modules around them are called:
+
+    followed tensor    is read by                                        then
+    -----------------  ------------------------------------------------  -----------------------------------------
+    the context        one linear map (W_O), all of the context          follow the projection
+    the projection     a factor for each token or component (RMS norm)   follow the product
+    the projection     a sum with something older than the call: the     follow the sum
+                       residual
+    the projection     a sum with something computed since the call      follow what joined it
+    what joined it     a sum with the residual                           parallel
+    the sum            a sum, and something read it before               pre-norm: it is the residual stream itself
+    the sum            a sum with something computed since the call      parallel
+    the sum            one layer norm                                    follow the normed sum
+    the normed sum     a sum                                             post-norm, unless the sum itself is read on
+    any of them        any other operation that writes or makes new      unverified, naming that operation
+
+What is unverified is noted; nothing is refused before contributions are asked for.
 """
 
 import functools
@@ -33,15 +44,15 @@ _open: ContextVar["_Follower | None"] = ContextVar("regard_follower", default=No
 @contextmanager
 def follow_outputs() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
     """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order."""
-    found: list[AttentionOutput | UnverifiedOutput] = []
+    outputs: list[AttentionOutput | UnverifiedOutput] = []
     follower = _Follower()
     token = _open.set(follower)
     try:
         with follower:
-            yield found
+            yield outputs
     finally:
         _open.reset(token)
-    found.extend(way.block() for way in follower.ways)
+    outputs.extend(path.result() for path in follower.paths)
 
 
 def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None:
@@ -51,8 +62,8 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None
         follower.start(context, type(module).__name__)
 
 
-class _Way:
-    """How far one context was followed, and what was found on the way."""
+class _ContextPath:
+    """How far one context was followed, and what was found there."""
 
     def __init__(self, context: Tensor, name: str) -> None:
         self.name = name
@@ -68,11 +79,11 @@ class _Way:
         self.versions: tuple[int, ...] = ()
         self.norm: Norm | None = None  # the one reader of residual + added, as long as it is that
         self.read = False  # whether something has read residual + added
-        self.made: set[int] = set()  # storages that came about since the attention call
+        self.newer: set[int] = set()  # storages of tensors computed since the attention call
         self.held: dict[int, Any] = {}  # what is followed now: storage -> tensor, or a weak reference to it
 
-    def block(self) -> AttentionOutput | UnverifiedOutput:
-        """What was found, all in all."""
+    def result(self) -> AttentionOutput | UnverifiedOutput:
+        """The verified output, or why it could not be verified."""
         if self.reason is None and self._versions() != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
@@ -91,17 +102,17 @@ class _Way:
             self.scaling,
         )
 
-    def meets(self, residual: Tensor, added: Tensor, given: Factors) -> str | None:
-        """Take what meets in a sum for the residual and for what attention adds to it; returns why it cannot be."""
+    def add_to_residual(self, residual: Tensor, added: Tensor, factors: Factors) -> str | None:
+        """Take the terms of a sum for the residual and for what attention adds to it; returns why they cannot be."""
         if residual.shape != added.shape or residual.shape[:-1] != (self.batch, self.length):
             return f"projection and residual have the shapes {tuple(added.shape)} and {tuple(residual.shape)}"
         self.residual = residual
-        if given.plain:
+        if factors.plain:
             self.projected = added  # not what was kept before: a sum may have been written into it
         else:
             assert self.projected is not None
             self.projected = self.projected.reshape(added.shape)
-            scale, gain = (added.detach().new_ones(()) * x for x in (given.scale, given.gain))
+            scale, gain = (added.detach().new_ones(()) * x for x in (factors.scale, factors.gain))
             scale = scale.reshape(*added.shape[:-1], 1) if scale.ndim else scale.expand(*added.shape[:-1], 1)
             self.scaling = Scaling(scale.detach(), gain.expand(added.shape[-1:]).detach(), added.detach())
         self.versions = self._versions()
@@ -117,14 +128,14 @@ class _Follower(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ways: list[_Way] = []
+        self.paths: list[_ContextPath] = []
         self._outside = current_path()  # attention calls are made under paths of their own
-        self._followed: dict[int, tuple[_Way, Any]] = {}  # storage -> whose it is, and what to do when it is read
+        self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
 
     def start(self, context: Tensor, name: str) -> None:
-        way = _Way(context, name)
-        self.ways.append(way)
-        self._follow(way, context, self._context_read)
+        path = _ContextPath(context, name)
+        self.paths.append(path)
+        self._follow(path, context, self._context_read)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -133,107 +144,109 @@ class _Follower(TorchFunctionMode):
             not self._followed or name == "__get__" or current_path() != self._outside
         ):  # an attribute; inside an attention call
             return func(*args, **kwargs)
-        given = [storage_of(a) for a in tensor_ops.tensors_in((*args, *kwargs.values()))]
-        hits = [p for p in dict.fromkeys(given) if p in self._followed]
+        storages = [storage_of(a) for a in tensor_ops.tensors_in((*args, *kwargs.values()))]
+        followed = [each for each in dict.fromkeys(storages) if each in self._followed]
         writes = tensor_ops.writes(name)
-        before = (args[0].clone(), *args[1:]) if hits and writes and name in ADDS else args
+        before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
         results = list(tensor_ops.tensors_in([result]))
         made = {storage_of(r) for r in results}
-        for storage in hits:
+        for storage in followed:
             if (writes or not made <= {storage}) and storage in self._followed:  # else nothing came of it, or a view
-                way, act = self._followed[storage]
-                act(way, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, given))
-        new = made if writes else made - set(given)  # a view was there before
-        for way in {id(way): way for way, _ in self._followed.values()}.values():
-            if tensor_ops.multiplies_by_number(name, args) and way.made.isdisjoint(given):
-                way.made -= new  # a multiple of what was there before is not new, wherever its numbers lie
+                path, act = self._followed[storage]
+                act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
+        new = made if writes else made - set(storages)  # a view was there before
+        for path in {id(path): path for path, _ in self._followed.values()}.values():
+            if tensor_ops.multiplies_by_number(name, args) and path.newer.isdisjoint(storages):
+                path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
             else:
-                way.made |= new
+                path.newer |= new
         return result
 
-    def _context_read(self, way: _Way, seen: Operation) -> None:
-        found = tensor_ops.linear(seen)
-        if found is None or seen.result is None or found[0].shape[-1] != way.width:
-            return self._give_up(way, f"{seen.name!r} stands between the attention and an output projection")
-        if found[0].numel() != way.batch * way.length * way.width:
-            return self._give_up(way, "only a part of the context goes into an output projection")
-        _, way.weight, way.bias = found
-        way.projected = seen.result
-        way.reason = "its output projection is not added to a residual"
-        self._drop(way)
-        return self._follow(way, seen.result, functools.partial(self._projected_read, Factors()))
+    def _context_read(self, path: _ContextPath, seen: Operation) -> None:
+        projection = tensor_ops.linear(seen)
+        if projection is None or seen.result is None or projection[0].shape[-1] != path.width:
+            return self._give_up(path, f"{seen.name!r} stands between the attention and an output projection")
+        if projection[0].numel() != path.batch * path.length * path.width:
+            return self._give_up(path, "only a part of the context goes into an output projection")
+        _, path.weight, path.bias = projection
+        path.projected = seen.result
+        path.reason = "its output projection is not added to a residual"
+        self._drop(path)
+        return self._follow(path, seen.result, functools.partial(self._projected_read, Factors()))
 
-    def _projected_read(self, given: Factors, way: _Way, seen: Operation) -> None:
+    def _projected_read(self, factors: Factors, path: _ContextPath, seen: Operation) -> None:
         if seen.measures:
             return None
-        if (after := tensor_ops.factors(seen, given)) is not None and seen.result is not None:
-            return self._follow(way, seen.result, functools.partial(self._projected_read, after))
+        if (after := tensor_ops.factors(seen, factors)) is not None and seen.result is not None:
+            return self._follow(path, seen.result, functools.partial(self._projected_read, after))
         if not seen.adds or seen.result is None or seen.storages[0] == seen.storages[1]:
-            return self._give_up(way, f"{seen.name!r} stands between the output projection and the residual")
+            return self._give_up(path, f"{seen.name!r} stands between the output projection and the residual")
         mine = seen.storages.index(seen.storage)
         added, other = seen.args[mine], seen.args[1 - mine]
-        self._drop(way)
-        if seen.storages[1 - mine] in way.made:  # no residual: that one may come next
-            way.reason = BESIDE
-            return self._follow(way, seen.result, functools.partial(self._joined_read, given, added))
-        if (reason := way.meets(other, added, given)) is not None:
-            return self._give_up(way, reason)
-        way.reason = ODD
-        return self._follow(way, seen.result, self._sum_read)
+        self._drop(path)
+        if seen.storages[1 - mine] in path.newer:  # no residual: that one may come next
+            path.reason = BESIDE
+            return self._follow(path, seen.result, functools.partial(self._joined_read, factors, added))
+        if (reason := path.add_to_residual(other, added, factors)) is not None:
+            return self._give_up(path, reason)
+        path.reason = ODD
+        return self._follow(path, seen.result, self._sum_read)
 
-    def _joined_read(self, given: Factors, added: Tensor, way: _Way, seen: Operation) -> None:
-        """What attention and something beside it gave was read: by the sum with the residual?"""
+    def _joined_read(self, factors: Factors, added: Tensor, path: _ContextPath, seen: Operation) -> None:
+        """The sum of the projection and something computed beside it was read: by the sum with the residual?"""
         if seen.adds and seen.storages[0] != seen.storages[1]:
             mine = seen.storages.index(seen.storage)
-            if seen.storages[1 - mine] not in way.made:
-                way.reason, way.kind = way.meets(seen.args[1 - mine], added, given), "parallel"
-        self._drop(way)
+            if seen.storages[1 - mine] not in path.newer:
+                path.reason, path.kind = path.add_to_residual(seen.args[1 - mine], added, factors), "parallel"
+        self._drop(path)
 
-    def _sum_read(self, way: _Way, seen: Operation) -> None:
+    def _sum_read(self, path: _ContextPath, seen: Operation) -> None:
         if seen.name in ADDS:
-            if way.read:
-                way.reason, way.kind = None, "pre-norm"
-            elif seen.adds and seen.storages[1 - seen.storages.index(seen.storage)] in way.made:
-                way.reason, way.kind = None, "parallel"
+            if path.read:
+                path.reason, path.kind = None, "pre-norm"
+            elif seen.adds and seen.storages[1 - seen.storages.index(seen.storage)] in path.newer:
+                path.reason, path.kind = None, "parallel"
             else:
-                way.reason = BESIDE
-            return self._drop(way)
-        way.norm = None if way.read else tensor_ops.layer_norm(seen)  # a second reader: the sum goes on beside its norm
-        way.read = True
-        if way.kind is not None:
-            return self._give_up(way, ODD)
-        if way.norm is not None and seen.result is not None:
-            self._follow(way, seen.result, self._normed_read)
+                path.reason = BESIDE
+            return self._drop(path)
+        path.norm = (
+            None if path.read else tensor_ops.layer_norm(seen)
+        )  # a second reader: the sum goes on beside its norm
+        path.read = True
+        if path.kind is not None:
+            return self._give_up(path, ODD)
+        if path.norm is not None and seen.result is not None:
+            self._follow(path, seen.result, self._normed_read)
         return None
 
-    def _normed_read(self, way: _Way, seen: Operation) -> None:
-        if seen.name not in ADDS or way.norm is None:
+    def _normed_read(self, path: _ContextPath, seen: Operation) -> None:
+        if seen.name not in ADDS or path.norm is None:
             return
         # The stream goes on from the norm: post-norm. Were the sum itself added later on, it would be pre-norm after
         # all: it stays followed as long as the model keeps it, but not longer.
-        way.reason, way.kind = None, "post-norm"
-        self._forget(way, seen.storage)
-        for storage, tensor in [*way.held.items()]:
-            way.held[storage] = weakref.ref(tensor, functools.partial(self._gone, way, storage))
+        path.reason, path.kind = None, "post-norm"
+        self._forget(path, seen.storage)
+        for storage, tensor in [*path.held.items()]:
+            path.held[storage] = weakref.ref(tensor, functools.partial(self._gone, path, storage))
 
-    def _follow(self, way: _Way, tensor: Tensor, act: Any) -> None:
+    def _follow(self, path: _ContextPath, tensor: Tensor, act: Any) -> None:
         storage = storage_of(tensor)
-        way.held[storage] = tensor  # alive, so that no other tensor gets its storage
-        self._followed[storage] = way, act
+        path.held[storage] = tensor  # alive, so that no other tensor gets its storage
+        self._followed[storage] = path, act
 
-    def _gone(self, way: _Way, storage: int, _: Any) -> None:
-        self._forget(way, storage)
+    def _gone(self, path: _ContextPath, storage: int, _: Any) -> None:
+        self._forget(path, storage)
 
-    def _forget(self, way: _Way, storage: int) -> None:
-        way.held.pop(storage, None)
-        if storage in self._followed and self._followed[storage][0] is way:
+    def _forget(self, path: _ContextPath, storage: int) -> None:
+        path.held.pop(storage, None)
+        if storage in self._followed and self._followed[storage][0] is path:
             del self._followed[storage]
 
-    def _drop(self, way: _Way) -> None:
-        for storage in [*way.held]:
-            self._forget(way, storage)
+    def _drop(self, path: _ContextPath) -> None:
+        for storage in [*path.held]:
+            self._forget(path, storage)
 
-    def _give_up(self, way: _Way, reason: str) -> None:
-        way.reason = reason
-        self._drop(way)
+    def _give_up(self, path: _ContextPath, reason: str) -> None:
+        path.reason = reason
+        self._drop(path)

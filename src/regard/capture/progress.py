@@ -1,4 +1,4 @@
-"""How far a forward pass has come, told layer by layer."""
+"""Report how far a forward pass has come, layer by layer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

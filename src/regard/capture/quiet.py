@@ -1,9 +1,9 @@
-"""What transformers says beside its work, kept off the terminal, for the thread that asks for it and no other.
+"""Keep log messages, warnings and progress bars of transformers off the terminal, for the calling thread alone.
 
-Handlers, warning filters and progress bars belong to the whole process. What is put into them here looks at who speaks:
-it holds back what a thread says inside `quiet()`, and lets through what any other says meanwhile. It is put in by the
-first thread that comes and taken out by the last that goes, so that nothing stays changed in whatever order they go.
-Bars alone are off for all of them.
+Handlers, warning filters and progress bars belong to the whole process. The filters that are installed here look at the
+thread: they hold back what a thread logs inside `quiet()`, and let through what any other logs meanwhile. The first
+thread that enters installs them and the last that leaves removes them, so that nothing stays changed in whatever order
+they leave. Progress bars alone are off for all threads.
 """
 
 import logging
@@ -22,23 +22,24 @@ _lock = threading.Lock()
 _inside: list["_Installed"] = []  # one entry a thread, all the same
 
 
-class _Here(type):
-    """Every warning is of such a class, inside `quiet()`, and none elsewhere."""
+class _EveryWarning(type):
+    """Makes every warning a subclass of its classes inside `quiet()`, and none elsewhere."""
 
     def __subclasscheck__(cls, other: Any) -> bool:
         return _silent.get()
 
 
-class _Unheard(Warning, metaclass=_Here):
-    """What a filter of warnings names, which asks with `issubclass`."""
+class _QuietWarning(Warning, metaclass=_EveryWarning):
+    """The category of a warning filter, which asks with `issubclass`."""
 
 
-def _heard(_record: logging.LogRecord) -> bool:
+def _passes(_record: logging.LogRecord) -> bool:
+    """Whether a handler lets a record through."""
     return not _silent.get()
 
 
 class _Installed:
-    """What was put in, and how it was before."""
+    """The installed filters, and the settings of progress bars before them."""
 
     def __init__(self) -> None:
         self.handlers = [logging.lastResort] if logging.lastResort is not None else []
@@ -48,16 +49,16 @@ class _Installed:
                 self.handlers += [handler for handler in logger.handlers if handler not in self.handlers]
                 logger = logger.parent if logger.propagate else None
         for handler in self.handlers:
-            handler.addFilter(_heard)
-        warnings.simplefilter("ignore", category=_Unheard)
+            handler.addFilter(_passes)
+        warnings.simplefilter("ignore", category=_QuietWarning)
         self.filter = warnings.filters[0]
         self.bars, self.hub_bars = transformers.utils.logging.is_progress_bar_enabled(), _hub_bars()
         transformers.utils.logging.disable_progress_bar()
 
     def remove(self) -> None:
         for handler in self.handlers:
-            handler.removeFilter(_heard)
-        if self.filter in warnings.filters:  # not where someone restored older filters meanwhile
+            handler.removeFilter(_passes)
+        if self.filter in warnings.filters:  # not where older filters were restored meanwhile
             warnings.filters.remove(self.filter)  # type: ignore[attr-defined]
         if self.bars:
             transformers.utils.logging.enable_progress_bar()

@@ -30,7 +30,7 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import fast_products
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_pass
-from regard.capture.inputs import ModelInput, numbered, unreadable
+from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.quiet import quiet
 from regard.capture.state import Capture
@@ -200,7 +200,7 @@ class Session:
         ablations.check(stacks, record.calls, [each.shape[1] for each in ids])
         if isinstance(sources[0], ModelInput) and (reported or capture.calls):
             embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
-            sources = [numbered(sources[0], stacks, calls, self.pairs, self.name)]
+            sources = [numbered_tokens(sources[0], stacks, calls, self.pairs, self.name)]
         logits = getattr(output, "logits", None)
         logits = logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
         calls = [call for call in calls if keep.call(call.path)]
@@ -239,7 +239,7 @@ class Session:
         except Exception as error:  # families raise whatever they run into
             if not isinstance(item, ModelInput):
                 raise
-            raise unreadable(item, self.model, self.name, error) from error
+            raise unreadable_inputs(item, self.model, self.name, error) from error
 
     def _ablations(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]

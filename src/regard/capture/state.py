@@ -21,7 +21,7 @@ class Capture:
         compare: whether sampled rows are compared at all.
         written_masks: whether the model gets its masks as tensors, for families that compute with them.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
-        call_masks: a list that the mask of every call is appended to, None where nobody needs them.
+        call_masks: a list that the mask of every call is appended to, None where they are not needed.
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:

@@ -1,4 +1,4 @@
-"""What one operation of a forward pass is: a sum, a linear map, a norm, or a product with factors that are known."""
+"""Recognise one operation of a forward pass: a sum, a linear map, a norm, or a product with known factors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

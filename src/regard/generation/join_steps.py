@@ -1,8 +1,15 @@
-"""The passes of one generation, prefill and decoded tokens, joined row by row as if they had been one pass.
+"""Join the passes of one generation, prefill and decoded tokens, row by row as if they had been one pass.
 
 Only what is new of a pass is copied: its queries, keys, values, states, embeddings and logits. Keys that a cache hands
-out again are not, so that T tokens take memory O(T), and nothing aliases a buffer that a cache overwrites. A joined
-map's mask is the first pass's pattern, which speaks of positions; each later pass's mask has to be a row of it.
+out again are not, so that T tokens take memory O(T), and nothing aliases a buffer that a cache overwrites.
+
+    the mask of the first pass      the joined mask                     each later pass
+    ------------------------------  ----------------------------------  ------------------------------------
+    a specification                 its pattern, without padding        its mask has to be a row of the pattern
+    a boolean tensor                the rows of all passes, written out adds its rows
+    none, or an additive bias       causal; of cross-attention none     its rows have to be those of the pattern
+
+Sampled rows of every joined map are compared with those of the passes; a join that is off is refused.
 """
 
 from dataclasses import dataclass, replace
@@ -31,7 +38,7 @@ Key = tuple[str, int]  # (path, n-th call of it) of an attention call
 
 
 class Rows:
-    """Rows that come a few at a time, copied into one tensor (.., rows, width) that doubles where it is full."""
+    """Collects rows that come a few at a time in one tensor (.., rows, width), which doubles where it is full."""
 
     def __init__(self) -> None:
         self._used = 0
@@ -58,7 +65,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of a pass as they were: rows, their weights on keys first ... and their outputs, held against the join."""
+    """Rows of a pass to compare the joined map with: their numbers, weights on the keys from first on, and outputs."""
 
     rows: Int[Tensor, " r"]
     first: int
@@ -68,9 +75,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pass's keys stand in the text. new: the first new one among them; first: the position of its first key.
+    """Where the keys of a pass stand in the text.
 
-    seen: how many of its keys exist (a static cache hands out empty ones as well).
+    past: how many tokens came before it. count: how many it adds. new: the first new one among its keys. first: the
+    position of its first key. seen: how many of its keys exist (a static cache hands out empty ones as well).
     """
 
     past: int
@@ -96,8 +104,8 @@ def within_pass(ablation: Ablation, place: Place) -> Ablation | None:
     return replace(ablation, queries=queries, keys=keys) if queries and keys else None
 
 
-class Written:
-    """Biases or boolean masks that come as tensors, kept row by row as they came."""
+class WrittenRows:
+    """Collects biases or boolean masks that come as tensors, pass by pass."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Place, Tensor]] = []
@@ -122,26 +130,26 @@ class Written:
 
 
 class JoinedCall:
-    """One attention call of every pass. across: whether its keys are of another sequence, the same in all passes.
+    """One attention call of every pass. cross: whether its keys are of another sequence, the same in all passes.
 
     ablations: of the whole text's matrix, those that every pass applied to its rows.
     """
 
-    def __init__(self, call: Call, given: Any, across: bool, ablations: tuple[Ablation, ...] = ()) -> None:
+    def __init__(self, call: Call, mask: Any, cross: bool, ablations: tuple[Ablation, ...] = ()) -> None:
         self.ablations = ablations
-        self.path, self.nth, self.across = call.path, call.nth, across
+        self.path, self.nth, self.cross = call.path, call.nth, cross
         self.query, self.key, self.value = Rows(), Rows(), Rows()
         self.kernels: set[str] = set()
         self.samples: list[Sample] = []
         self.rule = replace(call.weights.rule, mask=None, bias=None)
-        self.bias = None if call.weights.rule.bias is None else Written()
-        self.allowed = Written() if isinstance(given, Tensor) and given.dtype == torch.bool else None
-        # What exists is what is joined, so a mask's word on padding falls away; where there is no mask, or one written
+        self.bias = None if call.weights.rule.bias is None else WrittenRows()
+        self.allowed = WrittenRows() if isinstance(mask, Tensor) and mask.dtype == torch.bool else None
+        # Only keys that exist are joined, so padding is left out of a mask; where there is no mask, or one written
         # out, a row sees what was there.
-        self.mask = replace(given, keys=None) if isinstance(given, Mask) else Mask() if across else masks.causal()
+        self.mask = replace(mask, keys=None) if isinstance(mask, Mask) else Mask() if cross else masks.causal()
 
-    def add(self, call: Call, past: int, given: Any, memo: dict[Any, Any]) -> None:
-        """A pass's call, after past tokens. given: the mask it was given. memo: of the pass, what its layers share.
+    def add(self, call: Call, past: int, mask: Any, memo: dict[Any, Any]) -> None:
+        """Add a pass's call, after past tokens. mask: the one it was given. memo: of the pass, what its layers share.
 
         Raises:
             RegardError: the pass follows another rule than those before.
@@ -149,28 +157,28 @@ class JoinedCall:
         weights, rule, value = call.weights, call.weights.rule, call.value
         assert value is not None
         count, size = weights.query.shape[2], weights.key.shape[2]
-        place = Place(past, count, 0, 0, size) if self.across else Place.of(size, past, count)
-        mine, sinks = self.rule.sinks, rule.sinks
-        same = sinks is mine if sinks is None or mine is None else torch.equal(sinks, mine)
-        bias = (rule.bias is None) == (self.bias is None)
-        if (rule.scale, rule.softcap) != (self.rule.scale, self.rule.softcap) or not same or not bias:
+        place = Place(past, count, 0, 0, size) if self.cross else Place.of(size, past, count)
+        first, sinks = self.rule.sinks, rule.sinks
+        same_sinks = sinks is first if sinks is None or first is None else torch.equal(sinks, first)
+        same_bias = (rule.bias is None) == (self.bias is None)
+        if (rule.scale, rule.softcap) != (self.rule.scale, self.rule.softcap) or not same_sinks or not same_bias:
             raise RegardError(
                 f"generate: {self.path}: the scores of token {past} follow another rule than those before, so they "
                 "cannot be joined to one map"
             )
         self.query.add(weights.query)
-        if not self.across or past == 0:
-            new = slice(place.new, size if self.across else place.new + count)
+        if not self.cross or past == 0:
+            new = slice(place.new, size if self.cross else place.new + count)
             self.key.add(weights.key[:, :, new])
             self.value.add(value[:, :, new])
         if self.bias is not None and rule.bias is not None:
             self.bias.add(rule.bias, place, size, memo)
         if rule.mask is not None and rule.mask.removed:  # ablated edges are no part of the pattern
             rule = replace(rule, mask=replace(rule.mask, removed=()))
-        shown = id(given), rule.mask is None, self.across, place
+        checked = id(mask), rule.mask is None, self.cross, place
         if self.allowed is not None:
-            self.allowed.add(given[..., :size], place, size, memo)
-        elif not isinstance(given, Tensor) and memo.setdefault(shown, self) is self:
+            self.allowed.add(mask[..., :size], place, size, memo)
+        elif not isinstance(mask, Tensor) and memo.setdefault(checked, self) is self:
             self._check(rule, place, size, weights.device)  # for all layers that are given this mask
         self.kernels.add(call.kernel)
 
@@ -178,12 +186,12 @@ class JoinedCall:
         """Keep a few rows of a pass as they were: of the first pass, of the first step, of one in between, the last."""
         rows = sampled_rows(call.weights.query.shape[2]).to(call.weights.device)
         place = Place.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
-        first, seen = (0, call.weights.key.shape[2]) if self.across else (place.first, place.seen)
+        first, seen = (0, call.weights.key.shape[2]) if self.cross else (place.first, place.seen)
         assert call.output is not None
-        found = Sample(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
+        sample = Sample(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
         if len(self.samples) > 2 and not last:
             self.samples.pop()
-        self.samples.append(found)
+        self.samples.append(sample)
 
     def whole(self, length: int, memo: dict[Any, Any]) -> tuple[Call, Comparison]:
         """Join the passes' calls; returns the call and its sampled rows compared with the passes' own.
@@ -212,7 +220,7 @@ class JoinedCall:
         if removed:
             rule = row_update.without_edges(rule, removed)
         heads = tuple(each for each in ablations if isinstance(each, HeadAblation))
-        weights = AttentionMap(query, key, rule, offset=None if self.across else 0)
+        weights = AttentionMap(query, key, rule, offset=None if self.cross else 0)
         comparison = Comparison("the single passes", weights=0.0)
         for each in self.samples:
             rows = weights[:, :, each.rows]  # (1, H, r, S)
@@ -231,7 +239,11 @@ class JoinedCall:
         return Call(self.path, self.nth, min(self.kernels), weights, value, None, None, self.ablations), comparison
 
     def _check(self, rule: ScoreRule, place: Place, size: int, device: torch.device) -> None:
-        """Whether the pass's mask is these rows of the pattern; a few rows of the first pass, all of a later one."""
+        """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one.
+
+        Raises:
+            RegardError: they are not the same.
+        """
         rows = sampled_rows(place.count).to(device)
         own = _allowed(rule, rows, size, device)
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)
@@ -242,12 +254,12 @@ class JoinedCall:
         if not bool(same) or bool(own[..., place.seen :].any()):
             raise RegardError(
                 f"generate: {self.path}: what token {place.past} may attend to is not what its place after the others "
-                "tells, so they cannot be joined to one map"
+                "says, so they cannot be joined to one map"
             )
 
 
 class JoinedOutput:
-    """What stands around one attention call in every pass: weights once, by reference; what is of tokens, by rows."""
+    """One attention output of every pass: its weights once, by reference; what it holds of tokens by rows."""
 
     def __init__(self, first: AttentionOutput) -> None:
         self._first = replace(first, residual=_none(first.residual), projected=_none(first.projected))
@@ -257,12 +269,12 @@ class JoinedOutput:
             self._first = replace(self._first, scaling=empty)
         self._rows = {name: Rows() for name in _rows_of(first)}
 
-    def add(self, block: AttentionOutput | UnverifiedOutput) -> UnverifiedOutput | None:
-        """A pass's block; why it could not be joined, where it could not."""
-        if isinstance(block, UnverifiedOutput):
-            return block
-        rows, first = _rows_of(block), self._first
-        shape, weight = (block.kind, set(rows)), block.weight.data_ptr()
+    def add(self, output: AttentionOutput | UnverifiedOutput) -> UnverifiedOutput | None:
+        """Add a pass's attention output; returns why it cannot be joined, where it cannot."""
+        if isinstance(output, UnverifiedOutput):
+            return output
+        rows, first = _rows_of(output), self._first
+        shape, weight = (output.kind, set(rows)), output.weight.data_ptr()
         if shape != (first.kind, set(self._rows)) or weight != first.weight.data_ptr():
             return UnverifiedOutput("what stands around its attention changes from token to token")
         for name, each in rows.items():
@@ -270,7 +282,7 @@ class JoinedOutput:
         return None
 
     def whole(self) -> AttentionOutput:
-        """The joined block."""
+        """The joined attention output."""
         rows = {name: each.whole() for name, each in self._rows.items()}
         scaling = self._first.scaling
         if scaling is not None:
@@ -278,16 +290,16 @@ class JoinedOutput:
         return replace(self._first, residual=rows["residual"], projected=rows["projected"], scaling=scaling)
 
 
-def _rows_of(block: AttentionOutput) -> dict[str, Tensor]:
-    """What a block holds for each token, (1, L, ·)."""
-    rows = {"residual": block.residual, "projected": block.projected}
-    if block.scaling is not None:
-        rows |= {"scale": block.scaling.scale, "added": block.scaling.added}
+def _rows_of(output: AttentionOutput) -> dict[str, Tensor]:
+    """What an attention output holds for each token, (1, L, ·)."""
+    rows = {"residual": output.residual, "projected": output.projected}
+    if output.scaling is not None:
+        rows |= {"scale": output.scaling.scale, "added": output.scaling.added}
     return rows
 
 
 def _none(rows: Tensor) -> Tensor:
-    """No rows of that kind, so that nothing keeps the first pass's alive."""
+    """No rows of that shape, so that those of the first pass are not kept alive."""
     return rows.new_empty(1, 0, rows.shape[-1])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from regard.capture.inputs import given
+from regard.capture.inputs import check_inputs
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.text.reader import Ids, Reader
@@ -32,7 +32,7 @@ def read_inputs(
     """
     sources: list[Encoded]
     if inputs is not None and text is None and ids is None:
-        single, sources = True, [given(inputs, session.model, session.takes, session.name)]
+        single, sources = True, [check_inputs(inputs, session.model, session.takes, session.name)]
     elif inputs is not None:
         raise RegardError("trace: needs a text, ids or inputs, given two of them")
     else:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from regard.nn import layer as layer
     from regard.nn import linear as linear
     from regard.nn import multihead as multihead
-    from regard.nn import names as names
     from regard.nn import padding as padding
     from regard.nn import positions as positions
     from regard.nn import single_head as single_head
@@ -30,7 +29,6 @@ __all__ = (
     "layer",
     "linear",
     "multihead",
-    "names",
     "padding",
     "positions",
     "single_head",

@@ -1,0 +1,70 @@
+"""Write the notes of a trace's status: what was left out of it, and what a reader has to know to rely on it."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from regard.attention.recording import Call
+from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
+from regard.capture.fast_linear import REORDERED
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.state import Capture
+
+OTHER_WEIGHTS = (
+    "the family's own attention function reports weights that its output is not made of; shown are those that it is"
+)
+OTHER_OUTPUTS = "the weights and outputs differ from the family's own: do not rely on them"
+CONTRARY = (
+    "this family contradicts itself: its eager attention sees every token, as shown, and PyTorch's kernel would be "
+    "set to attend causally"
+)
+WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5  # differences from which on weights and outputs are not the family's own
+
+
+def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, ...]:
+    """What was left out because it was not asked for. depth: how many layers there are. has_head: a language head."""
+    notes: tuple[str, ...] = ()
+    if keep.layers == NO_LAYERS:
+        notes += ("no layer was kept, and no weights were compared",)
+    elif keep.layers is not None:
+        notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
+    if not keep.logits and has_head:
+        notes += ("logits were left out",)
+    if not keep.attention_outputs:
+        notes += ("what stands around attention was left out: there are no contributions",)
+    return notes
+
+
+def of_layers(calls: Sequence[Call], depth: int) -> tuple[str, ...]:
+    """Which layers the calls belong to, where not every layer makes one call."""
+    if len(calls) == depth:
+        return ()
+    layers = ", ".join(str(call.layer) for call in calls)  # two calls a layer (DiffLlama), or other layers (hybrids)
+    return (f"{len(calls)} attention calls in {depth} layers: attention[n] is call n, of layers {layers}",)
+
+
+def of_keys(calls: Sequence[Call], longest: int) -> tuple[str, ...]:
+    """Which calls attend to more than the tokens, of which the longest text of the batch has so many."""
+    more = [number for number, call in enumerate(calls) if call.weights.shape[-1] != longest]
+    which = ", ".join(map(str, more))
+    return (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",) if more else ()
+
+
+def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tensor], itemsize: int) -> tuple[str, ...]:
+    """What is particular to the model's family. states: hidden states of one text. itemsize: of its dtype, in bytes."""
+    notes: tuple[str, ...] = ()
+    reported = any(call.kernel == KERNEL for call in calls)
+    if (capture.comparison.weights or 0.0) > WEIGHTS_APART and not reported:
+        notes += (OTHER_WEIGHTS if capture.comparison.outputs <= OUTPUTS_APART else OTHER_OUTPUTS,)
+    streams = [state.shape[1] for state in states.values() if state.ndim == 3]
+    if streams:
+        notes += (f"a token's states are {streams[0]} streams side by side: states are (L, {streams[0]}, M)",)
+    if capture.contradiction:
+        notes += (CONTRARY,)
+    if reported:
+        notes += (NOTE,) if itemsize >= 4 else (NOTE, ROUNDED)
+    if capture.written_masks:
+        notes += ("masks were written out as tensors: this family computes with them",)
+    if capture.reordered:
+        notes += (REORDERED,)
+    return notes

@@ -1,0 +1,53 @@
+"""Notes say what was left out and what a reader has to know, each where it holds."""
+
+import torch
+
+from regard.attention.recording import Call
+from regard.capture import status_notes
+from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED, as_map
+from regard.capture.fast_linear import REORDERED
+from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.state import Capture
+
+
+def call(path: str, keys: int = 7, kernel: str = "k") -> Call:
+    return Call(path, 0, kernel, as_map(torch.full((1, 3, 7, keys), 1 / keys), True), None, None, None)
+
+
+def test_of_options() -> None:
+    assert status_notes.of_options(CaptureOptions(), 5, True) == ()
+    (kept,) = status_notes.of_options(CaptureOptions(frozenset([4, 1])), 5, True)
+    assert kept == "kept of its 5 layers: 1, 4"
+    none, logits, outputs = status_notes.of_options(CaptureOptions(NO_LAYERS, False, False), 5, True)
+    assert none.startswith("no layer was kept")
+    assert (logits, "no contributions" in outputs) == ("logits were left out", True)
+    assert len(status_notes.of_options(CaptureOptions(NO_LAYERS, False, False), 5, False)) == 2
+
+
+def test_of_layers_and_keys() -> None:
+    calls = [call("layers.1.attn"), call("layers.3.attn", keys=11)]
+    assert status_notes.of_layers(calls, 2) == ()
+    (note,) = status_notes.of_layers(calls, 4)
+    assert note == "2 attention calls in 4 layers: attention[n] is call n, of layers 1, 3"
+    assert status_notes.of_keys(calls[:1], 7) == ()
+    assert "for n of 1:" in status_notes.of_keys(calls, 7)[0]
+
+
+def test_of_model() -> None:
+    states = {0: torch.zeros(7, 5), 1: torch.zeros(7, 5)}
+    capture = Capture({})
+    assert status_notes.of_model(capture, [call("a")], states, 4) == ()
+    capture.comparison.add(1e-3, 1e-6, 4)
+    capture.contradiction = capture.written_masks = capture.reordered = True
+    notes = status_notes.of_model(capture, [call("a")], {0: torch.zeros(7, 4, 5)}, 4)
+    assert notes[0] == status_notes.OTHER_WEIGHTS
+    assert "4 streams side by side" in notes[1]
+    assert notes[2] == status_notes.CONTRARY
+    assert "masks were written out" in notes[3]
+    assert notes[4:] == (REORDERED,)
+    capture = Capture({})
+    capture.comparison.add(1e-3, 1e-3, 4)
+    assert status_notes.of_model(capture, [call("a")], states, 4) == (status_notes.OTHER_OUTPUTS,)
+    reported = [call("a", kernel=KERNEL)]  # their difference is what the family rounds
+    assert status_notes.of_model(capture, reported, states, 4) == (NOTE,)
+    assert status_notes.of_model(capture, reported, states, 2) == (NOTE, ROUNDED)
