@@ -40,6 +40,7 @@ RENAMED = {  # keys of the JSON: what they were called when the record was made,
     "states": ("hidden_states",),
     "sight": ("summary",),
     "lenses": ("logit_lenses",),
+    "told": ("disagreement",),
     "steps": ("layer_updates", "updates"),
 }
 IGNORED = {"seconds", "version"}

@@ -23,7 +23,7 @@ from regard.explain.windowed_matrix import windowed
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from regard.views.figures.summary import draw
-from regard.views.json import as_data
+from regard.views.json import summary_data
 from regard.views.terminal.matrix import show_matrix
 from regard.views.terminal.summary import show
 from tests.support import MONEY, RIVER, SHARED
@@ -192,7 +192,7 @@ def printed(summary) -> str:
 
 def valid(summary) -> dict:
     schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
-    data = json.loads(json.dumps(as_data(summary)))
+    data = json.loads(json.dumps(summary_data(summary)))
     jsonschema.validate(data, schema)
     return data
 
