@@ -12,7 +12,7 @@ from tests.support.pages import EVERY, code_blocks, pages
 
 def test_no_code_is_missed() -> None:
     languages = {name for page in EVERY for name in re.findall(r"^ *```+ *(\S+)", page.read_text("utf-8"), re.M)}
-    assert languages == {"python", "sh"}  # the two that this test and test_docs_commands.py run
+    assert languages == {"python", "sh", "text"}  # this test runs the first, test_docs_commands.py the second
     assert {"README.md", "docs/attention.md", "docs/generation.md"} <= set(pages("python"))
     assert {"README.md", "docs/training.md", "docs/commands/see.md"} <= set(pages("sh"))
 

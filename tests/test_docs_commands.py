@@ -33,6 +33,8 @@ CALLS = [(page, n) for page in pages("sh") for n in range(len(commands(page)))]
 MANY = """
 import contextlib, io, json, os, sys
 from regard.cli.main import main
+
+pytestmark = pytest.mark.long
 told = []
 for folder, arguments in json.load(sys.stdin):
     out, err, code = io.StringIO(), io.StringIO(), None

@@ -1,6 +1,7 @@
 """The public API as a type checker sees it: the README's code, what `trace` returns, and where `Any` may stand."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -54,7 +55,19 @@ RETURNS = {"open", "TransformerConfig.as_json"}  # as it was saved: a trace or s
 def checked(tmp_path: Path, code: str) -> str:
     """What mypy says of some code of a user's, in a folder of its own."""
     (tmp_path / "user.py").write_text(code, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "user.py"]
+    # Most of the time is the reading of torch and of the package. Each worker has a cache: they run side by side.
+    cache = ROOT / ".mypy_cache" / f"users-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-version",
+        "3.11",
+        "--cache-dir",
+        str(cache),
+        "user.py",
+    ]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
 
 

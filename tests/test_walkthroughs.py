@@ -9,6 +9,8 @@ import pytest
 
 from tests.support import ROOT, SHARED
 
+pytestmark = pytest.mark.long
+
 RANKS = SHARED / "tokenizers"
 FOLDER = ROOT / "docs" / "walkthroughs"
 PICTURES = {

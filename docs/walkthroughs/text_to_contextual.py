@@ -195,7 +195,7 @@ for trace, path in zip(references, moved.references, strict=True):
 right.margins(0.12)
 right.set_aspect("equal", adjustable="datalim")
 right.set_title("As it is in MiniLM: a ★ nearer to a word has the larger cosine to it")
-assert moved.told is None  # the plane was held against all 384 dimensions
+assert moved.disagreement is None  # the plane was held against all 384 dimensions
 right.legend(frameon=False)
 figure.savefig(OUT / "bank_moves.png", dpi=130)
 

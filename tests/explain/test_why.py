@@ -226,6 +226,6 @@ def test_occurrences_of_both_sides() -> None:
 def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:
     from regard.attention import ablation
 
-    monkeypatch.setattr(ablation, "_holds", lambda *_: False)
+    monkeypatch.setattr(ablation, "_applies", lambda *_: False)
     with pytest.raises(regard.RegardError, match="layer 3 of all-MiniLM-L6-v2 has no attention that could be ablated"):
         minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 1))])
