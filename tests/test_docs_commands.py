@@ -21,6 +21,7 @@ from regard.text.tiktoken import CACHED
 from tests.support import SHARED, make_tiny
 from tests.support.pages import commands, in_shell, pages
 
+pytestmark = pytest.mark.long
 BESIDE = SHARED / "tokenizers"
 RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BESIDE) if (p / CACHED).exists()), None)
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
@@ -33,8 +34,6 @@ CALLS = [(page, n) for page in pages("sh") for n in range(len(commands(page)))]
 MANY = """
 import contextlib, io, json, os, sys
 from regard.cli.main import main
-
-pytestmark = pytest.mark.long
 told = []
 for folder, arguments in json.load(sys.stdin):
     out, err, code = io.StringIO(), io.StringIO(), None

@@ -35,6 +35,7 @@ def test_no_function_has_the_name_of_a_submodule() -> None:
     assert modules & set(regard.__all__) == {"explain", "nn", "text", "textbook", "train"}  # the modules themselves
 
 
+@pytest.mark.slow
 def test_rooms_are_reached_after_importing_the_package_alone() -> None:
     code = """if True:
         import sys, regard

@@ -110,6 +110,7 @@ def test_a_second_derivative_is_refused(options: dict[str, Any]) -> None:
         (first.square().sum() + query.square().sum()).backward()
 
 
+@pytest.mark.slow
 def test_what_can_be_differentiated_twice() -> None:
     query, key, value = (random(n, 1, 2, 5, 7).requires_grad_() for n in range(3))
     weights = regard.attend(query, key, value, softcap=3.0).weights

@@ -54,6 +54,7 @@ def as_torch(index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(torch.as_tensor(np.asarray(p)) if isinstance(p, (list, np.ndarray)) else p for p in index)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(indices(), st.booleans())
 def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: bool) -> None:
@@ -80,6 +81,7 @@ def test_a_region_alone_is_that_of_the_whole(index: Any, sinks: bool, monkeypatc
     torch.testing.assert_close(some_map(sinks=random(5, 6) if sinks else None)[index], whole[index], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(cases(), st.data())
 def test_dense_scores_and_regions_are_right(case: Case, data: st.DataObject) -> None:

@@ -55,6 +55,7 @@ def regions_of(draw: Any, length: int, size: int) -> Any:
     return (..., [rows] if isinstance(rows, int) and isinstance(cols, list) else rows, cols)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUTES)
 @settings(max_examples=40, report_multiple_bugs=False)
 @given(cases(), st.data())

@@ -152,6 +152,7 @@ def test_pairs_in_a_batch_are_as_alone() -> None:
             torch.testing.assert_close(a.dense(), b.dense(), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_families_that_compute_with_their_masks() -> None:
     """Doge adds to its mask, DeepSeek V4 adds keys where its mask is a tensor: both are noticed, and exact."""
     command = [sys.executable, "-m", "benchmarks.families", "doge", "deepseek_v4"]

@@ -35,6 +35,7 @@ def run(folder: Path, minilm, monkeypatch):
     return map_file
 
 
+@pytest.mark.slow
 def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\ufeff" + TEXT * 3, encoding="utf-8")
     result = regard_command(
@@ -89,10 +90,12 @@ def check_documented(folder: Path, text: str) -> None:
     assert {"map.png", "map.json"} <= set(os.listdir(folder))
 
 
+@pytest.mark.slow
 def test_the_documented_commands_take_a_text_longer_than_the_model(folder: Path) -> None:
     check_documented(folder, TEXT * 14)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.skipif(not BOOK.is_file(), reason=f"no file {BOOK} (REGARD_SHARED names another place)")
 def test_the_documented_commands_take_chapters_of_a_book(folder: Path) -> None:

@@ -25,6 +25,7 @@ def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
         assert part in result.stderr
 
 
+@pytest.mark.slow
 def test_the_main_job(regard_process, tmp_path: Path) -> None:
     result = regard_process(
         "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
@@ -51,6 +52,7 @@ def test_an_overview(regard_command) -> None:
     assert "where each token looks most" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     script = f'"{sys.executable}" -m regard see "a river bank" | head -1'
     result = subprocess.run(
@@ -60,6 +62,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_ascii_terminal(regard_process) -> None:
     result = regard_process("see", "a café bank 银", "--word", "café", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert result.returncode == 0, result.stderr

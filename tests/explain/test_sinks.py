@@ -197,6 +197,7 @@ def valid(summary) -> dict:
     return data
 
 
+@pytest.mark.slow
 def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -> None:
     summary = summarise(sunk, "bank", layer=2)
     row = summary.occurrences[0].attends[0]

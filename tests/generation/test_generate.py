@@ -43,6 +43,7 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
     assert trace.positional is None or kind == "gpt2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
@@ -97,6 +98,7 @@ def stored(thing: Any) -> dict[int, int]:
     return found
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_tokens() -> None:
     model = opened("gemma2", max_position_embeddings=200)
     own = {p.untyped_storage().data_ptr() for p in model.model.parameters()}
@@ -118,6 +120,7 @@ def test_nothing_aliases_a_cache() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_prompts_are_written_to_one_by_one() -> None:
     model = opened("llama")
     several = model.generate(ids=[IDS, IDS[:3]], new_tokens=5, do_sample=True, seed=3)
@@ -146,6 +149,7 @@ def test_the_model_and_the_random_numbers_stay_as_they_were() -> None:
     assert not torch.equal(state, torch.get_rng_state())  # without a seed they are drawn as they come
 
 
+@pytest.mark.slow
 def test_one_new_token_and_the_last_position() -> None:
     model = opened("gpt2")
     made = model.generate(ids=IDS, new_tokens=1)
@@ -246,6 +250,7 @@ def test_models_that_do_not_write(minilm) -> None:
 STORIES = SHARED / "models" / "stories260K"
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_a_story_goes_on() -> None:

@@ -126,6 +126,7 @@ def test_the_models_own_settings_come_back() -> None:
     assert hooks == sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
+@pytest.mark.slow
 def test_several_threads_trace_at_once(minilm, bank) -> None:
     with ThreadPoolExecutor(4) as pool:
         for trace in pool.map(minilm.trace, [RIVER] * 8):

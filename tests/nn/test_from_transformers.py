@@ -106,6 +106,7 @@ def test_minilm_with_our_parts(minilm: Any) -> None:
     assert [block.kind for block in ours.attention_outputs] == ["post-norm"] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_stories_with_our_parts() -> None:

@@ -84,6 +84,7 @@ def run(model: Transformer, text: torch.Tensor, target: torch.Tensor, **masks: A
     return tuple(each for each in output if each is not None)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(OPTIONS)
 @torch.no_grad()
@@ -129,6 +130,7 @@ def test_a_decoder_knows_nothing_of_what_comes(options: dict[str, Any]) -> None:
     assert not a.last_hidden_state[:, 4:].allclose(b.last_hidden_state[:, 4:])
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(OPTIONS, st.lists(st.integers(1, 4), min_size=1, max_size=5))
 @torch.no_grad()
@@ -193,6 +195,7 @@ def test_gradients_of_a_layer(norm_first: bool, crossing: bool) -> None:
     assert gradcheck(output, (x, context, *tensors), fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "positions"),
     [

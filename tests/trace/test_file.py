@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("captures")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
@@ -45,6 +46,7 @@ def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
     assert torch.equal(tensors[name], (made[0].encoder if isinstance(made[0], PairTrace) else made[0]).contextual)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:

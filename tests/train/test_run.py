@@ -163,6 +163,7 @@ def test_of_two_that_begin_at_once_one_trains(text: Path, tmp_path: Path) -> Non
     assert len((run / "log.jsonl").read_text().splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path, tmp_path: Path) -> None:
     began = time.monotonic()
     process = subprocess.Popen(
@@ -182,6 +183,7 @@ def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path,
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_last_good_checkpoint(text: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(whole, run)
@@ -218,6 +220,7 @@ def test_the_run_opens_like_any_model(whole: Path) -> None:
     assert (whole / "loss.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     def file(name: str, content: bytes) -> str:
         (tmp_path / name).write_bytes(content)

@@ -161,6 +161,7 @@ def test_what_is_not_kept_is_told_and_only_that(seed: int, count: int, marks: in
         assert f"in all {width} dimensions" in moved.disagreement
 
 
+@pytest.mark.slow
 def test_a_picture_that_cannot_keep_all_says_so(minilm) -> None:
     """Near and far among thirteen occurrences and twelve words do not fit on a plane."""
     trace = minilm.trace("The bank near a bank with a bank and another bank beside the bank: bank, bank, bank, bank.")

@@ -11,6 +11,7 @@ from regard.views.figures.canvas import spread
 from regard.views.figures.summary import draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"layer": 3}, {"layer": 3, "head": 5}, {"head": 0}])
 @pytest.mark.parametrize("word", ["bank", None])
 def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | None) -> None:
@@ -23,6 +24,7 @@ def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | Non
     assert len(np.unique(pixels)) > 100  # not blank: colours as whole numbers, which sort fast
 
 
+@pytest.mark.slow
 def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) -> None:
     summary = summarise(bank, "bank", references=[minilm.trace("money")])
     for name in ("a.svg", "b.SVG"):
@@ -32,12 +34,14 @@ def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) 
     assert first == (tmp_path / "b.SVG").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_long_text(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
     draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("bank 水")
     notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")

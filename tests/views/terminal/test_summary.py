@@ -30,6 +30,7 @@ def test_a_word_in_two_texts(bank, minilm) -> None:
         assert expected in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 81, 120])
 def test_nothing_is_wider_than_the_terminal(bank, minilm, width: int) -> None:
     long = minilm.trace("a withdrawal " * 20)

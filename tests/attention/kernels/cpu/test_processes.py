@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 MEMORY = """
 import json, resource, sys, torch, regard
 from regard.attention.kernels import dispatch
