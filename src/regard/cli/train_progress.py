@@ -46,10 +46,10 @@ def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> No
             fast = f"{sorted(speed)[len(speed) // 2]:,.0f}"
             progress.update(task, completed=report.step, loss=f"{report.loss:.3f}", speed=fast)
             held = "" if report.validation is None else f", held out {report.validation:.4f}"
-            told = f"step {report.step} of {settings.steps}: loss {report.loss:.4f}{held}, {fast} tokens/s"
-            telling.doing(told)
+            progress_line = f"step {report.step} of {settings.steps}: loss {report.loss:.4f}{held}, {fast} tokens/s"
+            telling.doing(progress_line)
             if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
-                say(told)
+                say(progress_line)
             if writer is not None:
                 writer.add_scalar("loss", report.loss, report.step)
                 writer.add_scalar("rate", report.rate, report.step)

@@ -76,9 +76,9 @@ def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Cand
 def names_of(*traces: Trace) -> Names:
     """How ids are spelled: as the traces' tokenizer or file has it, or as in their texts, or by their number."""
     known = {token.id: token.text for trace in traces for token in trace.tokens}
-    told = next((trace.names for trace in traces if trace.names is not None), None)
-    if told is not None and not isinstance(told, Spelled):
-        return told
+    names_of_ids = next((trace.names for trace in traces if trace.names is not None), None)
+    if names_of_ids is not None and not isinstance(names_of_ids, Spelled):
+        return names_of_ids
     for trace in traces:
         if isinstance(trace.names, Spelled):
             known |= trace.names.known

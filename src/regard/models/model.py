@@ -43,8 +43,10 @@ class Model:
     def __init__(self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
         self.model, self.tokenizer, self.name, self.notes = model, tokenizer, name, notes
         self.limit = position_limit(model)
-        told = bool(getattr(model.config, "is_encoder_decoder", False))  # an encoder taken out of a pair says so too
-        self.pairs = told and "decoder_input_ids" in inspect.signature(model.forward).parameters
+        config_pairs = bool(
+            getattr(model.config, "is_encoder_decoder", False)
+        )  # an encoder taken out of a pair says so too
+        self.pairs = config_pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         session_class = RegardSession if isinstance(model, Transformer) else Session
         filler = getattr(tokenizer, "pad_token_id", None) or 0

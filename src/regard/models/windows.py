@@ -86,7 +86,7 @@ class Plan:
             return replace(token, start=begin, end=stop)
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
-        # What the tokenizer did not know is told once, of the whole text.
+        # What the tokenizer did not know is said once, of the whole text.
         return Encoded(
             whole.text[first:last],
             tuple(moved(whole.tokens[n]) for n in run),

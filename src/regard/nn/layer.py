@@ -40,7 +40,7 @@ class Layer(nn.Module):
     def __init__(
         self, config: TransformerConfig, path: str, *, causal: bool, crossing: bool, positions: Positions | None
     ) -> None:
-        """path: the module's own, under which its calls are recorded. positions: those that attention is told."""
+        """path: the module's own, under which its calls are recorded. positions: those that attention gets."""
         super().__init__()
         self.causal, self.norm_first = causal, config.norm_first
         self.attention = _attention(config, f"{path}.attention", positions)

@@ -1,4 +1,4 @@
-"""Where a token stands, told to attention in four ways: added to the input, turned into query and key, or as a bias.
+"""Where a token stands, given to attention in four ways: added to the input, turned into query and key, or as a bias.
 
 Plain functions first, each of positions alone; then modules with one common face, `embed`, `rotate` and `bias`, of
 which each kind does one and leaves the others as they are. An attention layer calls all three (`positions=`).

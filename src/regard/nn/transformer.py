@@ -39,8 +39,8 @@ class Output(NamedTuple):
 class Transformer(nn.Module):
     """`model(ids)` is an `Output`; an encoder-decoder reads `model(source_ids, target_ids)`.
 
-    Padding is told by masks, True (or 1) for real tokens. Batched texts come out as they would alone, on whichever side
-    they are padded. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"),
+    Padding is marked by masks, True (or 1) for real tokens. Batched texts come out as they would alone, padded on
+    whichever side. Every attention call goes through `regard.attend` under its module's path ("decoder.3.attention"),
     so `regard.record()` sees them all; `regard.load(model, tokenizer=...)` traces texts.
     """
 

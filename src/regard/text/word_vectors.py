@@ -24,7 +24,7 @@ LONGEST = 4096  # bytes of a word in a binary file: beyond it the file is someth
 def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, " W"]]:
     """Read the vectors of some words, each under its name; words that the file does not have are left out.
 
-    A word is found as it is written, or else in lower case. The format is told by the file: word2vec binary (a line
+    A word is found as it is written, or else in lower case. The format is found from the file: word2vec binary (a line
     "count width", then each word, a blank and width float32s), word2vec text (the same line, then a line a word) and
     GloVe text (no such line).
 

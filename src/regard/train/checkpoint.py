@@ -57,9 +57,9 @@ def save_checkpoint(
         with whole(staged / STATE) as file:
             safetensors.torch.save_file(_state(model, optimiser), file)
         with whole(staged / NOTES) as file:
-            told = {"step": progress.step, "place": list(progress.place), "best": progress.best}
-            told |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
-            file.write_text(json.dumps(told) + "\n", encoding="utf-8")
+            notes_content = {"step": progress.step, "place": list(progress.place), "best": progress.best}
+            notes_content |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
+            file.write_text(json.dumps(notes_content) + "\n", encoding="utf-8")
         _durable(staged)
         if final.exists():  # of a run that was killed between the rename and the pointer
             shutil.rmtree(final)
@@ -102,8 +102,12 @@ def load_checkpoint(
     folder = newest(run)
     weights, state = _read(folder / "model.safetensors"), _read(folder / STATE)
     try:
-        told = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        progress = Progress(int(told["step"]), (int(told["place"][0]), int(told["place"][1])), told["best"])
+        notes_content = json.loads((folder / NOTES).read_text(encoding="utf-8"))
+        progress = Progress(
+            int(notes_content["step"]),
+            (int(notes_content["place"][0]), int(notes_content["place"][1])),
+            notes_content["best"],
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise RegardError(f"{str(folder / NOTES)!r} is not whole: {error}") from error
     own = weights_of(model)
@@ -123,10 +127,14 @@ def load_checkpoint(
         }
     set_random(state)
     notes: tuple[str, ...] = ()
-    if "product" in told and not matmul.pin(str(told["product"])):
-        notes += (f"its products were {told['product']}'s, which this build of torch has not: not the same bits",)
-    if told.get("threads") != torch.get_num_threads():
-        notes += (f"it had {told.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",)
+    if "product" in notes_content and not matmul.pin(str(notes_content["product"])):
+        notes += (
+            f"its products were {notes_content['product']}'s, which this build of torch has not: not the same bits",
+        )
+    if notes_content.get("threads") != torch.get_num_threads():
+        notes += (
+            f"it had {notes_content.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",
+        )
     return progress, notes
 
 

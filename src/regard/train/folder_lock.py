@@ -28,9 +28,9 @@ class FolderLock:
             raise RegardError(f"--out {str(run)!r} cannot be written to: {error.strerror or error}") from error
         self.release = weakref.finalize(self, os.close, handle)
         if held_elsewhere(handle):
-            told = os.read(handle, 20).decode("ascii", "replace").strip()
+            holder = os.read(handle, 20).decode("ascii", "replace").strip()
             self.release()
-            process = f" (process {told})" if told.isdigit() else ""
+            process = f" (process {holder})" if holder.isdigit() else ""
             raise RegardError(
                 f"--out {str(run)!r}: another regard train{process} is writing to it: wait for it to end, stop it, "
                 "or name another folder"

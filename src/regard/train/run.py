@@ -160,7 +160,7 @@ def run_training(
     lead = team is None or team.rank == 0
     log = Log(ready.run, ready.progress.step) if lead else None
 
-    def told(report: Report) -> None:
+    def report_step(report: Report) -> None:
         if log is not None:
             log.add(report)
             tell(report)
@@ -175,7 +175,7 @@ def run_training(
         with interrupted() as stop:
             return train(
                 ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
-                save=save, tell=told, look=look if lead else lambda step: None, stop=stop, team=team,
+                save=save, tell=report_step, look=look if lead else lambda step: None, stop=stop, team=team,
             )  # fmt: skip
     finally:
         if ready.claim is not None:

@@ -35,7 +35,7 @@ LOG, ABOUT = "log.jsonl", "run.json"
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was trained on, told apart by its content."""
+    """A file that was trained on, known by its content."""
 
     name: str
     bytes: int
@@ -108,7 +108,7 @@ def write_about(run: Path, about: About) -> None:
     Raises:
         RegardError: the file system refuses.
     """
-    told = {
+    record = {
         "regard": FORMAT,
         "version": VERSION,
         "kind": about.kind,
@@ -119,7 +119,7 @@ def write_about(run: Path, about: About) -> None:
         "prompt": about.prompt,
     }
     with whole(run / ABOUT) as file:
-        file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_about(run: Path) -> About:
@@ -131,13 +131,15 @@ def read_about(run: Path) -> About:
     file = run / ABOUT
     if not file.exists():
         raise RegardError(f"{str(run)!r} is no training run: it has no {ABOUT}")
-    told = read_json(file)
+    record = read_json(file)
     try:
-        if told["regard"] != FORMAT or told["version"] > VERSION:
+        if record["regard"] != FORMAT or record["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
-        sources = tuple(Source(**source) for source in told["sources"])
-        config = TransformerConfig.from_json(told["model"], repr(str(file)))
-        return About(told["kind"], Settings(**told["settings"]), config, sources, told["watch"], told.get("prompt"))
+        sources = tuple(Source(**source) for source in record["sources"])
+        config = TransformerConfig.from_json(record["model"], repr(str(file)))
+        return About(
+            record["kind"], Settings(**record["settings"]), config, sources, record["watch"], record.get("prompt")
+        )
     except RegardError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -202,7 +204,7 @@ def _same(run: Path, there: About, wanted: About) -> None:
 
 
 class Log:
-    """A run's log.jsonl: what was told of each update. Lines beyond where a run resumes are taken away."""
+    """A run's log.jsonl: a line for each update. Lines beyond where a run resumes are taken away."""
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG

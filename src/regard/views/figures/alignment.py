@@ -88,11 +88,11 @@ def _heat(
     image = _paint(axes, values, source, largest, sinks)
     peaks = _peaks(values, columns, lines)
     for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
-        places, told, size = names(tokens)
+        places, labels, size = names(tokens)
         if which == "x":
-            axes.set_xticks(places, told, rotation=50, ha="right", rotation_mode="anchor", fontsize=size + 1)
+            axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size + 1)
         else:
-            axes.set_yticks(places, told, fontsize=size + 1)
+            axes.set_yticks(places, labels, fontsize=size + 1)
         mark_names(axes, which, tokens, marked, sinks if which == "x" else ())
     axes.tick_params(length=0)
     for spine in axes.spines.values():
@@ -139,7 +139,7 @@ def _strip(figure: Figure, place: Any, summary: Summary, alignment: Alignment, s
             for name, chosen in (("written", alignment.written_layer), ("read", alignment.read_layer))
             if layer == chosen
         ]
-        told = f"layer {layer}" + (f": {', '.join(roles)}" if roles else "")
-        axes.set_title(told, fontsize=8, color="black" if roles else "#777777")
+        title = f"layer {layer}" + (f": {', '.join(roles)}" if roles else "")
+        axes.set_title(title, fontsize=8, color="black" if roles else "#777777")
         if column == 0:
             axes.set_ylabel(f"text {label}, every row", fontsize=7, color="#777777")

@@ -46,9 +46,9 @@ def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str]
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
     places = list(range(0, len(tokens), step))
-    told = [spelled(tokens[n].text, most) for n in places]
+    labels = [spelled(tokens[n].text, most) for n in places]
     size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
-    return places, told if step == 1 else [f"{n} {name}" for n, name in zip(places, told, strict=True)], size
+    return places, labels if step == 1 else [f"{n} {name}" for n, name in zip(places, labels, strict=True)], size
 
 
 def mark_names(
@@ -59,10 +59,10 @@ def mark_names(
     On axis x or y as names() has put them.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
-    places, told, _ = names(tokens)
-    told = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, told, strict=True)]
+    places, labels, _ = names(tokens)
+    labels = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, labels, strict=True)]
     if sinks:
-        axis.set_ticks(places, told)
+        axis.set_ticks(places, labels)
     for place, label in zip(places, axis.get_ticklabels(), strict=True):
         if tokens[place].special or place in sinks:
             label.set_color(SPECIAL)

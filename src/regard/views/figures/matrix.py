@@ -127,13 +127,13 @@ def _circles(axes: Axes, matrix: Matrix, *, by_offset: bool) -> None:
 
 def _told(matrix: Matrix, values: Any) -> list[str]:
     """What the marks and missing colours mean, as far as there are some."""
-    told = ["white: no weight at all"] if bool((values == 0).any()) else []
+    legend = ["white: no weight at all"] if bool((values == 0).any()) else []
     if bool(np.isnan(values).any()):
-        told.append("grey: no two tokens of one window")
+        legend.append("grey: no two tokens of one window")
     if matrix.pairs:
         single = "" if matrix.head is not None else ", of single heads"
-        told.append(f"circles: the largest weights more than {matrix.far} tokens apart{single}")
-    return told
+        legend.append(f"circles: the largest weights more than {matrix.far} tokens apart{single}")
+    return legend
 
 
 def _edges(matrix: Matrix) -> Any:

@@ -78,8 +78,8 @@ def _lens(axes: Axes, summary: Summary, lens: LogitLens) -> None:
             axes.text(
                 j, i, spelled(each.text, 10), ha="center", va="center", fontsize=7.5, color=colour, fontweight=weight
             )
-    told = ["enters" if layer.state == 0 else f"after {layer.state - 1}" for layer in layers]
-    axes.set_yticks(range(len(layers)), told, fontsize=7)
+    tick_labels = ["enters" if layer.state == 0 else f"after {layer.state - 1}" for layer in layers]
+    axes.set_yticks(range(len(layers)), tick_labels, fontsize=7)
     axes.set_xticks(range(values.shape[1]), [str(n + 1) for n in range(values.shape[1])], fontsize=7)
     axes.tick_params(length=0)
     for spine in axes.spines.values():

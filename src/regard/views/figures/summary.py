@@ -89,9 +89,9 @@ def _matrix(
     """The attention matrix with the tokens on both axes, in colours that end at the largest weight given."""
     values = matrix.cpu().numpy()
     image = axes.imshow(values, cmap="cividis", vmin=0, vmax=largest, aspect="equal", interpolation="nearest")
-    places, told, size = names(trace.tokens)
-    axes.set_xticks(places, told, rotation=90, fontsize=size)
-    axes.set_yticks(places, told, fontsize=size)
+    places, labels, size = names(trace.tokens)
+    axes.set_xticks(places, labels, rotation=90, fontsize=size)
+    axes.set_yticks(places, labels, fontsize=size)
     mark_names(axes, "x", trace.tokens, sinks=sinks)
     mark_names(axes, "y", trace.tokens, sinks=sinks)
     axes.set_xlabel("attended to (key)", fontsize=8)
@@ -144,9 +144,9 @@ def _lines(axes: Axes, summary: Summary, number: int, trace: Trace, layer: int, 
     marks = [Line2D([], [], color=HEADS[h % len(HEADS)], linewidth=3, label=str(h)) for h in heads]
     axes.legend(handles=marks, title="head", ncols=max(1, -(-len(marks) // 12)), loc="center left",
                 bbox_to_anchor=(1.0, 0.5), fontsize=7, title_fontsize=7, frameon=False)  # fmt: skip
-    told = whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
+    shown_heads = whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
     axes.set_title(
-        f"Text {summary.labels[number]}: what {_quoted(summary)} attends to, {told}; width: weight", fontsize=10
+        f"Text {summary.labels[number]}: what {_quoted(summary)} attends to, {shown_heads}; width: weight", fontsize=10
     )
 
 

@@ -37,8 +37,8 @@ def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:
         f"{agree if alignment.written_layer != alignment.read_layer else 'one layer, both rows'}; {mark}"
     )
     if alignment.sinks:
-        told = ", ".join(f"{sink_name(sink.token, sink.text)} {sink.share:.2f}" for sink in alignment.sinks)
-        note += f"\nattention sinks of the text, with what they get on average: {told}"
+        sink_line = ", ".join(f"{sink_name(sink.token, sink.text)} {sink.share:.2f}" for sink in alignment.sinks)
+        note += f"\nattention sinks of the text, with what they get on average: {sink_line}"
     label = summary.labels[alignment.text]
     return section(f"Where target {label} looks in text {label} (cross-attention)", table, Text(note, style="dim"))
 

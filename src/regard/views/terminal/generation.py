@@ -14,8 +14,8 @@ def written(done: Any) -> list[RenderableType]:
     """The text of a `Generated`, its prompt dim; and how many tokens it has."""
     start = len(done.text) - len(done.new) if done.text.endswith(done.new) else 0
     text = Text(_lines(done.text[:start]), style="dim") + Text(_lines(done.text[start:]), style="not dim")
-    told = f"{len(done.ids) - done.start} tokens written, {done.start} given; ended by: {ENDED[done.ended]}"
-    return [section("Written", text, Text(), Text(told, style="dim"))]
+    summary_line = f"{len(done.ids) - done.start} tokens written, {done.start} given; ended by: {ENDED[done.ended]}"
+    return [section("Written", text, Text(), Text(summary_line, style="dim"))]
 
 
 def translated(text: str, target: str) -> Group:

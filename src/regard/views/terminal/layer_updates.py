@@ -52,12 +52,12 @@ def _share(part: Attending | None) -> str:
 
 def _sources(part: Attending | None, counts: Mapping[str, int], room: int, sinks: Collection[int]) -> str:
     """The tokens with the largest shares, as many as fit on one line."""
-    told = ""
+    joined = ""
     for source in () if part is None else part.top:
         name = spelled(source.text, 14) + (f" ({source.token})" if counts[source.text] > 1 else "")
         name = sink_name(source.token, source.text) if source.token in sinks else name
         more = f"{name} {source.share:+.2f}"
-        if told and len(told) + 2 + len(more) > room:
+        if joined and len(joined) + 2 + len(more) > room:
             break
-        told += ("  " if told else "") + more
-    return told
+        joined += ("  " if joined else "") + more
+    return joined

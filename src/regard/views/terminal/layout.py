@@ -118,8 +118,10 @@ def status(
     sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
     if sums:
         close = max(sums) < 1e-3
-        told = "add up to the model's input within" if close else "are not all: the model's input is off their sum by"
-        lines.append(f"embeddings  their parts {told} {max(sums):.1e}")
+        verdict = (
+            "add up to the model's input within" if close else "are not all: the model's input is off their sum by"
+        )
+        lines.append(f"embeddings  their parts {verdict} {max(sums):.1e}")
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
         where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
         where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]

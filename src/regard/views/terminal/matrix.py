@@ -46,11 +46,11 @@ def _received(receivers: Sequence[Receiver]) -> Group:
         kind = " (special)" if each.special else " (sink)" if each.sink else ""
         name = f"{spelled(each.place.text, 16)}{kind}"
         rows.add_row(name, str(each.place.token), shown(each.received, ".1f"), f"{each.share:.2%}", _around(each.place))
-    told = "received: the weights on it, summed over all queries; 1 is what tokens get on average"
-    told += "\nsink: it receives far more than its share in most heads, whatever it means" * any(
+    legend = "received: the weights on it, summed over all queries; 1 is what tokens get on average"
+    legend += "\nsink: it receives far more than its share in most heads, whatever it means" * any(
         e.sink for e in receivers
     )
-    return section("Tokens that receive most", rows, Text(told, style="dim"))
+    return section("Tokens that receive most", rows, Text(legend, style="dim"))
 
 
 def _pairs(pairs: Sequence[Pair], far: int) -> Group:
@@ -59,8 +59,8 @@ def _pairs(pairs: Sequence[Pair], far: int) -> Group:
         return section(title, Text("none: no token attends so far"))
     rows = columns(("weight", "right"), ("head", "right"), ("apart", "right"), "from (query) and to (key)")
     for each in pairs:
-        told = f"{_named(each.query)}\n{_named(each.key)}"
-        rows.add_row(f"{each.weight:.3f}", str(each.head), str(each.distance), told)
+        pair = f"{_named(each.query)}\n{_named(each.key)}"
+        rows.add_row(f"{each.weight:.3f}", str(each.head), str(each.distance), pair)
     return section(title, rows)
 
 

@@ -34,8 +34,8 @@ def lens(lens: LogitLens, summary: Summary, side: str, width: int) -> Group:
     for layer in lens.layers:
         name = "enters layer 0" if layer.state == 0 else f"after layer {layer.state - 1}"
         ranks.add_row(name, shares(_named(layer.candidates), room), str(layer.rank))
-    told: list[RenderableType] = [ranks]
-    told.append(
+    parts: list[RenderableType] = [ranks]
+    parts.append(
         Text(
             f"the model says {final}: {shown(lens.final.probability)}; its own final norm and head are put on each "
             f"state, and from the last give its logits within {lens.difference:.0e}",
@@ -43,7 +43,7 @@ def lens(lens: LogitLens, summary: Summary, side: str, width: int) -> Group:
         )
     )
     where = f"{'After' if lens.after else 'At'} {quoted(at)} in {side} {label}"
-    return section(f"{where}: what each layer would say (logit lens)", *told)
+    return section(f"{where}: what each layer would say (logit lens)", *parts)
 
 
 def _place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:

@@ -93,11 +93,11 @@ def _tokens(summary: Summary, title: str = "Tokens", generated: Sequence[bool] =
 
 def _sink(sink: Sink, label: str) -> Text:
     which = "the first token" if sink.token == 0 else f"token {sink.token}"
-    told = (
+    sentence = (
         f"{label}: {which}, “{spelled(sink.text)}”, is an attention sink: on average it gets {sink.share:.2f} of what "
         f"others give, in {sink.heads:.0%} of all heads far more than its share, whatever it means"
     )
-    return Text(told, style="dim")
+    return Text(sentence, style="dim")
 
 
 def _windows(summary: Summary) -> Group:
@@ -127,11 +127,11 @@ def _learned(summary: Summary, side: str) -> Group:
     equal = [pair.learned_equal for pair in summary.pairs]
     lines: list[RenderableType] = [table]
     if equal and None not in equal:
-        told = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
+        verdict = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
         unknown = any(o.word in summary.statuses[o.text].unknown for o in summary.occurrences)
-        told += ", but the tokenizer does not know the word" if unknown else ""
+        verdict += ", but the tokenizer does not know the word" if unknown else ""
         good = all(equal) and not unknown
-        lines.append(Text(f"The learned embeddings are {told}.", style="green" if good else "yellow"))
+        lines.append(Text(f"The learned embeddings are {verdict}.", style="green" if good else "yellow"))
     width = len(summary.occurrences[0].learned or ())
     return section(f"{_whose(summary, side)}: learned embedding, {width} values", *lines)
 
@@ -186,8 +186,8 @@ def _attends(summary: Summary, occurrence: Occurrence, side: str, width: int) ->
         parts.append(_attention_table(list(heads), "head", repeated, width))
     own = {sink.token for sink in summary.sinks[occurrence.text]} & set(occurrence.tokens)
     if own:
-        told = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
-        parts.append(Text(f"{quoted(occurrence.word)} is an attention sink: {told} others give it is for its place, "
+        reason = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
+        parts.append(Text(f"{quoted(occurrence.word)} is an attention sink: {reason} others give it is for its place, "
                           "not for its meaning", style="dim"))  # fmt: skip
     return section(f"{quoted(summary.word)} in {side} {occurrence.label} attends to", *parts)
 

@@ -27,14 +27,14 @@ def show_tokens(found: Sequence[tuple[str, Sequence[Token]]], name: str, console
             at = max(at, token.end)
         ids = Text(" ".join(str(token.id) for token in tokens))
         kinds = len({token.id for token in tokens})
-        told = f"{len(tokens)} tokens, {kinds} different; {len(text)} characters, {len(text.encode())} bytes"
+        counts_line = f"{len(tokens)} tokens, {kinds} different; {len(text)} characters, {len(text.encode())} bytes"
         rows = columns(("", "right"), "token", ("id", "right"), ("characters", "right"), ("times", "right"))
         times = Counter(token.id for token in tokens)
         for nth, token in enumerate(tokens):
             place = "special" if token.special and token.start == token.end else f"{token.start}–{token.end}"
             rows.add_row(str(nth), spelled(token.text, 1000), str(token.id), place, str(times[token.id]))
         title = f"Text {number}, tokens of {name}" if len(found) > 1 else f"Tokens of {name}"
-        parts.append(section(title, line, Text(told, style="dim"), Text(), rows, Text(), ids))
+        parts.append(section(title, line, Text(counts_line, style="dim"), Text(), rows, Text(), ids))
     put(parts, console)
 
 

@@ -49,10 +49,10 @@ def unknown_first(texts: Sequence[Read]) -> list[Text]:
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    told = _few(counts) + f" unknown to the tokenizer of {some[0][1].model}: "
-    told += _few([f"“{short(piece, 12)}”" for piece in pieces])
-    told += ". To the model they are all the same; a model for that language or script reads them: --model M"
-    return [Text(told, style="yellow"), Text()]
+    warning = _few(counts) + f" unknown to the tokenizer of {some[0][1].model}: "
+    warning += _few([f"“{short(piece, 12)}”" for piece in pieces])
+    warning += ". To the model they are all the same; a model for that language or script reads them: --model M"
+    return [Text(warning, style="yellow"), Text()]
 
 
 def _few(names: Sequence[str]) -> str:
