@@ -174,11 +174,12 @@ def as_users_call() -> Iterator[None]:
         (HeadAblation, {"layers": [("a", -1)]}, ValueError, "layers: given -1"),
         (EdgeAblation, {"queries": [-3]}, ValueError, "queries: given -3, needs numbers from 0 on"),
         (EdgeAblation, {"keys": ["bank"]}, TypeError, "keys: given 'bank', needs integers"),
+        (EdgeAblation, {"queries": ["bank"]}, TypeError, "queries: given 'bank', needs integers"),
         (EdgeAblation, {"batch": [-1]}, ValueError, "batch: given -1"),
     ],
 )
 def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Exception], needed: str) -> None:
-    with pytest.raises(error, match=re.escape(needed)):
+    with pytest.raises(error, match=re.escape(needed) + "(?! or)"):  # only layers may be paths
         make(**options)
 
 
@@ -217,3 +218,15 @@ def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, 
         pytest.raises(ValueError, match="keys: given 0, needs numbers that this call has: none, it is empty"),
     ):
         regard.attend(query, key[:, :, :0], key[:, :, :0])
+
+
+def test_none_is_all_heads_and_all_texts() -> None:
+    query = random(3, 2, 5, 7, 11)  # two texts, five heads
+    plain = regard.attend(query, query, query).output
+    for ablation, expected in (
+        (HeadAblation(batch={1}), torch.tensor([[True] * 5, [False] * 5])),
+        (HeadAblation(heads={4}), torch.tensor([[True] * 4 + [False]] * 2)),
+    ):
+        with ablating([ablation]):
+            output = regard.attend(query, query, query).output
+        torch.testing.assert_close(output, plain * expected[..., None, None])

@@ -8,6 +8,7 @@ import torch
 
 import regard
 from regard.explain.contributions import contributions, split
+from regard.models.model import Model
 from regard.trace.attention_output import AttentionOutput, Norm
 from tests.support.attention_outputs import make_model, traced, watch
 
@@ -77,6 +78,24 @@ def test_parts_are_those_of_the_long_way_and_add_up(kind: str, changes: dict) ->
             assert float((total - made.vector).norm()) <= 1e-5 * size
             assert math.isclose(float(made.shares.sum()) + made.residual_share + made.bias_share, 1, abs_tol=1e-5)
             assert made.error <= 1e-5
+
+
+@pytest.mark.parametrize("kind", ["marian", "bart", "t5"])
+def test_cross_attention_is_split_into_the_encoders_tokens(kind: str) -> None:
+    pair = Model(make_model(kind), None, name=kind).trace(ids=IDS[0, :11].tolist(), target_ids=IDS[1, :7].tolist())
+    decoder = pair.decoder
+    for layer in (0, 1):
+        made = contributions(decoder, 5, layer, cross=True)
+        weights, block = decoder.cross[layer].dense(), decoder.cross_attention_outputs[layer]
+        parts, residual, bias = long_way(weights, decoder.cross_values[layer], block, 5)
+        close = {"atol": 2e-6 * float(made.vector.norm()), "rtol": 0}
+        assert made.norms.shape == (3, 11)
+        torch.testing.assert_close(made.norms, parts.norm(dim=-1), **close)
+        torch.testing.assert_close(made.heads(), parts.sum(1), **close)
+        torch.testing.assert_close(made.residual, residual, **close)
+        torch.testing.assert_close(made.bias, bias, **close)
+    with pytest.raises(regard.RegardError, match="has no cross-attention here"):
+        contributions(pair.encoder, 5, 0, cross=True)
 
 
 @pytest.mark.parametrize(("kind", "changes"), [("bert", {}), ("gpt2", {}), ("llama", {"num_key_value_heads": 2})])
