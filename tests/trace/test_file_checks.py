@@ -49,6 +49,7 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
 
     layer("layer 7 is described, of 2", layer=7)
     layer("needs .1, H, L, D. with H = 5, L = 5", heads=5)
+    layer("heads of layer 1 is 0, needs", heads=0)
     layer("needs .1, G, S, D. with S = 4", keys=4)
     layer("tensor 'gone' is missing", value="gone")
     layer("an attention output of the kind 'cake'", attention_output=held[1]["attention_output"] | {"kind": "cake"})
