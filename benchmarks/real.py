@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import regard
-from benchmarks.families import NEXT, PAGE, START, difference, distance, real_section, states
+from benchmarks.families import NEXT, PAGE, START, difference, distance, hidden_states, real_section
 from regard.attention.kernels import matmul
 from regard.files import whole
 from regard.trace.trace import PairTrace, Trace
@@ -91,8 +91,8 @@ def measured(name: str, source: Any) -> list[str]:
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]
         seen = last.logits if last.logits is not None else last.contextual
-        numbers = [difference(trace, own), states(trace, own), distance(seen, _result(plain))]
-        numbers += [difference(trace, exact), states(trace, exact), trace.status.difference]
+        numbers = [difference(trace, own), hidden_states(trace, own), distance(seen, _result(plain))]
+        numbers += [difference(trace, exact), hidden_states(trace, exact), trace.status.difference]
         rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
     return rows
 
