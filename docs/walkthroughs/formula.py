@@ -70,7 +70,7 @@ m = rows(torch.arange(n)).detach() / math.sqrt(d_model) * 8  # so that a token's
 assert m.shape == (n, d_model)
 
 # %% [markdown]
-# ## The formula, and `attend`
+# ## The formula, and attend
 #
 # With $Q = K = V = M$ there is nothing to learn yet. `regard.attend` gives the output as a fused kernel computes it and
 # keeps the way to the weights open. The square root is of a plain number, for which `math.sqrt` is meant: PyTorch's own
