@@ -8,6 +8,8 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from tests.support import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -32,6 +34,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_the_drawing_is_what_runs(tmp_path: Path) -> None:
     drawing = PAGE.split("```text\n")[1].split("```")[0]
     drawn = re.findall(r"^[│├└─ ]*([a-z_]+(?:\.\w+)+)", drawing, re.M)

@@ -71,6 +71,7 @@ def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: b
     assert worst(got, right) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [3, (0, 1), (slice(None), 2), (..., 4), (0, 2, slice(1, 3), [0, 5]), None])
 @pytest.mark.parametrize("sinks", [False, True])
 def test_a_region_alone_is_that_of_the_whole(index: Any, sinks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +159,7 @@ def test_weights_are_detached_unless_asked_for() -> None:
     assert seen.dense(differentiable=True).requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sinks", [None, torch.full((6,), -1e6)], ids=["", "sinks"])
 @pytest.mark.parametrize("groups", [6, 2, 1])
 def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Tensor | None) -> None:

@@ -115,6 +115,7 @@ def test_one_by_one_is_the_same_as_all_at_once(case: Case) -> None:
         assert worst(seen.sink_share, all_at_once.sink_share) < 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(cases((torch.float64, torch.float32)))
 def test_what_must_hold(case: Case) -> None:

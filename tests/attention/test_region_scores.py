@@ -73,6 +73,7 @@ def test_regions_are_as_exact_as_the_whole(name: str, case: Case, data: st.DataO
             assert worst(whole.sum(-1) + share, (right.sum(-1) + case.oracle().sink_share).to(share.dtype)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("causal", "route_of_products"), [(False, "onednn"), (True, "blas")])
 @pytest.mark.parametrize("name", ROUTES)
 @pytest.mark.parametrize("largest", [450.0, 1645.0, 1e4])

@@ -131,6 +131,7 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
             run(open_file=Path(file), **given)
 
 
+@pytest.mark.slow
 def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out

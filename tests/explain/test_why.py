@@ -75,6 +75,7 @@ def test_cuts_that_do_not_exist(minilm, cut, says: str) -> None:
         minilm.trace(RIVER, interventions=[cut])
 
 
+@pytest.mark.slow
 def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     make_tiny(tmp_path, minilm)
     opened = regard.load(tmp_path, device="cpu")
@@ -117,6 +118,7 @@ def test_why_reads_the_tokens_of_the_trace(minilm) -> None:
     assert [(head.name, head.effect) for head in of_ids.heads] == [(head.name, head.effect) for head in of_text.heads]
 
 
+@pytest.mark.slow
 def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     import transformers
 

@@ -14,6 +14,7 @@ from tests.support import SHARED
 from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SAMPLED, SMALL, close, opened, plain, tiny, whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cache", "options"),
     [(kind, "dynamic", {}) for kind in DECODERS]
@@ -111,6 +112,7 @@ def test_memory_grows_with_the_tokens() -> None:
     assert large <= 3 * small
 
 
+@pytest.mark.slow
 def test_nothing_aliases_a_cache() -> None:
     model = opened("mistral")
     first = model.generate(ids=IDS, new_tokens=NEW, cache="static")
@@ -171,6 +173,7 @@ def test_the_end_token_and_defaults_of_the_model() -> None:
     )
 
 
+@pytest.mark.slow
 def test_text_and_its_tokens(minilm) -> None:
     tokenizer = minilm.tokenizer
     model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
@@ -232,6 +235,7 @@ def test_what_is_refused(given: dict[str, Any], says: str) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_models_that_do_not_write(minilm) -> None:
     with pytest.raises(regard.RegardError, match=r"\(BertModel\) has no language head that writes"):
         minilm.generate("a river")

@@ -170,6 +170,7 @@ def test_the_part_of_an_edge_in_a_pass(place: Place, expected: tuple[int, int] |
     assert within_pass(head, place) is head
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_checks_of_annotations")
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
 def test_a_transformer_of_ours(kind: str) -> None:

@@ -91,6 +91,7 @@ def test_the_copy_is_ones_own() -> None:
         assert torch.equal(ours(ids).logits, before)
 
 
+@pytest.mark.slow
 def test_minilm_with_our_parts(minilm: Any) -> None:
     """The real thing: the default model's trace, once by its own code and once by ours."""
     model = transformers.AutoModel.from_pretrained(default_folder(), dtype=torch.float32).eval()

@@ -114,6 +114,7 @@ def test_a_text_is_what_it_is_alone_however_it_is_padded(options: dict[str, Any]
                 close(got[n, kept], expected[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(OPTIONS)
 @torch.no_grad()
@@ -221,6 +222,7 @@ def test_gradients_of_the_whole(kind: str, positions: str) -> None:
     assert gradcheck(output, tensors, fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_checks_of_annotations")
 @pytest.mark.parametrize(
     "options",

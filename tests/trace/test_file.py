@@ -111,6 +111,7 @@ def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Pa
         again.attention[6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "gemma2", "t5", "bart"])
 def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
     model = make_model(kind, **({"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}))

@@ -44,6 +44,7 @@ def test_few_rows_and_one_pass_give_the_same(drawn: tuple[Case, Told], share: fl
         compare(*drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [False, True])
 @pytest.mark.parametrize("heads", [[1], [1, 2], [0, 1, 2, 5], None])
 def test_the_rows_keep_their_heads_sinks_bias_and_mask(tiles: bool, heads: list[int] | None) -> None:

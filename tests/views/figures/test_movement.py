@@ -29,6 +29,7 @@ def disagree(near: dict[tuple[str, str], float], cosines: dict[tuple[str, str], 
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -54,6 +55,7 @@ def test_the_nearer_star_has_the_larger_cosine(bank, minilm, words: list[str]) -
     assert f"path {summary.occurrences[0].label}" in drawn
 
 
+@pytest.mark.slow
 def test_one_text_with_several_occurrences(minilm) -> None:
     trace = minilm.trace("The bank by the river bank is near the bank that lends money to the other bank.")
     summary = summarise([trace], "bank", references=[minilm.trace("money"), minilm.trace("river")])
@@ -76,6 +78,7 @@ def test_without_reference_words_a_path_keeps_how_far_it_is_from_its_start(bank)
     assert "dots: the texts' tokens at the end, whose distances may differ" in texts_of(axes)
 
 
+@pytest.mark.slow
 def test_nothing_to_compare_claims_nothing(bank, minilm) -> None:
     axes = paint(summarise(bank[:1], "bank", references=[minilm.trace("money")]))
     assert "nearer" not in texts_of(axes)
@@ -84,6 +87,7 @@ def test_nothing_to_compare_claims_nothing(bank, minilm) -> None:
     assert torch.equal(*(pixels(paint(same))[f"end {n}"] for n in "12"))
 
 
+@pytest.mark.slow
 def test_both_axes_have_one_scale_and_no_name_lies_on_another(bank, minilm) -> None:
     axes = paint(
         summarise(bank, "bank", references=[minilm.trace(word) for word in ("money", "river", "water", "loan")])

@@ -56,6 +56,7 @@ def written(file: Path) -> list[str]:
     return [element.text or "" for element in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.slow
 def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
     summary = summarise(bank, "bank", references=[minilm.trace("money")])
     draw(summary, bank, tmp_path / "a.svg")

@@ -54,6 +54,7 @@ def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) 
     assert torch.equal(done.row_sum == 0, row_sum == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", SINGLE)
 @pytest.mark.parametrize(
     ("options", "mask"),

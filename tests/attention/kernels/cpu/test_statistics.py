@@ -56,6 +56,7 @@ def test_every_kind_of_call_in_any_block_size(
     compare(case, seen, figures, top, parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "mask"),
     [
