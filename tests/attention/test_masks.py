@@ -113,3 +113,23 @@ def test_a_function_may_answer_for_all_at_once() -> None:
     needed = r"needs to return a shape that broadcasts to \(2, 3\), returned \(2,\)"
     with pytest.raises(ValueError, match=needed):
         whole(masks.function(lambda i, j: torch.ones(2, dtype=torch.bool)), 2, 3)
+
+
+@given(
+    st.sampled_from((1, 3)), st.sampled_from((1, 2)), st.sampled_from((1, 7)), st.sampled_from((1, 11)),
+    st.integers(0, 2), st.integers(0, 4), st.integers(0, 6), SIDE, SIDE, st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=60)
+def test_a_crop_is_that_part_of_the_whole(
+    batch: int, heads: int, length: int, size: int, text: int, row: int, col: int, left: int, right: int, seed: int
+) -> None:
+    allowed = random(seed, batch, heads, length, size) > 0
+    mask = masks.dense(allowed) & masks.window(left, right, 2) & masks.function(lambda i, j: (2 * i + 3 * j) % 5 > 0)
+    mask &= masks.padding(random(seed + 1, 3, 11) > -1)
+    rows, cols = slice(row, row + 3), slice(col, col + 5)
+    part = mask.crop(text, rows, cols)
+    assert torch.equal(whole(part, 3, 5, 1, 2), whole(mask, 7, 11, 3, 2)[text : text + 1, :, rows, cols])
+
+
+def test_masks_are_equal_only_to_themselves() -> None:
+    assert masks.causal() != masks.causal()  # tensors in them have no one answer to ==
