@@ -99,3 +99,10 @@ def test_numbers_that_are_none(tmp_path: Path) -> None:
         "tensor '0.hidden_states.1' holds numbers that are not finite: it cannot be saved", trace.save, tmp_path / "b"
     )
     assert not (tmp_path / "b").exists()
+
+
+def test_a_status_of_many_rows_comes_back(tmp_path: Path) -> None:
+    trace = traced(make_model("bert"), torch.tensor([[7, 11, 13]]))
+    trace.status.rows_compared = 1_000_003
+    trace.save(tmp_path / "a")
+    assert regard.open(tmp_path / "a").status == trace.status
