@@ -22,7 +22,7 @@ PRIMES = (1, 2, 3, 5, 7, 11, 13, 17)
 
 @dataclass
 class Case:
-    """One call of `regard.attend`; seen is what the reference is told where the door is given a specification.
+    """One call of `regard.attend`; seen is what the reference gets where `attend` is given a specification.
 
     A specification is put together from its parts at the first use, outside the strategy: the run-time checks of
     annotations draw random numbers, which hypothesis does not like to see in there.
@@ -43,7 +43,7 @@ class Case:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """What the door is told."""
+        """What `attend` is given."""
         if not self.parts:
             return self.plain
         return self.plain | {"mask": reduce(and_, (make(of) for make, of in self.parts))}

@@ -1,4 +1,4 @@
-"""Cuts at the door: which calls they hold for, what they do to heads and edges, and what is refused."""
+"""Ablations in `attend`: which calls they apply to, what they do to heads and edges, and what is refused."""
 
 import re
 import threading
