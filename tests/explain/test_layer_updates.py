@@ -160,7 +160,7 @@ def test_what_has_no_exact_split_is_refused_by_name() -> None:
         hybrid.hidden_states[2],
         hybrid.hidden_states[3],
     )
-    with pytest.raises(regard.RegardError, match="attention 1 of llama begins at no layer's states"):
+    with pytest.raises(regard.RegardError, match="layer 1 of llama does something of its own before its attention"):
         layer_updates(hybrid, 5)
     with pytest.raises(regard.RegardError, match="token 13 is out of range"):
         layer_updates(trace, 13)

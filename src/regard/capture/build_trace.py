@@ -202,7 +202,10 @@ class _StackCalls:
             if cross is None or (path in captured.capture.cross_paths) == cross:
                 numbers[path, nth] = layer, counts[layer]
                 counts[layer] += 1
-        self.depth, self.made = stack.count - 1, tuple(numbers.values())
+        self.depth = stack.count - 1
+        # Where no layer is kept, some may not have been run at all: nothing is said then of which have attention.
+        nothing = captured.capture.keep.layers == NO_LAYERS
+        self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
         self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
 
     def by_layer(self, what: str, item: Callable[[Call], Any]) -> Any:

@@ -37,7 +37,8 @@ Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
     StateSubset = LayerSubset[Vectors]
     Maps = Layers[AttentionMap] | LayerSubset[AttentionMap]
-    Values = CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
+    Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
+    CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
     Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
 else:  # a run-time check of the items' type would look at one that was not kept, which raises
     StateSubset = LayerSubset
