@@ -62,6 +62,7 @@ Head = Annotated[int | None, _number("N", "Show this head (from 0; -1: the last)
 OneOfHeads = Annotated[int | None, _number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
 Top = Annotated[int, _number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
+All = Annotated[bool, typer.Option("--all", help="Every table: each layer, value and weight that was found.")]
 Window = Annotated[int | None, _number("N", "Read a text in overlapping windows of N tokens.")]
 Stride = Annotated[int | None, _number("N", "How far a window is past the last; by default half of it.")]
 StaticFile = Annotated[

@@ -6,6 +6,7 @@ from typing import Any
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.options import (
+    All,
     FigureFile,
     FollowedWord,
     Head,
@@ -46,6 +47,7 @@ def see(
     window: Window = None,
     stride: Stride = None,
     static: StaticFile = None,
+    everything: All = False,
     figure: FigureFile = None,
     json_file: JsonFile = None,
     open_file: OpenFile = None,
@@ -82,6 +84,7 @@ def see(
     from regard.explain.summary import summarise
     from regard.explain.window_texts import unfold
     from regard.views.json import summary_data
+    from regard.views.terminal.brief import show as show_brief
     from regard.views.terminal.layout import put
     from regard.views.terminal.summary import show
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
@@ -115,7 +118,7 @@ def see(
         notes = outputs.write(traces=traces, draw=draw, data=lambda: summary_data(seen))
     if window is not None:  # unknown tokens are named of whole texts, not of windows
         put(unknown_first(of_traces(found.traces)), console)
-    show(seen, console, clock.seconds())
+    (show if everything else show_brief)(seen, console, clock.seconds())
     finish(console, errors, outputs.files, notes)
 
 

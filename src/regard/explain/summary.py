@@ -12,6 +12,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.explain.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.attended import Attended, attended, check_heads, there
+from regard.explain.highlights import Highlights, highlights
 from regard.explain.layer_updates import LayerUpdate, layer_updates
 from regard.explain.logit_lens import LogitLens, logit_lens
 from regard.explain.movement import Movement, movement
@@ -41,12 +42,13 @@ class Summary:
 
     labels: what tables call the texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`:
     the attention sinks of text t.
-    `overview[t][i]`: per layer, where token i of text t sends its attention; empty where a word is followed. movement:
-    the occurrences' paths on a plane, in their order; None where no word is followed or a trace does not hold all
-    hidden states. layer_updates: how much of what each layer added to them came from attention. predictions: of models
-    with a language head, what they would say at the occurrences and at the end; of a decoder, in the place of the
-    occurrences. logit_lenses: what each layer would say at such places, where that was asked for. target: of
-    encoder-decoders, the other side. static: the word's static vector, where that was asked for.
+    `overview[t][i]`: per layer, where token i of text t sends its attention; highlights: of each text, what is most
+    worth a look; both empty where a word is followed. movement: the occurrences' paths on a plane, in their order; None
+    where no word is followed or a trace does not hold all hidden states. layer_updates: how much of what each layer
+    added to them came from attention. predictions: of models with a language head, what they would say at the
+    occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what each layer would say
+    at such places, where that was asked for. target: of encoder-decoders, the other side. static: the word's static
+    vector, where that was asked for.
     """
 
     word: str | None
@@ -60,6 +62,7 @@ class Summary:
     pairs: list[Pair]
     references: list[Reference]
     overview: list[list[list[Attended]]]
+    highlights: list[Highlights]
     movement: Movement | None
     layer_updates: list[WordUpdates]
     predictions: list[Prediction]
@@ -218,6 +221,9 @@ def _side(
         overview=[]
         if word is not None
         else [_overview(trace, head, top, own) for trace, own in zip(traces, numbers, strict=True)],
+        highlights=[]
+        if word is not None
+        else [highlights(trace, head=head, top=top, sinks=own) for trace, own in zip(traces, numbers, strict=True)],
         movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
         layer_updates=[_updates_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
         predictions=[

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard import json_files
 from regard.explain.evolution import Evolution
+from regard.explain.findings import findings
 from regard.explain.matrix import Matrix
 from regard.explain.sinks import Sink
 from regard.explain.summary import Summary
@@ -22,8 +23,8 @@ ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line woul
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:
-    """What `regard see` shows."""
-    return _data("regard see", asdict(summary))
+    """What `regard see` shows, and says of it."""
+    return _data("regard see", {"findings": findings(summary)} | asdict(summary))
 
 
 def why_data(

@@ -174,6 +174,22 @@ def _states(summary: Summary, side: str) -> Group:
     return section(f"{_whose(summary, side)}: contextual embedding", table)
 
 
+def attended_by_head(summary: Summary, occurrence: Occurrence, width: int) -> list[RenderableType]:
+    """Where single heads of an occurrence look, where these were asked for: a table for each layer."""
+    counts = Counter(token.text for token in summary.tokens[occurrence.text])
+    tables = _by_head(occurrence, {text for text, count in counts.items() if count > 1}, width)
+    return [section(f"{quoted(occurrence.word)} in text {occurrence.label}", *tables)] if tables else []
+
+
+def _by_head(occurrence: Occurrence, repeated: Collection[str], width: int) -> list[RenderableType]:
+    """A table for each layer whose heads are shown."""
+    parts: list[RenderableType] = []
+    for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
+        parts.append(Text(f"single heads of layer {layer}", style="italic"))
+        parts.append(_attention_table(list(heads), "head", repeated, width))
+    return parts
+
+
 def _attends(summary: Summary, occurrence: Occurrence, side: str, width: int) -> Group:
     counts = Counter(token.text for token in summary.tokens[occurrence.text])
     repeated = {text for text, count in counts.items() if count > 1}
@@ -181,9 +197,7 @@ def _attends(summary: Summary, occurrence: Occurrence, side: str, width: int) ->
         Text("mean of heads, by layer", style="italic"),
         _attention_table(occurrence.attends, "layer", repeated, width),
     ]
-    for layer, heads in groupby(occurrence.heads, key=lambda h: h.layer):
-        parts.append(Text(f"single heads of layer {layer}", style="italic"))
-        parts.append(_attention_table(list(heads), "head", repeated, width))
+    parts += _by_head(occurrence, repeated, width)
     own = {sink.token for sink in summary.sinks[occurrence.text]} & set(occurrence.tokens)
     if own:
         reason = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
