@@ -1,7 +1,7 @@
 """`regard generate`: a causal model goes on with a text."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,9 +9,9 @@ from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.options import NeededModel, whole_number
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.sampling import Sampling
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.generation.settings import check_options, check_seed
 
 
 def real_number(given: str | float) -> float:
@@ -54,18 +54,10 @@ def generate(
     check_text(text)
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
-    if new_tokens is not None and new_tokens < 1:
-        raise RegardError(f"--new-tokens: given {new_tokens}, needs 1 or more")
-    if seed is not None and temperature is None and top_k is None:
-        raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
+    chosen = Sampling(new_tokens, temperature, top_k, seed)
+    chosen.check()
     outputs = Outputs(save=TraceFile(save_file))
     outputs.check()
-    drawn: dict[str, Any] = {}
-    if temperature is not None or top_k is not None:
-        drawn = {"do_sample": True, "temperature": 1.0 if temperature is None else temperature}
-        drawn |= {} if top_k is None else {"top_k": top_k}
-    check_options(drawn, new_tokens or 1)
-    check_seed(seed)
     EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -80,15 +72,7 @@ def generate(
         opened = load(model)
         if opened.pairs:
             raise no_continuation(opened.name)
-        if new_tokens is None:
-            new_tokens = 60
-            if opened.tokenizer is not None and opened.limit is not None:
-                taken = len(opened.tokenizer(text, verbose=False)["input_ids"])
-                new_tokens = max(1, min(60, opened.limit - taken))
-        try:
-            done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
-        except RegardError as error:
-            raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
+        done = chosen.write(opened, text)
     outputs.write(traces=done.trace)
     parts = [*unknown_first(of_traces([done.trace])), *written(done)]
     put([*parts, status([done.trace.status], took=clock.seconds())], console)

@@ -59,6 +59,7 @@ NeededModel = Annotated[
 ]
 Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
 Head = Annotated[int | None, _number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
+OneLayer = Annotated[int, _number("N", "The layer, counted from 0; -1 is the last.")]
 OneOfHeads = Annotated[int | None, _number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
 Top = Annotated[int, _number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]

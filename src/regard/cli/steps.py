@@ -6,15 +6,12 @@ from typing import Annotated
 import typer
 
 from regard.cli.early_checks import EarlyChecks, no_steps
-from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
+from regard.cli.options import JsonFile, ModelName, NeededWord, OneLayer, SaveFile, whole_number
 from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.source import Source, traced
-from regard.errors import RegardError
+from regard.cli.selection import Selection
+from regard.cli.source import Source, one_trace, traced
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
-OneLayer = Annotated[
-    int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0; -1 is the last.")
-]
 OneHead = Annotated[
     int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0; -1 is the last.")
 ]
@@ -36,14 +33,13 @@ def steps(
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
-    if word is None or not word.strip():
-        raise RegardError("--word is needed: a word of the text")
+    chosen = Selection(layer, head, word=word)
+    word = chosen.needed_word()
     outputs = Outputs(json=json_file, save=TraceFile(save_file))
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
-    early.check_numbers(layer, head)
-    early.check_word(word)
+    early.check(chosen)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -58,11 +54,7 @@ def steps(
     console, errors = consoles(json_file)
     with errors.status("loading the model and tracing …"):
         done = traced(given)
-    if len(done.traces) > 1:
-        raise RegardError(f"steps: {str(open_file)!r} holds {len(done.traces)} traces, needs a file of one")
-    (trace,) = done.traces
-    if hasattr(trace, "encoder"):
-        raise no_steps(trace.decoder.status.model)
+    trace = one_trace(done, open_file)
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)

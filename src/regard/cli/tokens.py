@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.options import Texts
+from regard.cli.source import check_texts
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
-from regard.text.tokens import check_text
 
 TokenizerName = Annotated[
     str | None,
@@ -31,8 +31,7 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
         raise RegardError("a text is empty: needs at least one character")
 
     if tokenizer not in OWN:
-        for number, text in enumerate(texts, 1):
-            check_text(text, f"text {number}" if len(texts) > 1 else "text")
+        check_texts("text", texts)
         read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them

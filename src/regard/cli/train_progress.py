@@ -1,6 +1,9 @@
 """A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -8,11 +11,56 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from regard.cli.console import consoles
 from regard.cli.progress_lines import ProgressLines
 from regard.errors import RegardError
+from regard.train.distributed import team
 from regard.train.loop import Report
-from regard.train.run import Ready, run_training
-from regard.train.run_folder import read_log
+from regard.train.run import Ready, ready_for_pairs, ready_for_texts, run_training
+from regard.train.run_folder import ABOUT, read_about, read_log
 from regard.train.samples import keep_trace, sample
+from regard.train.settings import Settings, with_changes
 from regard.views.figures.loss import draw_loss
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of `regard train`: text files, or a file of pairs; the rest as its options have it."""
+
+    files: Sequence[Path]
+    pairs: Path | None
+    run: Path
+    changes: Mapping[str, Any]
+    resume: bool
+    watch: str | None
+    prompt: str | None
+    tensorboard: bool
+
+
+def train_and_follow(asked: Request, telling: ProgressLines) -> None:
+    """Begin a run or go on with it, in a team or alone, and tell of it, as `follow` does.
+
+    Raises:
+        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
+    """
+    settings = Settings() if asked.pairs is None else Settings.for_pairs()
+    resume, watch, prompt = asked.resume, asked.watch, asked.prompt
+    if resume and (asked.run / ABOUT).is_file():  # what is not given anew stays as the run has it
+        about = read_about(asked.run)
+        settings, watch, prompt = about.settings, watch or about.watch, prompt or about.prompt
+    chosen = with_changes(settings, asked.changes)
+    board = board_kind() if asked.tensorboard else None
+    telling.doing("reading and tokenising")
+    with team() as joined:
+        lead = joined is None or joined.rank == 0
+        if joined is not None and not lead:  # the first one makes the folder, the others find it made
+            joined.wait()
+            resume = True
+        options: dict[str, Any] = {"resume": resume, "watch": watch, "prompt": prompt, "lead": lead}
+        if asked.pairs is None:
+            ready = ready_for_texts(asked.files, asked.run, chosen, **options)
+        else:
+            ready = ready_for_pairs(asked.pairs, asked.run, chosen, **options)
+        if joined is not None and lead:
+            joined.wait()
+        follow(ready, board=board, team=joined, telling=telling)
 
 
 def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> None:

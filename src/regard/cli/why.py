@@ -21,8 +21,8 @@ from regard.cli.options import (
     whole_number,
 )
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
-from regard.errors import RegardError
 
 Ranked = Annotated[
     int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and heads to show of each ranking.")
@@ -46,16 +46,14 @@ def why(
     """Rank the tokens and heads behind a word, and check the ranking by ablating each of them."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
-    if word is None or not word.strip():
-        raise RegardError("--word is needed: a word of the text")
-    if top < 1:
-        raise RegardError(f"--top: given {top}, needs 1 or more")
+    chosen = Selection(top=top, word=word)
+    word = chosen.needed_word()
+    chosen.check()
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     outputs = Outputs(json=json_file, save=saved)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
-    early.check_word(word)
-    early.check_saved_parts(saved)
+    early.check(chosen, saved)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
