@@ -25,7 +25,7 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class RegardSession(Session):
     """Runs the captured passes of a `regard.Transformer`."""
 
-    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[Any]:
+    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[None]:
         """Capture the model's attention inside the block."""
         return hooked(self.model, capture)
 

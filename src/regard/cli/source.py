@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from regard.models.model import Model
     from regard.trace.trace import Trace
 
 Both = list[tuple[str, str | None]]  # texts, each with its target where there is one
@@ -174,7 +175,7 @@ def _write(model: Any, text: str) -> Any:
     return written
 
 
-def trace_word(model: Any, word: str, option: str) -> Any:
+def trace_word(model: "Model", word: str, option: str) -> "Trace":
     """A reference word as a text of its own; of an encoder-decoder, as its encoder reads it."""
     try:
         if not model.pairs:

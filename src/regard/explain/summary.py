@@ -87,7 +87,7 @@ class Target:
 
 
 def summarise(
-    traces: Sequence[Trace] | Sequence[PairTrace],
+    traces: Sequence[Trace | PairTrace],
     word: str | None = None,
     *,
     references: Sequence[Trace] = (),

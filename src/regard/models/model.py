@@ -52,7 +52,7 @@ class Model:
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes)
-        self._generator: Generator
+        self._generator: Generator[Any]
         if isinstance(model, Transformer):
             self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
         else:
@@ -165,7 +165,7 @@ class Model:
         if window is not None:
             windowed = self._runner.windowed(sources, window, stride, interventions, keep)
             return windowed[0] if single else windowed
-        traces = dict(self._runner.traces(sources, targets, interventions, keep))
+        traces: dict[int, Any] = dict(self._runner.traces(sources, targets, interventions, keep))  # all of one kind
         return traces[0] if single else [traces[n] for n in range(len(sources))]
 
     @overload

@@ -10,7 +10,7 @@ writes it last, after every file of the checkpoint, so that reading it never mee
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -27,6 +27,9 @@ from regard.model_files.weight_headers import held
 from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 POINTER, CHECKPOINTS = "latest.json", "checkpoints"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
@@ -54,7 +57,7 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
     _write(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
 
 
-def read_model(folder: Path | str) -> tuple[Transformer, Any]:
+def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
     """The model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
 
     folder: a model's, or a training run's, whose newest whole checkpoint is read.

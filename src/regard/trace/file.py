@@ -7,7 +7,6 @@ is read, and checked when it is (`regard.tensor_files`).
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -57,7 +56,9 @@ def save(
         write(temporary, FORMAT, description, pieces.ordered())
 
 
-def open(file: str | Path, *, verify: bool = False) -> Any:  # noqa: A001 (regard.open is its name)
+def open(  # noqa: A001 (regard.open is its name)
+    file: str | Path, *, verify: bool = False
+) -> Trace | PairTrace | list[Trace | PairTrace]:
     """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
 
     The file's description is checked as a whole, but its tensors are mapped, not read: each is read when it is looked

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, SupportsIndex, TypeVar, overload
 
 from regard.errors import OutOfRangeError, RegardError
 
@@ -20,7 +20,7 @@ def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
     return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
 
 
-def _from_zero(what: str, number: Any, size: int) -> int:
+def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
     """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
     place = operator.index(number)
     if not -size <= place < size:
@@ -44,7 +44,11 @@ class Layers(tuple[T, ...]):
         layers.what = what
         return layers
 
-    def __getitem__(self, number: Any) -> Any:
+    @overload
+    def __getitem__(self, number: SupportsIndex) -> T: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, number: SupportsIndex | slice) -> T | tuple[T, ...]:
         return super().__getitem__(number if isinstance(number, slice) else _from_zero(self.what, number, len(self)))
 
 
@@ -67,10 +71,10 @@ class LayerSubset(Sequence[T]):
         return self._size
 
     @overload
-    def __getitem__(self, number: int) -> T: ...
+    def __getitem__(self, number: SupportsIndex) -> T: ...
     @overload
     def __getitem__(self, number: slice) -> Sequence[T]: ...
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, number: SupportsIndex | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
         place = _from_zero(self._what, number, self._size)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
 from regard.errors import RegardError
 
@@ -21,7 +22,7 @@ class Team:
         """Wait until all processes have come here."""
         self._accelerator.wait_for_everyone()
 
-    def joined(self, model: Any) -> Any:
+    def joined(self, model: nn.Module) -> nn.Module:
         """Wrap a model so that gradients are averaged over all processes at each backward pass."""
         return self._accelerator.prepare_model(model)
 

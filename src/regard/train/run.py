@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -35,6 +35,9 @@ from regard.train.run_folder import (
     write_about,
 )
 from regard.train.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +204,7 @@ def interrupted() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
 
 
-def trained(run: Path) -> tuple[Transformer, Any, About]:
+def trained(run: Path) -> "tuple[Transformer, PreTrainedTokenizerFast | None, About]":
     """Read the newest model of a run, its tokenizer, and what the run is."""
     model, tokenizer = read_model(run)
     return model, tokenizer, read_about(run)

@@ -1,10 +1,10 @@
 """What a run keeps of itself on the way: traces of a watched sentence, and what the model writes."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
 from regard.trace.file import open as open_trace
@@ -32,7 +32,7 @@ def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
     save_trace(trace, folder / f"step-{step:06d}.safetensors")
 
 
-def watched(run: Path) -> list[tuple[int, Any]]:
+def watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     """Open the kept traces of a run, by step; each is read when it is looked at.
 
     Raises:
@@ -41,7 +41,13 @@ def watched(run: Path) -> list[tuple[int, Any]]:
     files = in_steps(run / WATCH, ".safetensors")
     if not files:
         raise none_watched(run)
-    return [(step, open_trace(file)) for step, file in files]
+    found = []
+    for step, file in files:
+        trace = open_trace(file)
+        if isinstance(trace, list):
+            raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
+        found.append((step, trace))
+    return found
 
 
 def sample(ready: Ready, prompt: str, step: int) -> str:
