@@ -43,11 +43,11 @@ def evolve(
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.console import consoles, finish
     from regard.explain.evolution import evolution
-    from regard.train.samples import watched
+    from regard.train.samples import open_watched
     from regard.views.json import evolution_data
     from regard.views.terminal.evolution import show_evolution
 
-    found = evolution(watched(run), layer, head, part=part)
+    found = evolution(open_watched(run), layer, head, part=part)
     console, errors = consoles(json_file)
 
     def draw(file: Path) -> list[str]:

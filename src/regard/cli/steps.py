@@ -46,8 +46,8 @@ def steps(
     from regard.explain.attended import check_head, check_layer
     from regard.explain.sinks import sinks
     from regard.textbook import head_steps
-    from regard.views.json import steps_data
-    from regard.views.terminal.head_steps import show_steps
+    from regard.views.json import head_steps_data
+    from regard.views.terminal.head_steps import show_head_steps
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
@@ -58,9 +58,9 @@ def steps(
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)
-    outputs.write(traces=trace, data=lambda: steps_data(trace, layer, head, found, apart))
+    outputs.write(traces=trace, data=lambda: head_steps_data(trace, layer, head, found, apart))
     put(unknown_first(of_traces([trace])), console)
     for n, record in found:
         where = f"layer {layer}, head {head}"
-        show_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
+        show_head_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
     finish(console, errors, outputs.files)
