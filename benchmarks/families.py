@@ -122,7 +122,7 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     worst = difference(trace, expected)
     if worst is None:
         return "unfit", "its eager attention gives no weights to compare with", None
-    last = trace.decoder if isinstance(trace, PairTrace) else trace
+    last = trace.sides[-1]
     final = getattr(plain, "last_hidden_state", None)
     final = final if final is not None and final.ndim == 3 and final.shape[1] == len(last.contextual) else None
     apart = None if final is None else distance(last.contextual, final[0])
@@ -177,11 +177,10 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
 
 def pairs_of(trace: Trace | PairTrace, expected: Any, ours: str, theirs: str) -> list[tuple[Any, Any]]:
     """What a trace has under a name, beside what the model reports under its own: of each sequence."""
-    if not isinstance(trace, PairTrace):
-        return [(getattr(trace, ours), getattr(expected, theirs, None))]
+    kinds = ("encoder_", "decoder_") if isinstance(trace, PairTrace) else ("",)
     return [
-        (getattr(trace.encoder, ours), getattr(expected, f"encoder_{theirs}", None)),
-        (getattr(trace.decoder, ours), getattr(expected, f"decoder_{theirs}", None)),
+        (getattr(side, ours), getattr(expected, kind + theirs, None))
+        for side, kind in zip(trace.sides, kinds, strict=True)
     ]
 
 

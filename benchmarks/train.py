@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from benchmarks.attention import machine
 from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train, validate
-from regard.train.run import prepare_pair_run, prepare_text_run, run_training
+from regard.train.run import RunOptions, prepare_pair_run, prepare_text_run, run_training
 from regard.train.settings import Settings
 
 WIDTH, HEADS, LAYERS, BLOCK, BATCH = 128, 4, 4, 64, 12
@@ -139,7 +139,7 @@ def translate(file: Path, run: Path, minutes: float, changes: dict[str, Any]) ->
         with tempfile.TemporaryDirectory() as folder:
             settings = replace(settings, steps=steps_in(pairs, Path(folder) / "run", settings, minutes))
     began = time.perf_counter()
-    prepared = prepare_pair_run(pairs, run, settings, resume=True)
+    prepared = prepare_pair_run(pairs, run, settings, RunOptions(resume=True))
     print(f"{prepared.parameters:,} parameters; {'; '.join(prepared.notes)}", flush=True)
 
     def tell(report: Any) -> None:

@@ -13,7 +13,7 @@ from regard.cli.progress_lines import ProgressLines
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.loop import StepMetrics
-from regard.train.run import TrainingRun, prepare_pair_run, prepare_text_run, run_training
+from regard.train.run import RunOptions, TrainingRun, prepare_pair_run, prepare_text_run, run_training
 from regard.train.run_folder import RUN_JSON, read_log, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import Settings, with_changes
@@ -53,11 +53,11 @@ def train_and_follow(asked: Request, telling: ProgressLines) -> None:
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
             resume = True
-        options: dict[str, Any] = {"resume": resume, "watch": watch, "prompt": prompt, "is_main": is_main}
+        options = RunOptions(resume, watch, prompt, is_main)
         if asked.pairs is None:
-            run = prepare_text_run(asked.files, asked.folder, chosen, **options)
+            run = prepare_text_run(asked.files, asked.folder, chosen, options)
         else:
-            run = prepare_pair_run(asked.pairs, asked.folder, chosen, **options)
+            run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
         if processes is not None and is_main:
             processes.wait()
         follow(run, board=board, processes=processes, telling=telling)

@@ -81,7 +81,8 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
         RegardError: no such word or token; a block's shape was not verified; an attention block does not begin at what
             entered its layer; or the parts do not add up.
     """
-    own, names = (trace.decoder, trace.encoder.tokens) if isinstance(trace, PairTrace) else (trace, ())
+    *sources, own = trace.sides
+    names = sources[0].tokens if sources else ()
     name = own.status.model
     if own.cross and not names:
         raise RegardError(

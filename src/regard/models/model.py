@@ -283,9 +283,9 @@ class Model:
 
         if isinstance(word, str):
             side, word = only_occurrence(trace, word, side)
-        source = source_of(self._reader, trace.encoder if isinstance(trace, PairTrace) else trace)
-        target = encoded_ids([token.id for token in trace.decoder.tokens]) if isinstance(trace, PairTrace) else None
-        runs = partial(self._runner.ablated, source, target, logits=True)
+        source, *targets = trace.sides
+        target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
+        runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
         return why(trace, word, runs, side=side)
 
     def stream(

@@ -72,7 +72,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
-    fill(model, _tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
+    fill(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
@@ -150,12 +150,17 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
         Transformer(config)
 
 
-def _tensors(file: Path) -> dict[str, Tensor]:
+def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU.
+
+    Raises:
+        RegardError: it is suspect, as the message says, or no safetensors file.
+    """
     try:
         return safetensors.torch.load_file(file)
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({reason})") from error
+        raise RegardError(f"{str(file)!r} is {suspect} or no safetensors file ({reason})") from error
 
 
 def _write(file: Path, text: str) -> None:

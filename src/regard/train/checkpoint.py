@@ -22,7 +22,7 @@ from torch import Tensor
 from regard.attention.kernels import matmul
 from regard.errors import RegardError
 from regard.files import whole
-from regard.nn.folder import CHECKPOINTS, POINTER, fill, newest, save_model, weights_of
+from regard.nn.folder import CHECKPOINTS, POINTER, WEIGHTS, fill, newest, read_tensors, save_model, weights_of
 from regard.nn.transformer import Transformer
 
 STATE, NOTES = "training.safetensors", "training.json"
@@ -100,7 +100,7 @@ def load_checkpoint(
         RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
     """
     folder = newest(run)
-    weights, tensors = _read(folder / "model.safetensors"), _read(folder / STATE)
+    weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
     try:
         notes_content = json.loads((folder / NOTES).read_text(encoding="utf-8"))
         state = TrainingState(
@@ -118,7 +118,7 @@ def load_checkpoint(
     for name in ("count", "random"):
         if name not in tensors:
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing")
-    fill(model, weights, repr(str(folder / "model.safetensors")))
+    fill(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
             "step": tensors["count"].clone(),
@@ -173,14 +173,6 @@ def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Te
         tensors[f"square.{name}"] = gathered["exp_avg_sq"].detach().cpu().contiguous()
         tensors["count"] = torch.as_tensor(gathered["step"]).detach().cpu().clone()
     return tensors
-
-
-def _read(file: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load_file(file)
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(file)!r} is missing, truncated or no safetensors file ({reason})") from error
 
 
 def _durable(folder: Path) -> None:

@@ -65,20 +65,32 @@ class TrainingRun:
         return sum(p.numel() for p in self.model.parameters())
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run begins.
+
+    resume: go on where the folder's run stopped. watch: a sentence whose traces are kept on the way; of pairs one that
+    is held out, or one and its translation with a tab between. prompt: what samples on the way begin with; of pairs
+    what is translated, by default the first pair held out. is_main: whether this process writes; of several the first
+    one does, when the others have yet to come here.
+    """
+
+    resume: bool = False
+    watch: str | None = None
+    prompt: str | None = None
+    is_main: bool = True
+
+
+DEFAULT = RunOptions()
+
+
 def prepare_text_run(
     files: Sequence[Path],
     folder: Path,
     settings: Settings,
-    *,
-    resume: bool = False,
-    watch: str | None = None,
-    prompt: str | None = None,
-    is_main: bool = True,
+    options: RunOptions = DEFAULT,
 ) -> TrainingRun:
     """Prepare a run that learns to predict the next token of texts.
-
-    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with. is_main: whether
-    this process writes; of several the first one does, when the others have yet to come here.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
@@ -92,28 +104,24 @@ def prepare_text_run(
         heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
-    for option, text, most in (("--watch", watch, settings.block), ("--prompt", prompt, settings.block - 1)):
+    for option, text, most in (
+        ("--watch", options.watch, settings.block),
+        ("--prompt", options.prompt, settings.block - 1),
+    ):
         if text is not None:
             _fits(tokenizer, text, most, option)
-    info = RunInfo("text", settings, config, source_files(files), watch, prompt)
-    run = _prepare(folder, info, tokenizer, data, notes, resume=resume, is_main=is_main)
-    return replace(run, watched=watch, prompt=prompt)
+    info = RunInfo("text", settings, config, source_files(files), options.watch, options.prompt)
+    run = _prepare(folder, info, tokenizer, data, notes, options)
+    return replace(run, watched=options.watch, prompt=options.prompt)
 
 
 def prepare_pair_run(
     file: Path,
     folder: Path,
     settings: Settings,
-    *,
-    resume: bool = False,
-    watch: str | None = None,
-    prompt: str | None = None,
-    is_main: bool = True,
+    options: RunOptions = DEFAULT,
 ) -> TrainingRun:
     """Prepare a run that learns to translate, from a file of tab-separated pairs.
-
-    watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
-    way, by default the first pair held out. is_main: as `prepare_text_run`.
 
     Raises:
         RegardError: as `prepare_text_run`.
@@ -143,12 +151,12 @@ def prepare_pair_run(
         notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
     if long:
         notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
-    watched = None if watch is None else watched_pair(watch, held, str(file))
-    if prompt is not None:
-        check_text(prompt, "--prompt")
-    info = RunInfo("pairs", settings, config, source_files([file]), watch, prompt)
-    run = _prepare(folder, info, tokenizer, data, notes, resume=resume, is_main=is_main)
-    return replace(run, held=tuple(held), watched=watched, prompt=prompt)
+    watched = None if options.watch is None else watched_pair(options.watch, held, str(file))
+    if options.prompt is not None:
+        check_text(options.prompt, "--prompt")
+    info = RunInfo("pairs", settings, config, source_files([file]), options.watch, options.prompt)
+    run = _prepare(folder, info, tokenizer, data, notes, options)
+    return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
 
 
 def run_training(
@@ -205,16 +213,16 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 def _prepare(
-    folder: Path, info: RunInfo, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool, is_main: bool
+    folder: Path, info: RunInfo, tokenizer: Any, data: Data, notes: tuple[str, ...], options: RunOptions
 ) -> TrainingRun:
     """Make the folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
 
     Everything that can be refused is refused before the folder is written to, its lock aside.
     """
     settings = info.settings
-    check_folder(folder, info, resume=resume)
+    check_folder(folder, info, resume=options.resume)
     check_space(folder, info.config, settings)
-    lock = lock_folder(folder, info, resume=resume) if is_main else None
+    lock = lock_folder(folder, info, resume=options.resume) if options.is_main else None
     torch.manual_seed(settings.seed)
     model = Transformer(info.config)
     model.to(training_device())
@@ -226,7 +234,7 @@ def _prepare(
                 f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
             )
         notes += (f"going on after step {state.step}", *more)
-    if is_main:
+    if options.is_main:
         write_run_info(folder, info)
         for name, text in tokenizer_files(tokenizer).items():
             with whole(folder / name) as file:
