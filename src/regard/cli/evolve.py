@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import options
 from regard.cli.early_checks import saved
-from regard.cli.options import JsonFile, OneLayer, OneOfHeads
 from regard.cli.outputs import Outputs
 from regard.cli.selection import Selection
 from regard.errors import RegardError
@@ -15,18 +15,16 @@ from regard.train.watched import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
-Picture = Annotated[
-    Path | None, typer.Option("--figure", metavar="FILE", help="Small multiples (.png, .svg) or a .gif.")
-]
+Picture = Annotated[Path | None, options.file("--figure", "Small multiples (.png, .svg) or a .gif.")]
 
 
 def evolve(
     run: Run = None,
-    layer: OneLayer = 0,
-    head: OneOfHeads = None,
+    layer: options.OneLayer = 0,
+    head: options.OneOfHeads = None,
     part: Part = None,
     figure: Picture = None,
-    json_file: JsonFile = None,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_continuation
-from regard.cli.options import NeededModel, whole_number
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.sampling import Sampling
 from regard.cli.source import Source
@@ -23,23 +22,19 @@ def real_number(given: str | float) -> float:
 
 
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
-NewTokens = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="The most tokens to write (60, or as many as fit).")
-]
+NewTokens = Annotated[int | None, options.number("N", "The most tokens to write (60, or as many as fit).")]
 Temperature = Annotated[
     float | None,
     typer.Option(parser=real_number, metavar="T", help="Draw at random: below 1 likelier tokens, above 1 others."),
 ]
-TopK = Annotated[int | None, typer.Option(parser=whole_number, metavar="K", help="Draw among the K likeliest.")]
-Seed = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Of the random numbers.")]
-SaveTrace = Annotated[
-    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace, prompt and answer: .safetensors.")
-]
+TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
+Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
+SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace, prompt and answer: .safetensors.")]
 
 
 def generate(
     text: Prompt = None,
-    model: NeededModel = None,
+    model: options.NeededModel = None,
     new_tokens: NewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,

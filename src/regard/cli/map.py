@@ -5,48 +5,34 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.long_text import LongText
-from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
-Layer = Annotated[
-    int | None,
-    typer.Option(parser=whole_number, metavar="N", help="The layer, needed: counted from 0; -1 is the last."),
-]
-Head = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
-]
-Top = Annotated[
-    int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and pairs of tokens to name.")
-]
-Far = Annotated[
-    int, typer.Option(parser=whole_number, metavar="N", help="Name pairs of tokens more than N tokens apart.")
-]
-OpenTrace = Annotated[
-    Path | None, typer.Option("--open", metavar="FILE", help="Look at a saved trace, without the model: no text then.")
-]
-SaveTrace = Annotated[
-    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace of that layer: .safetensors.")
-]
+Layer = Annotated[int | None, options.number("N", "The layer, needed: counted from 0; -1 is the last.")]
+Head = Annotated[int | None, options.number("N", "One head of it; by default the mean of all.")]
+Top = Annotated[int, options.number("K", "How many tokens and pairs of tokens to name.")]
+Far = Annotated[int, options.number("N", "Name pairs of tokens more than N tokens apart.")]
+OpenTrace = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no text then.")]
+SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace of that layer: .safetensors.")]
 
 
 def map_file(
     file: TextFile = None,
-    model: ModelName = None,
+    model: options.ModelName = None,
     layer: Layer = None,
     head: Head = None,
     top: Top = 10,
     far: Far = 64,
-    window: Window = None,
-    stride: Stride = None,
-    figure: FigureFile = None,
-    json_file: JsonFile = None,
+    window: options.Window = None,
+    stride: options.Stride = None,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
     open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:

@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_table
-from regard.cli.options import FigureFile, whole_number
 from regard.cli.outputs import Outputs
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi")
 Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
-Width = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Components of a vector (64).")]
-Length = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many positions (100).")]
+Width = Annotated[int | None, options.number("N", "Components of a vector (64).")]
+Length = Annotated[int | None, options.number("N", "How many positions (100).")]
 TableOf = Annotated[
     str | None,
     typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
@@ -25,7 +25,7 @@ def positions(
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
-    figure: FigureFile = None,
+    figure: options.FigureFile = None,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
     if kind not in KINDS:

@@ -1,29 +1,7 @@
 """`regard see`: what self-attention does to a word, or to every token of some texts."""
 
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
-from regard.cli.options import (
-    FigureFile,
-    FollowedWord,
-    Head,
-    JsonFile,
-    Layer,
-    ModelName,
-    Next,
-    OpenFile,
-    References,
-    SaveAttentionOutputs,
-    SaveDtype,
-    SaveFile,
-    SaveHeads,
-    SaveLayers,
-    StaticFile,
-    Stride,
-    Targets,
-    Texts,
-    Top,
-    Window,
-)
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
 from regard.cli.selection import Selection
 from regard.cli.source import Source, trace_word, traced
@@ -31,26 +9,26 @@ from regard.cli.static_vectors import StaticVectors
 
 
 def see(
-    texts: Texts = None,
-    targets: Targets = None,
-    word: FollowedWord = None,
-    references: References = None,
-    model: ModelName = None,
-    layer: Layer = None,
-    head: Head = None,
-    top: Top = 5,
-    next_token: Next = False,
-    window: Window = None,
-    stride: Stride = None,
-    static: StaticFile = None,
-    figure: FigureFile = None,
-    json_file: JsonFile = None,
-    open_file: OpenFile = None,
-    save_file: SaveFile = None,
-    save_layers: SaveLayers = None,
-    save_heads: SaveHeads = None,
-    save_dtype: SaveDtype = None,
-    save_attention_outputs: SaveAttentionOutputs = False,
+    texts: options.Texts = None,
+    targets: options.Targets = None,
+    word: options.FollowedWord = None,
+    references: options.References = None,
+    model: options.ModelName = None,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    top: options.Top = 5,
+    next_token: options.Next = False,
+    window: options.Window = None,
+    stride: options.Stride = None,
+    static: options.StaticFile = None,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    open_file: options.OpenFile = None,
+    save_file: options.SaveFile = None,
+    save_layers: options.SaveLayers = None,
+    save_heads: options.SaveHeads = None,
+    save_dtype: options.SaveDtype = None,
+    save_attention_outputs: options.SaveAttentionOutputs = False,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model."""
     chosen = Selection(layer, head, top, word, references)

@@ -5,30 +5,26 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_steps
-from regard.cli.options import JsonFile, ModelName, NeededWord, OneLayer, SaveFile, whole_number
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
-OneHead = Annotated[
-    int, typer.Option(parser=whole_number, metavar="N", help="The head, counted from 0; -1 is the last.")
-]
-OpenOne = Annotated[
-    Path | None, typer.Option("--open", metavar="FILE", help="Look at a saved trace, without the model: no TEXT then.")
-]
+OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is the last.")]
+OpenOne = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no TEXT then.")]
 
 
 def steps(
     text: OneText = None,
-    word: NeededWord = None,
-    model: ModelName = None,
-    layer: OneLayer = 0,
+    word: options.NeededWord = None,
+    model: options.ModelName = None,
+    layer: options.OneLayer = 0,
     head: OneHead = 0,
-    json_file: JsonFile = None,
+    json_file: options.JsonFile = None,
     open_file: OpenOne = None,
-    save_file: SaveFile = None,
+    save_file: options.SaveFile = None,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)

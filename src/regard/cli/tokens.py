@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.options import Texts
+from regard.cli import options
 from regard.cli.source import check_texts
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
@@ -18,10 +18,10 @@ TokenizerName = Annotated[
     ),
 ]
 OWN = ("words", "cl100k_base")
-RanksFile = Annotated[Path | None, typer.Option("--ranks", metavar="FILE", help="A local file of cl100k_base's ranks.")]
+RanksFile = Annotated[Path | None, options.file("--ranks", "A local file of cl100k_base's ranks.")]
 
 
-def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
+def tokens(texts: options.Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
     """Show the tokens of one text or several: coloured, with ids and counts."""
     if not texts:
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import whole_number
+from regard.cli import options
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import setting_changes
 from regard.errors import RegardError
 from regard.files import check_readable
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
-PairsFile = Annotated[Path | None, typer.Option("--pairs", metavar="FILE", help="Source<tab>target lines: translate.")]
+PairsFile = Annotated[Path | None, options.file("--pairs", "Source<tab>target lines: translate.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="RUN", help="The run's folder, needed.")]
-Steps = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many updates.")]
+Steps = Annotated[int | None, options.number("N", "How many updates.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where RUN stopped, or start it.")]
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings: .toml or .json.")]
+Config = Annotated[Path | None, options.file("--config", "Settings: .toml or .json.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting: --set layers=6.")]
 Watch = Annotated[str | None, typer.Option(metavar="SENTENCE", help="Keep its traces (pairs: source<tab>target).")]
 Prompt = Annotated[str | None, typer.Option(metavar="TEXT", help="What samples on the way begin with.")]

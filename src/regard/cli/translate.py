@@ -2,35 +2,27 @@
 
 from typing import Annotated, Any
 
-import typer
-
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
-from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
 
 BothIn = Annotated[
-    int | None,
-    typer.Option(
-        parser=whole_number,
-        metavar="N",
-        help="Show the alignment in this layer; by default in the two that agree most.",
-    ),
+    int | None, options.number("N", "Show the alignment in this layer; by default in the two that agree most.")
 ]
 
 
 def translate(
-    texts: Texts = None,
-    model: NeededModel = None,
+    texts: options.Texts = None,
+    model: options.NeededModel = None,
     layer: BothIn = None,
-    head: OneOfHeads = None,
-    top: Top = 5,
-    figure: FigureFile = None,
-    json_file: JsonFile = None,
-    save_file: SaveFile = None,
+    head: options.OneOfHeads = None,
+    top: options.Top = 5,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    save_file: options.SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
     if not texts:
