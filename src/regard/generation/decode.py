@@ -15,7 +15,7 @@ from regard.capture.interventions import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
-from regard.generation.join_steps import Place, within_pass
+from regard.generation.pass_range import PassRange, within_pass
 from regard.generation.settings import SAMPLING
 from regard.generation.step_ablation import (
     heads_in_range,
@@ -98,7 +98,10 @@ class RegardGenerator(Generator[Choice]):
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:
             """The ablations' share in one pass; cross-attention has all of the source's keys in every pass."""
-            rows, across = Place(past, count, past, 0, past + count), Place(past, count, 0, 0, len(prompt.tokens))
+            rows, across = (
+                PassRange(past, count, past, 0, past + count),
+                PassRange(past, count, 0, 0, len(prompt.tokens)),
+            )
             here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in named]
             with heads_in_range(self._name), ablating([each for each in here if each is not None], self._call_name):
                 yield
