@@ -6,7 +6,7 @@ called in any of them. An encoder-decoder has two stacks.
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -58,7 +58,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     """Record a forward pass's stacks by path, and in capture.cross_paths which attention reads another sequence."""
     stacks: dict[str, LayerStack] = {}
     running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
-    handles = []
+    hooks = ExitStack()
 
     def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
         running.append((capture.calls, _tensor((*args, *kwargs.values()))))
@@ -90,15 +90,14 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     for path, module in model.named_modules():
         parent, _, last = path.rpartition(".")
         if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
-            handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-            handles.append(module.register_forward_hook(leave(path), always_call=True))
+            hooks.enter_context(module.register_forward_pre_hook(enter, with_kwargs=True))
+            hooks.enter_context(module.register_forward_hook(leave(path), always_call=True))
         elif "attention" in type(module).__name__.lower():
-            handles.append(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
+            hooks.enter_context(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
     try:
-        yield stacks
+        with hooks:
+            yield stacks
     finally:
-        for handle in handles:
-            handle.remove()
         for path in [path for path, stack in stacks.items() if not stack.attends]:
             del stacks[path]
 

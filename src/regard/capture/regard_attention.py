@@ -5,7 +5,7 @@ largest difference goes into the trace's status.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from jaxtyping import Float
@@ -36,20 +36,17 @@ class RegardSession(Session):
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow every attention call inside the block; the model's mode and hooks come back after."""
-    training, handles = model.training, []
+    training, hooks = model.training, ExitStack()
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
-            handles.append(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
+            hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
-    try:
+    hooks.callback(model.train, training)
+    with hooks:
         model.eval()
         yield
-    finally:
-        model.train(training)
-        for handle in handles:
-            handle.remove()
 
 
 def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Any:

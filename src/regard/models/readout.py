@@ -6,7 +6,7 @@ as if they were the tokens of one text, and the model does the rest itself.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -103,7 +103,7 @@ class Readout:
 def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
     """What the last item of each list gave, of a pass inside the block."""
     left: dict[str, Tensor] = {}
-    handles = []
+    hooks = ExitStack()
 
     def keep(path: str) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
@@ -114,12 +114,10 @@ def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]
         return hook
 
     for path, items in lists.items():
-        handles += [module.register_forward_hook(keep(path)) for module in items]
-    try:
+        for module in items:
+            hooks.enter_context(module.register_forward_hook(keep(path)))
+    with hooks:
         yield left
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -135,12 +133,10 @@ def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Ite
             return mine
         return type(output)(mine if each is own else each for each in output)
 
-    handles = [layer.register_forward_hook(hook) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_hook(hook))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _state(output: Any) -> Tensor | None:

@@ -7,7 +7,7 @@ norm (Pascanu et al. 2013), several parts an update where asked for.
 import math
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -162,13 +162,12 @@ def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Setting
 
         return hook
 
-    handles = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
-    try:
+    with ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if name:
+                hooks.enter_context(module.register_forward_hook(watch(name)))
         for batch in batches:
             loss_of(model, batch, settings)
-    finally:
-        for handle in handles:
-            handle.remove()
     if found:
         raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: try a smaller rate")
 
