@@ -47,14 +47,15 @@ def train(
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
 
-    lead = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks
+    is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
-    with ProgressLines(alone=lead and not shown) as telling:
-        if lead:
+    with ProgressLines(alone=is_main and not shown) as telling:
+        if is_main:
             telling.say(f"reading {', '.join(map(str, given))}")
 
         # torch is imported only now: help and bad input do not wait for it
-        from regard.cli.train_progress import Request, train_and_follow
+        from regard.cli.train_progress import TrainArguments, train_and_follow
+        from regard.train.run import RunOptions
 
-        asked = Request(files or [], pairs, out, changes, resume, watch, prompt, tensorboard)
-        train_and_follow(asked, telling)
+        options = RunOptions(resume, watch, prompt)
+        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard), telling)

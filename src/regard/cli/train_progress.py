@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +21,28 @@ from regard.views.figures.loss import draw_loss
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainArguments:
     """What was asked of `regard train`: text files, or a file of pairs; the rest as its options have it."""
 
     files: Sequence[Path]
     pairs: Path | None
     folder: Path
     changes: Mapping[str, Any]
-    resume: bool
-    watch: str | None
-    prompt: str | None
+    options: RunOptions
     tensorboard: bool
 
 
-def train_and_follow(asked: Request, telling: ProgressLines) -> None:
+def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
     """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow` does.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
-    settings = Settings() if asked.pairs is None else Settings.for_pairs()
-    resume, watch, prompt = asked.resume, asked.watch, asked.prompt
-    if resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
+    settings, options = Settings() if asked.pairs is None else Settings.for_pairs(), asked.options
+    if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
-        settings, watch, prompt = info.settings, watch or info.watch, prompt or info.prompt
+        settings = info.settings
+        options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
     chosen = with_changes(settings, asked.changes)
     board = board_kind() if asked.tensorboard else None
     telling.doing("reading and tokenising")
@@ -52,8 +50,7 @@ def train_and_follow(asked: Request, telling: ProgressLines) -> None:
         is_main = processes is None or processes.rank == 0
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
-            resume = True
-        options = RunOptions(resume, watch, prompt, is_main)
+        options = replace(options, resume=options.resume or not is_main, is_main=is_main)
         if asked.pairs is None:
             run = prepare_text_run(asked.files, asked.folder, chosen, options)
         else:

@@ -34,7 +34,7 @@ LOG, RUN_JSON = "log.jsonl", "run.json"
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that was trained on, known by its content."""
 
     name: str
@@ -49,12 +49,12 @@ class RunInfo:
     kind: str
     settings: Settings
     config: TransformerConfig
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     watch: str | None = None
     prompt: str | None = None
 
 
-def source_files(files: Sequence[Path]) -> tuple[Source, ...]:
+def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
     """Describe files by their sizes and SHA-256."""
     found = []
     for file in files:
@@ -62,7 +62,7 @@ def source_files(files: Sequence[Path]) -> tuple[Source, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(Source(file.name, len(content), hashlib.sha256(content).hexdigest()))
+        found.append(SourceFile(file.name, len(content), hashlib.sha256(content).hexdigest()))
     return tuple(found)
 
 
@@ -135,7 +135,7 @@ def read_run_info(run: Path) -> RunInfo:
     try:
         if record["regard"] != FORMAT or record["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
-        sources = tuple(Source(**source) for source in record["sources"])
+        sources = tuple(SourceFile(**source) for source in record["sources"])
         config = TransformerConfig.from_json(record["model"], repr(str(file)))
         return RunInfo(
             record["kind"], Settings(**record["settings"]), config, sources, record["watch"], record.get("prompt")
