@@ -1,6 +1,6 @@
 """Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,7 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
     def open_group() -> EmbeddingParts | None:
         return groups[-1] if groups and groups[-1].input is None else None
 
-    def looked_up(name: str) -> Any:
+    def looked_up(name: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, output: Any) -> None:
             if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
                 return

@@ -5,7 +5,7 @@ called in any of them. An encoder-decoder has two stacks.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -63,7 +63,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
         running.append((capture.calls, _tensor((*args, *kwargs.values()))))
 
-    def leave(path: str) -> Any:
+    def leave(path: str) -> Callable[..., None]:
         stack = path.rpartition(".")[0]
 
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
@@ -79,7 +79,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
         return hook
 
-    def find_cross_attention(path: str) -> Any:
+    def find_cross_attention(path: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             arguments = dict(zip(_parameters(type(module).forward), args, strict=False)) | kwargs
             if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):

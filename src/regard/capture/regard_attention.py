@@ -4,9 +4,8 @@ A few query rows of every call are computed once more from the definition, in fl
 largest difference goes into the trace's status.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -49,7 +48,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
         yield
 
 
-def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Any:
+def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Callable[..., None]:
     """The hook that runs where a module's context, (B, L, H · E), enters its output projection."""
 
     def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from regard.generation.generator import Generated
     from regard.models.model import Model
     from regard.trace.trace import Trace
 
@@ -165,13 +166,14 @@ def _alone(texts: Sequence[str]) -> Both:
     return [(text, None) for text in texts]
 
 
-def _write(model: Any, text: str) -> Any:
+def _write(model: "Model", text: str) -> "Generated":
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
     written = model.generate(text, new_tokens=most, do_sample=False)
-    written.trace.decoder.status.notes += ("the model wrote the target itself, the likeliest token each time",)
+    status = written.trace.sides[-1].status  # the decoder's
+    status.notes += ("the model wrote the target itself, the likeliest token each time",)
     if written.ended == "length":
-        written.trace.decoder.status.notes += (f"the target ends after {most} tokens because no more were asked for",)
+        status.notes += (f"the target ends after {most} tokens because no more were asked for",)
     return written
 
 

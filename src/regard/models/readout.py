@@ -5,7 +5,7 @@ scale, a bias, a soft cap. None of it is known here. The vectors to read are lai
 as if they were the tokens of one text, and the model does the rest itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -105,7 +105,7 @@ def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]
     left: dict[str, Tensor] = {}
     hooks = ExitStack()
 
-    def keep(path: str) -> Any:
+    def keep(path: str) -> Callable[..., None]:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             state = _state(output)
             if state is not None:
@@ -124,7 +124,7 @@ def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]
 def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
     """Give out a state as what each layer left: what the last of them gave is all that counts in the end."""
 
-    def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+    def hook(_module: nn.Module, _args: Any, output: Any) -> object:
         own = _state(output)
         if own is None or own.shape != state.shape:
             return None

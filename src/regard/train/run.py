@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -35,6 +35,9 @@ from regard.train.run_folder import (
     write_run_info,
 )
 from regard.train.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +254,9 @@ def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
         raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
-def _tokenizer(folder: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:
+def _tokenizer(
+    folder: Path, settings: Settings, texts: Sequence[str], *, frame: tokenizers.Frame
+) -> "PreTrainedTokenizerFast":
     """Read the run's own tokenizer, or make one from the texts it trains on."""
     if (folder / "run.json").is_file() and (folder / "tokenizer.json").is_file():
         return read_tokenizer(folder)
