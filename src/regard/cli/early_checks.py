@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.checks import from_zero, missing
+from regard.checks import check_trace_file, from_zero, missing
 from regard.cli.outputs import TraceFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
@@ -37,7 +37,7 @@ class EarlyChecks:
         """
         if given.file is None:
             return EarlyChecks(read_sizes(given.model), given.pairs())
-        check_saved(given.file)
+        check_trace_file(given.file)
         known = saved(given.file)
         if again:
             return replace(known, model=read_sizes(given.model))
@@ -89,14 +89,6 @@ class EarlyChecks:
         """Refuse a model that reads pairs, or one that does not; refusal makes the message from its name."""
         if self.model.pairs is pairs:
             raise refusal(self.model.name)
-
-
-def check_saved(file: Path) -> None:
-    """Refuse a file of traces that is not there, as `regard.open` does."""
-    if file.is_dir():
-        raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
-    if not file.exists():
-        raise RegardError(f"no trace file {str(file)!r}")
 
 
 def saved(file: Path) -> EarlyChecks:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from regard.checks import check_trace_file
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tensor_files.file import read, write
@@ -70,10 +71,7 @@ def open(  # noqa: A001 (regard.open is its name)
             tensor is first looked at: it is damaged, or holds what is no number.
     """
     path = Path(file)
-    if path.is_dir():
-        raise RegardError(f"{str(path)!r} is a folder, needed is a file that regard.save wrote")
-    if not path.exists():
-        raise RegardError(f"no trace file {str(path)!r}")
+    check_trace_file(path)
     try:
         opened = read(path, FORMAT)
         check_description(opened.description, opened.tensors)
