@@ -33,6 +33,7 @@ from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
+from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
@@ -162,7 +163,8 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     if CONTRARY in last.status.notes and worst <= 1e-4:
         return "noted", reason, worst
     told_of = any(
-        "left out" in note or "attention calls in" in note or note == OTHER_WEIGHTS for note in last.status.notes
+        "left out" in note or "attention in" in note or "attention calls in" in note or note == OTHER_WEIGHTS
+        for note in last.status.notes
     )
     noted = told_of and (apart or 0.0) <= 1e-4 and (between or 0.0) <= 1e-4
     return "noted" if noted else "wrong", reason, worst
@@ -208,6 +210,7 @@ def difference(trace: Trace | PairTrace, expected: Any) -> float | None:
         pairs.append((trace.decoder.cross, expected.cross_attentions))
     worst: float | None = None
     for ours, theirs in pairs:
+        ours = [ours[call] for call in call_numbers(ours)]
         theirs = [each for each in theirs or () if each is not None]
         if not theirs:
             continue

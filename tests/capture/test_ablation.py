@@ -10,9 +10,10 @@ from regard.capture import call_ids
 from regard.capture.ablation import CallAblation, applied
 from regard.capture.hf_attention import through_interface
 from regard.capture.hidden_states import record_layers
-from regard.capture.interventions import PARTS
+from regard.capture.interventions import PARTS, Head
 from regard.capture.state import Capture
 from regard.models.model import Model
+from regard.trace.layer_subset import call_numbers
 from tests.support.attention_outputs import make_model
 
 IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))
@@ -46,25 +47,55 @@ def test_a_module_that_is_called_as_every_layer_is_ablated_in_one() -> None:
 
 
 def test_two_calls_a_layer_are_ablated_each() -> None:
-    """DiffLlama: attention[n] is call n, so that its fourth is the second of layer 1."""
+    """DiffLlama: attention[n] is the first call of layer n, attention[n, 1] the second."""
     model = opened("diffllama")
     plain = model.trace(ids=IDS[0])
-    assert len(plain.attention) == 4
-    ablated = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=3))])
-    assert [bool(weights[:, 4, 2].any()) for weights in ablated.attention] == [True, True, True, False]
+    assert (len(plain.attention), call_numbers(plain.attention)) == (2, ((0, 0), (0, 1), (1, 0), (1, 1)))
+    ablated = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))])
+    assert [bool(ablated.attention[call][:, 4, 2].any()) for call in call_numbers(ablated.attention)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)] == [True, True, False]
-    with pytest.raises(regard.RegardError, match="layer 4 is out of range, diffllama has layers 0 to 3"):
-        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(4, 0))])
+    with pytest.raises(regard.RegardError, match="layer 2 is out of range, diffllama has layers 0 to 1"):
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
 
 
-def test_hybrids_count_their_attention() -> None:
+def test_one_of_two_calls_is_ablated() -> None:
+    model = opened("diffllama")
+
+    def last(*heads: Head) -> torch.Tensor:
+        return model.trace(ids=IDS[0], interventions=[regard.ablate(head) for head in heads]).contextual
+
+    first, second = regard.head(1, 2, nth=0), regard.head(1, 2, nth=1)
+    assert torch.equal(last(first, second), last(regard.head(1, 2)))
+    assert not same(last(first), last(second))
+    assert not same(last(first), last())
+    with pytest.raises(regard.RegardError, match="layer 1 of diffllama has no attention call 2 that could be ablated"):
+        last(regard.head(1, 2, nth=2))
+
+
+def test_chosen_layers_of_two_calls_each() -> None:
+    model = opened("diffllama")
+    whole, one = model.trace(ids=IDS[0]), model.trace(ids=IDS[0], layers=[1])
+    assert call_numbers(one.attention) == ((1, 0), (1, 1))
+    assert torch.equal(one.attention[1, 1].dense(), whole.attention[1, 1].dense())
+    with pytest.raises(regard.RegardError, match=r"attention\[0\] was not kept: of 2 this trace holds 1"):
+        one.attention[0]
+
+
+def test_layers_of_hybrids_keep_their_numbers() -> None:
     types = ["conv", "full_attention", "conv", "full_attention"]
     model = opened("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
     plain, ablated = (
         model.trace(ids=IDS[0]),
-        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=1))]),
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=3))]),
     )
-    assert [bool(weights[:, 4, 2].any()) for weights in ablated.attention] == [True, False]
+    assert (len(plain.attention), call_numbers(plain.attention)) == (4, ((1, 0), (3, 0)))
+    assert "attention in 2 of 4 layers: 1, 3" in plain.status.notes
+    assert [bool(ablated.attention[n][:, 4, 2].any()) for n in (1, 3)] == [True, False]
     assert [same(a, b) for a, b in zip(plain.hidden_states, ablated.hidden_states, strict=True)] == [
         True,
         True,
@@ -72,8 +103,17 @@ def test_hybrids_count_their_attention() -> None:
         True,
         False,
     ]
-    with pytest.raises(regard.RegardError, match="layer 2 is out of range, lfm2 has layers 0 to 1"):
+    with pytest.raises(regard.RegardError, match="layer 4 is out of range, lfm2 has layers 0 to 3"):
+        model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(4, 0))])
+    with pytest.raises(regard.RegardError, match="layer 2 of lfm2 has no attention that could be ablated"):
         model.trace(ids=IDS[0], interventions=[regard.ablate(regard.head(2, 0))])
+    with pytest.raises(
+        regard.RegardError, match=r"attention\[0\] is not there: layer 0 has no such attention; .* 1, 3$"
+    ):
+        plain.attention[0]
+    one = model.trace(ids=IDS[0], layers=[2, 3])
+    assert call_numbers(one.attention) == ((3, 0),)
+    assert torch.equal(one.attention[3].dense(), plain.attention[3].dense())
 
 
 @pytest.fixture(scope="module", params=["marian", "bart", "t5"])

@@ -1,4 +1,4 @@
-"""Calls are numbered in the order they are made, each part by itself, as a trace numbers its maps."""
+"""A call has the number of the layer that makes it, each part counts its own, as a trace numbers its maps."""
 
 import torch
 
@@ -19,20 +19,36 @@ def stack(path: str, layers: int) -> LayerStack:
 
 
 def test_one_stack() -> None:
-    ids, _ = numbering("bert", False)
+    ids, capture = numbering("bert", False)
+    capture.layer = "encoder.layer", 0
     assert ids("encoder.layer.0.attention.self", 0) == CallId(None, 0)
+    capture.layer = "encoder.layer", 1
     assert ids("encoder.layer.1.attention.self", 0) == CallId(None, 1)
     assert ids("encoder.layer.0.attention.self", 0) == CallId(None, 0)  # asked for once more
+    capture.layer = None
     assert ids("pooler", 0) is None
-    assert ids.counts == {None: 2}
     assert ids.matches({"encoder.layer": stack("encoder.layer", 2)})
     assert not ids.matches({"other.layer": stack("other.layer", 2)})
 
 
 def test_one_module_for_every_layer() -> None:
-    ids, _ = numbering("albert", False)
+    ids, capture = numbering("albert", False)
     path = "encoder.albert_layer_groups.0.albert_layers.0.attention"
-    assert [ids(path, nth) for nth in range(3)] == [CallId(None, n) for n in range(3)]
+    for n in range(3):
+        capture.layer = "encoder.albert_layer_groups", n
+        assert ids(path, n) == CallId(None, n)
+
+
+def test_several_calls_of_a_layer() -> None:
+    ids, capture = numbering("diffllama", False)
+    capture.layer = "model.layers", 1
+    assert [ids("model.layers.1.self_attn", nth) for nth in range(2)] == [CallId(None, 1, 0), CallId(None, 1, 1)]
+
+
+def test_a_call_outside_of_layers_has_no_id() -> None:
+    ids, _ = numbering("bert", False)
+    assert ids("encoder.layer.0.attention.self", 0) is None
+    assert not ids.matches({"encoder.layer": stack("encoder.layer", 2)})  # so that nothing of it is ablated unseen
 
 
 def test_the_parts_of_a_pair_are_numbered_each() -> None:
@@ -41,14 +57,10 @@ def test_the_parts_of_a_pair_are_numbered_each() -> None:
     capture.cross_paths.add("decoder.layers.1.encoder_attn")
     paths = [f"encoder.layers.{n}.self_attn" for n in (0, 1)]
     paths += [f"decoder.layers.{n}.{name}_attn" for n in (0, 1) for name in ("self", "encoder")]
-    assert [ids(path, 0) for path in paths] == [
-        CallId("encoder", 0),
-        CallId("encoder", 1),
-        CallId("decoder", 0),
-        CallId("cross", 0),
-        CallId("decoder", 1),
-        CallId("cross", 1),
-    ]
+    expected = [("encoder", 0), ("encoder", 1), ("decoder", 0), ("cross", 0), ("decoder", 1), ("cross", 1)]
+    for path, (part, layer) in zip(paths, expected, strict=True):
+        capture.layer = path[:14], layer
+        assert ids(path, 0) == CallId(part, layer)
     both = {path: stack(path, 2) for path in ("encoder.layers", "decoder.layers")}
     assert ids.matches(both)
     capture.cross_paths.clear()  # had it been known only after the pass that they take keys from another sequence
@@ -56,11 +68,11 @@ def test_the_parts_of_a_pair_are_numbered_each() -> None:
 
 
 def test_known_ids_are_a_copy() -> None:
-    ids, _ = numbering("bert", False)
+    ids, capture = numbering("bert", False)
+    capture.layer = "encoder.layer", 1
     ids("encoder.layer.1.attention.self", 0)
     known = KnownCallIds.of(ids)
     ids("encoder.layer.0.attention.self", 0)
-    assert known("encoder.layer.1.attention.self", 0) == CallId(None, 0)
-    assert known.counts == {None: 1}
+    assert known("encoder.layer.1.attention.self", 0) == CallId(None, 1)
     assert len(known.ids) == 1
     assert known.matches({})

@@ -25,12 +25,13 @@ def test_of_options() -> None:
 
 
 def test_of_layers_and_keys() -> None:
-    calls = [call("layers.1.attn"), call("layers.3.attn", keys=11)]
-    assert status_notes.of_layers(calls, 2) == ()
-    (note,) = status_notes.of_layers(calls, 4)
-    assert note == "2 attention calls in 4 layers: attention[n] is call n, of layers 1, 3"
-    assert status_notes.of_keys(calls[:1], 7) == ()
-    assert "for n of 1:" in status_notes.of_keys(calls, 7)[0]
+    assert status_notes.of_layers([(0, 0), (1, 0)], 2) == ()
+    assert status_notes.of_layers([(1, 0), (3, 0)], 4) == ("attention in 2 of 4 layers: 1, 3",)
+    (note,) = status_notes.of_layers([(0, 0), (0, 1), (1, 0)], 2)
+    assert note == "several attention calls in layers 0: attention[n] is the first, attention[n, 1] the next"
+    calls = {(1, 0): call("layers.1.attn"), (3, 0): call("layers.3.attn", keys=11)}
+    assert status_notes.of_keys({(1, 0): calls[1, 0]}, 7) == ()
+    assert "for n of 3:" in status_notes.of_keys(calls, 7)[0]
 
 
 def test_of_model() -> None:

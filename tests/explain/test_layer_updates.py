@@ -144,7 +144,9 @@ def test_layers_without_attention_have_none_of_it() -> None:
 
 
 def test_what_has_no_exact_split_is_refused_by_name() -> None:
-    with pytest.raises(regard.RegardError, match="layer 0 of diffllama: no exact split .* DiffLlamaAttention"):
+    with pytest.raises(
+        regard.RegardError, match="layer 0 of diffllama makes 2 attention calls, so that its step has no exact split"
+    ):
         layer_updates(traced(make_model("diffllama"), IDS), 5)
     trace = traced(make_model("llama"), IDS)
     trace.hidden_states = (trace.hidden_states[0], trace.hidden_states[1] * 1.001, trace.hidden_states[2])
@@ -158,7 +160,7 @@ def test_what_has_no_exact_split_is_refused_by_name() -> None:
         hybrid.hidden_states[2],
         hybrid.hidden_states[3],
     )
-    with pytest.raises(regard.RegardError, match="attention 1 of llama begins at no layer's states"):
+    with pytest.raises(regard.RegardError, match="layer 1 of llama does something of its own before its attention"):
         layer_updates(hybrid, 5)
     with pytest.raises(regard.RegardError, match="token 13 is out of range"):
         layer_updates(trace, 13)

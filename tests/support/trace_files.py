@@ -1,6 +1,7 @@
 """Traces drawn at random, with every kind of tensor that a file may hold; comparing two; files of any description."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from regard.tensor_files.description import metadata_of
 from regard.tensor_files.digests import digest_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
+from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made
 from regard.trace.trace import PairTrace, Status, Trace
 
 WIDTH = 7  # M
@@ -44,10 +46,10 @@ def parts(file: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
 
 
 class Maker:
-    """Makes traces from one seed; every choice is the strategy's."""
+    """Makes traces from one seed; every choice is the strategy's. one_call_each: whether every layer makes one call."""
 
-    def __init__(self, choose: Any) -> None:
-        self.choose = choose
+    def __init__(self, choose: Any, *, one_call_each: bool = False) -> None:
+        self.choose, self.one_call_each = choose, one_call_each
         self.random = torch.Generator().manual_seed(choose(st.integers(0, 2**31)))
 
     def normal(self, *shape: int) -> Tensor:
@@ -102,9 +104,15 @@ class Maker:
         status = Status("made", ("naive",), "cpu", "float32", 1e-7, 4, None, ("☃",), notes=("a note",), seconds=0.1)
 
         def stack(size: int, count: int) -> tuple[Any, Any, Any]:
-            maps = tuple(self.map(heads, groups, length, size) for _ in range(count))
-            values = tuple(self.strided(groups, size, 2) if pick(st.booleans()) else None for _ in maps)
-            return maps, values, tuple(self.block(heads, 2, length) for _ in maps)
+            made = self.calls(count)
+            maps = {call: self.map(heads, groups, length, size) for call in made}
+            values = {call: self.strided(groups, size, 2) if pick(st.booleans()) else None for call in made}
+            blocks = {call: self.block(heads, 2, length) for call in made}
+            if made == [(n, 0) for n in range(count)]:
+                return tuple(maps.values()), tuple(values.values()), tuple(blocks.values())
+            named = zip(("maps", "values", "outputs"), (maps, values, blocks), strict=True)
+            first, second, third = (LayerSubset(what, count, items, made=made) for what, items in named)
+            return first, second, third
 
         attention, values, attention_outputs = stack(length, layers)
         cross, cross_values, cross_attention_outputs = stack(across, layers) if across else ((), (), ())
@@ -124,6 +132,14 @@ class Maker:
             attention_outputs=attention_outputs,
             cross_attention_outputs=cross_attention_outputs,
         )
+
+    def calls(self, layers: int) -> list[tuple[int, int]]:
+        """(layer, which of its calls) of what layers made: one each, or as in hybrids and where they make several."""
+        counts = [1] * layers
+        if not self.one_call_each and self.choose(st.booleans()):
+            counts = [self.choose(st.integers(0, 2)) for _ in range(layers)]
+            counts[-1] = max(1, counts[-1])
+        return [(layer, nth) for layer, count in enumerate(counts) for nth in range(count)]
 
     def any(self) -> Trace | PairTrace:
         first = self.trace()
@@ -151,17 +167,25 @@ def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
     for x, y in zip(a.hidden_states, b.hidden_states, strict=True):
         same_tensor(x, y)
     for maps, values in (("attention", "values"), ("cross", "cross_values")):
-        for x, y in zip(getattr(a, maps), getattr(b, maps), strict=True):
+        assert call_numbers(getattr(a, maps)) == call_numbers(getattr(b, maps))
+        assert calls_made(getattr(a, maps)) == calls_made(getattr(b, maps))
+        for x, y in items(getattr(a, maps), getattr(b, maps)):
             assert (x.offset, x.shape, x.dtype) == (y.offset, y.shape, y.dtype)
             assert torch.equal(x.dense(), y.dense())
-        for x, y in zip(getattr(a, values), getattr(b, values), strict=True):
+        for x, y in items(getattr(a, values), getattr(b, values)):
             same_tensor(x, y)
     for name in ("attention_outputs", "cross_attention_outputs"):
         if not attention_outputs:
             assert getattr(b, name) == ()
             continue
-        for x, y in zip(getattr(a, name), getattr(b, name), strict=True):
+        for x, y in items(getattr(a, name), getattr(b, name)):
             same_fields(x, y)
+
+
+def items(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
+    """The items of two sequences by layer, side by side."""
+    assert (len(a), call_numbers(a)) == (len(b), call_numbers(b))
+    return ((a[call], b[call]) for call in call_numbers(a))
 
 
 def same_fields(a: Any, b: Any) -> None:

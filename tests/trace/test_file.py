@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import regard
 from regard.explain.contributions import contributions
 from regard.models.model import Model
+from regard.trace.layer_subset import call_numbers, calls_made
 from regard.trace.trace import PairTrace
 from tests.support.attention_outputs import make_model
 from tests.support.trace_files import Maker, refused, same
@@ -50,7 +51,7 @@ def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
-    trace = Maker(data.draw).any()
+    trace = Maker(data.draw, one_call_each=True).any()
     whole = trace.decoder if isinstance(trace, PairTrace) else trace
     layers = data.draw(st.lists(st.integers(0, len(whole.attention) - 1), min_size=1))
     stacks = [whole.attention, whole.cross]
@@ -83,6 +84,22 @@ def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
         assert all(torch.equal(x, y) for x, y in zip(a.hidden_states, b.hidden_states, strict=True))
         numbers = ", ".join(map(str, heads))
         assert any(re.match(f"saved were heads? {numbers} of each layer: head", note) for note in b.status.notes)
+
+
+def test_chosen_layers_of_a_hybrid_and_of_several_calls(tmp_path: Path) -> None:
+    types = ["conv", "full_attention", "conv", "full_attention"]
+    hybrid = make_model("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
+    for model, layers, calls in ((hybrid, [2, 3], ((3, 0),)), (make_model("diffllama"), [1], ((1, 0), (1, 1)))):
+        trace = Model(model, None, name="made").trace(ids=IDS[0])
+        regard.save(trace, tmp_path / "a", layers=layers)
+        opened = regard.open(tmp_path / "a")
+        assert call_numbers(opened.attention) == calls
+        assert all(torch.equal(opened.attention[call].dense(), trace.attention[call].dense()) for call in calls)
+        assert calls_made(opened.attention) == calls_made(trace.attention)
+        with pytest.raises(
+            regard.RegardError, match=r"attention\[0\] (was not saved: of 2|is not there: layer 0 has no)"
+        ):
+            opened.attention[0]
 
 
 def test_a_real_trace_is_the_same_without_the_model(bank: Any, tmp_path: Path) -> None:

@@ -56,6 +56,16 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
     layer("attention map: 'version' is unknown", map=held[1]["map"] | {"version": 99})
     layer("layer 1: mask is 'a', needs names", map=held[1]["map"] | {"mask": "a"})
     layer("layer 0 is described twice", layer=0)
+    layer("call 1 of layer 1 is described, which the layer did not make", nth=1)
+    for made, says in (
+        ([[0, 0]], "call 0 of layer 1 is described, which the layer did not make"),
+        ([[0, 1]], "the number of layer 0's next call is 1, needs a whole number from 0 to 0"),
+        ([[2, 0]], "a call's layer is 2, needs a whole number from 0 to 1"),
+        ([[0]], "a call has 1 numbers"),
+        ([7], "a call is 7"),
+        ({}, "the calls that were made"),
+    ):
+        rewrite(says, traces=[one | {"attention": one["attention"] | {"made": made}}])
     layer("a layer: 'colour' is unknown", colour=1)
     layer("an attention output: 'colour' is unknown", attention_output=held[1]["attention_output"] | {"colour": 1})
     for name, value, says in (

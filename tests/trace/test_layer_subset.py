@@ -5,7 +5,7 @@ import re
 import pytest
 
 from regard.errors import RegardError
-from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, kept_numbers
+from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, call_numbers, calls_made, kept_numbers
 
 
 def test_an_item_that_is_missing_is_refused_with_the_reason() -> None:
@@ -29,6 +29,46 @@ def test_a_number_out_of_range_names_the_range(number: int) -> None:
         named = re.escape(f"cross[{number}]: there is no such layer; there are 6 (-6 to 5)")
         with pytest.raises(IndexError, match=named):
             items[number]
+
+
+def test_layers_without_attention_say_so() -> None:
+    hybrid = LayerSubset("attention", 4, {1: "b", 3: "d"}, made=[(1, 0), (3, 0)])
+    assert (len(hybrid), hybrid.kept, hybrid[3], hybrid[-3], hybrid[3, 0]) == (4, (1, 3), "d", "b", "d")
+    no = re.escape("attention[2] is not there: layer 2 has no such attention; of 4 layers these have: 1, 3")
+    with pytest.raises(RegardError, match=no):
+        hybrid[2]
+    few = LayerSubset("attention", 4, {3: "d"}, reason=NOT_SAVED, made=[(1, 0), (3, 0)])
+    with pytest.raises(RegardError, match=re.escape("attention[1] was not saved: of 4 the file holds 3")):
+        few[1]
+    with pytest.raises(RegardError, match=no):
+        few[2]
+
+
+def test_several_calls_of_a_layer() -> None:
+    made = [(0, 0), (0, 1), (1, 0)]
+    several = LayerSubset("attention", 2, dict(zip(made, "abc", strict=True)), made=made)
+    assert (several.kept, several.calls, several[0], several[0, 1], several[-2, 1]) == (
+        (0, 1),
+        tuple(made),
+        "a",
+        "b",
+        "b",
+    )
+    assert (call_numbers(several), calls_made(several), calls_made(("a", "b"))) == (
+        tuple(made),
+        tuple(made),
+        ((0, 0), (1, 0)),
+    )
+    for items, says in (
+        (several, "attention[0, 2]: there is no such call; layer 0 makes 2 attention calls (0 to 1)"),
+        (
+            Layers.of("attention", ("a", "b")),
+            "attention[0, 2]: there is no such call; layer 0 makes one attention call",
+        ),
+    ):
+        with pytest.raises(IndexError, match=re.escape(says)):
+            items[0, 2]
+    assert Layers.of("attention", ("a", "b"))[1, 0] == "b"
 
 
 def test_the_numbers_that_there_are() -> None:

@@ -26,6 +26,7 @@ class CallAblation:
     """Heads or edges that are ablated in the attention calls of a part: of some layers, None for all of them.
 
     heads: None for all. edges: (queries, keys), None where heads are ablated. text: number of the text in its batch.
+    nth: which of each layer's calls, None for all of them.
     """
 
     part: Part | None
@@ -33,10 +34,13 @@ class CallAblation:
     heads: tuple[int, ...] | None
     edges: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     text: int = 0
+    nth: int | None = None
 
     def for_attend(self) -> Ablation:
         """The same for `regard.attention.ablation`, with calls named by `call_name`."""
-        layers = [call_name(self.part)] if self.layers is None else [call_name(self.part, n) for n in self.layers]
+        layers = (
+            [call_name(self.part)] if self.layers is None else [call_name(self.part, n, self.nth) for n in self.layers]
+        )
         if self.edges is None:
             return HeadAblation(layers=layers, heads=self.heads, batch={self.text})
         queries, keys = self.edges
@@ -66,7 +70,7 @@ def call_ablations(
                 f"interventions: {name} is an encoder-decoder: say which attention is meant, one of {ways}"
             )
         if isinstance(place, Head):
-            ablations.append(CallAblation(part, (place.layer,), (place.head,), text=number))
+            ablations.append(CallAblation(part, (place.layer,), (place.head,), text=number, nth=place.nth))
             continue
         query_text = source if target is None or part == "encoder" else target
         key_text = source if target is None or part in ("encoder", "cross") else target
@@ -105,22 +109,24 @@ class AppliedAblations:
             )
         for ablation in self._ablations:
             for layer in (None,) if ablation.layers is None else ablation.layers:
-                self._check_layer(ablation.part, layer)
+                self._check_layer(ablation.part, layer, stacks)
         unmet = self._opened.unmet
         for ablation, opened in zip(self._ablations, self._opened.ablations, strict=True):
             if opened in unmet:
                 layers = " and ".join(map(str, ablation.layers or (0,)))
+                nth_call = "" if ablation.nth is None else f" call {ablation.nth}"
                 raise RegardError(
-                    f"interventions: layer {layers} of {self._name} has no attention that could be ablated"
+                    f"interventions: layer {layers} of {self._name} has no attention{nth_call} that could be ablated"
                 )
         for (path, nth), call in calls.items():
             call_id = self.call_ids(path, nth)
             if call_id is not None and any(isinstance(each, EdgeAblation) for each in call.ablations):
                 self._check_tokens(call_id, tuple(call.weights.shape[-2:]), lengths)
 
-    def _check_layer(self, part: Part | None, layer: int | None) -> None:
+    def _check_layer(self, part: Part | None, layer: int | None, stacks: Mapping[str, LayerStack]) -> None:
         """Raise RegardError for a layer that a part does not have; None: for a part that has no layers at all."""
-        count = self.call_ids.counts[part]
+        depths = [stack.count - 1 for stack in stacks.values()]
+        count = max(depths, default=0) if part is None else depths[part != "encoder"]
         if count == 0 or (layer is not None and layer >= count):
             there = f"layers 0 to {count - 1}" if count else "no layers"
             raise RegardError(f"interventions: layer {layer or 0} is out of range, {self._name} has {there}{OF[part]}")
@@ -156,7 +162,7 @@ def applied(
 
     def name_of(path: str, nth: int) -> str:
         call = numbering(path, nth)
-        return "" if call is None else call_name(call.part, call.layer)
+        return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
         with ablating([each.for_attend() for each in ablations], name_of) as opened:
@@ -169,9 +175,9 @@ def applied(
         ) from error
 
 
-def call_name(part: Part | None, layer: int | None = None) -> str:
-    """The name under which `attend` knows the calls of a part, or of one of its layers."""
-    return (part or "attention") + ("" if layer is None else f".{layer}")
+def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:
+    """The name under which `attend` knows the calls of a part, those of one of its layers, or one of these."""
+    return ".".join([part or "attention", *(str(number) for number in (layer, nth) if number is not None)])
 
 
 def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +12,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.capture import status_notes
 from regard.capture.call_ids import CallNumbering, KnownCallIds
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hidden_states import LayerStack
-from regard.capture.options import CaptureOptions
+from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
 from regard.trace.trace import PairTrace, Status, Trace
 
 
@@ -53,12 +55,12 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
     _check_length(captured, stack, captured.sources)
-    calls = [call for call in captured.calls if call.path.startswith(f"{stack.path}.")]
+    calls = _StackCalls(captured, stack, cross=None)
     parts = captured.embeddings[0] if captured.embeddings else EmbeddingParts()
     trace = _trace(
         captured, n, captured.sources[n], calls, parts, stack, captured.last.get("last_hidden_state"), captured.logits
     )
-    left_out = len(captured.calls) - len(calls)
+    left_out = len(captured.calls) - len(calls.calls)
     if left_out:
         trace.status.notes += (f"{left_out} attention calls outside the stack {stack.path!r} are left out",)
     return trace
@@ -75,35 +77,42 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     _check_length(captured, second, captured.targets)
     parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
     run = slice(0, len(captured.sources[n].tokens)), slice(0, len(captured.targets[n].tokens))
-    encoding = [call for call in captured.calls if call.path.startswith(f"{first.path}.")]
     encoder = _trace(
         captured,
         n,
         captured.sources[n],
-        encoding,
+        _StackCalls(captured, first, cross=None),
         parts[0],
         first,
         captured.last.get("encoder_last_hidden_state"),
         None,
     )
-    decoding = [call for call in captured.calls if call.path.startswith(f"{second.path}.")]
-    own = [call for call in decoding if call.path not in captured.capture.cross_paths]
     last = captured.last.get("last_hidden_state")
+    own = _StackCalls(captured, second, cross=False)
     decoder = _trace(captured, n, captured.targets[n], own, parts[1], second, last, captured.logits)
-    cross = [call for call in decoding if call.path in captured.capture.cross_paths]
-    for call in cross:
+    cross = _StackCalls(captured, second, cross=True)
+    for call in cross.calls.values():
         if call.weights.shape[-1] != first.hidden_states[0].shape[1]:
             raise RegardError(
                 f"model {captured.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
                 f"{first.hidden_states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
             )
-    decoder.cross = tuple(call.weights.crop(n, run[1], run[0]) for call in cross)
-    for weights in decoder.cross:
+    if not cross.calls:
+        return PairTrace(encoder, decoder)
+
+    def cross_map(call: Call) -> AttentionMap:
+        weights = call.weights.crop(n, run[1], run[0])
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
-    decoder.cross_values = tuple(None if call.value is None else call.value[n, :, run[0]] for call in cross)
+        return weights
+
+    decoder.cross = cross.by_layer("cross", cross_map)
+    decoder.cross_values = cross.by_layer(
+        "cross_values", lambda call: None if call.value is None else call.value[n, :, run[0]]
+    )
     if captured.capture.keep.attention_outputs:
-        decoder.cross_attention_outputs = tuple(
-            captured.attention_outputs[call.path, call.nth].crop(n, run[1]) for call in cross
+        decoder.cross_attention_outputs = cross.by_layer(
+            "cross_attention_outputs",
+            lambda call: captured.attention_outputs[call.path, call.nth].crop(n, run[1]),
         )
     return PairTrace(encoder, decoder)
 
@@ -112,7 +121,7 @@ def _trace(
     captured: CapturedPass,
     n: int,
     encoded: Encoded,
-    calls: list[Call],
+    calls: "_StackCalls",
     parts: EmbeddingParts,
     stack: LayerStack,
     last: Float[Tensor, "B L M"] | None,
@@ -131,26 +140,22 @@ def _trace(
         return run if size == longest else slice(0, size)
 
     keep, depth = captured.capture.keep, stack.count - 1
-    _check_layers(captured, calls, depth)
+    _check_layers(captured, calls)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
     _check_finite(states, captured.name)
     contextual, final = states[depth], own(last)
     if final is not None and not torch.equal(final, contextual):
         contextual = final  # after a final norm
     notes = encoded.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
-    if keep.layers is None:
-        notes += status_notes.of_layers(calls, depth)
-    notes += status_notes.of_keys(calls, longest)
-    notes += status_notes.of_model(captured.capture, calls, states, captured.model.dtype.itemsize)
-
-    def chosen(what: str, item: Callable[[Call], Any]) -> Any:
-        """One item a call, by layers where they were chosen."""
-        numbers = range(len(calls)) if keep.layers is None else sorted(keep.layers)
-        return _layers(what, dict(zip(numbers, map(item, calls), strict=True)), depth, lambda _: True, keep)
+    if keep.layers != NO_LAYERS:
+        notes += status_notes.of_layers(calls.made, depth)
+    kept = list(calls.calls.values())
+    notes += status_notes.of_keys(calls.calls, longest)
+    notes += status_notes.of_model(captured.capture, kept, states, captured.model.dtype.itemsize)
 
     status = Status(
         model=captured.name,
-        kernels=tuple(sorted({call.kernel for call in calls})),
+        kernels=tuple(sorted({call.kernel for call in kept})),
         device=str(captured.model.device),
         dtype=str(captured.model.dtype).removeprefix("torch."),
         difference=captured.capture.comparison.weights,
@@ -168,26 +173,52 @@ def _trace(
         positional=own(parts.positional),
         segment=own(parts.segment),
         input=own(parts.input),
-        hidden_states=_layers("hidden_states", states, depth + 1, keep.state, keep),
+        hidden_states=_states(states, depth + 1, keep),
         contextual=contextual,
         logits=own(logits),
-        attention=chosen("attention", lambda call: call.weights.crop(n, run, keys(call))),
-        values=chosen("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
+        attention=calls.by_layer("attention", lambda call: call.weights.crop(n, run, keys(call))),
+        values=calls.by_layer("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
-        attention_outputs=chosen(
+        attention_outputs=calls.by_layer(
             "attention_outputs", lambda call: captured.attention_outputs[call.path, call.nth].crop(n, run)
         )
         if keep.attention_outputs
-        else (),
+        else Layers(),
         names=encoded.names,
     )
 
 
-def _layers(what: str, items: Mapping[int, Any], size: int, kept: Any, keep: CaptureOptions) -> Any:
-    """One item a layer: a tuple where all were to be kept, else a sequence that refuses the others."""
+class _StackCalls:
+    """The attention calls of one kind that a stack's layers made, by (layer, which of its calls).
+
+    depth: how many layers there are. made: the numbers of all calls, those that were not kept among them.
+    """
+
+    def __init__(self, captured: CapturedPass, stack: LayerStack, *, cross: bool | None) -> None:
+        """cross: whether those to another sequence are meant, or those within one; None for all."""
+        counts: Counter[int] = Counter()
+        numbers: dict[tuple[str, int], CallNumber] = {}
+        for (path, nth), layer in stack.calls.items():
+            if cross is None or (path in captured.capture.cross_paths) == cross:
+                numbers[path, nth] = layer, counts[layer]
+                counts[layer] += 1
+        self.depth, self.made = stack.count - 1, tuple(numbers.values())
+        self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
+
+    def by_layer(self, what: str, item: Callable[[Call], Any]) -> Any:
+        """One item a layer: a tuple where each made one call that was kept, else a sequence that refuses others."""
+        items = {number: item(call) for number, call in self.calls.items()}
+        one_each = [(n, 0) for n in range(self.depth)]
+        if list(items) == one_each:
+            return tuple(items.values())
+        return LayerSubset(what, self.depth, items, made=None if list(self.made) == one_each else self.made)
+
+
+def _states(states: Mapping[int, Tensor], size: int, keep: CaptureOptions) -> Any:
+    """The hidden states: a tuple where all were to be kept, else a sequence that refuses the others."""
     if keep.layers is None:
-        return tuple(items[n] for n in sorted(items))
-    return LayerSubset(what, size, {n: item for n, item in items.items() if kept(n)})
+        return tuple(states[n] for n in sorted(states))
+    return LayerSubset("hidden_states", size, {n: state for n, state in states.items() if keep.state(n)})
 
 
 def _check_finite(states: Mapping[int, Tensor], name: str) -> None:
@@ -209,16 +240,16 @@ def _check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded
         )
 
 
-def _check_layers(captured: CapturedPass, calls: list[Call], depth: int) -> None:
-    """Refuse layers that were asked for where not every layer has one attention call of its own number."""
+def _check_layers(captured: CapturedPass, calls: _StackCalls) -> None:
+    """Refuse layers that were asked for where module paths do not say which calls belong to them."""
     wanted = captured.capture.keep.layers
     if not wanted:
         return
     given = ", ".join(map(str, sorted(wanted)))
-    if max(wanted) >= depth:
-        raise RegardError(f"layers: given {given}, {captured.name} has layers 0 to {depth - 1}")
-    if [call.layer for call in calls] != sorted(wanted) or captured.capture.calls != depth:
+    if max(wanted) >= calls.depth:
+        raise RegardError(f"layers: given {given}, {captured.name} has layers 0 to {calls.depth - 1}")
+    if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in wanted]:
         raise RegardError(
-            f"layers: given {given}, but not every layer of {captured.name} has one attention call of its own: trace "
-            "all"
+            f"layers: given {given}, but which attention calls of {captured.name} belong to them is known only after "
+            "they are made: trace all"
         )

@@ -1,16 +1,17 @@
 """Identify each attention call while the model runs, so that ablations mean the maps that a trace shows.
 
 Module paths cannot identify calls: ALBERT calls one module for every layer, DiffLlama makes two calls a layer, and in a
-hybrid some layers make none. Calls are counted in the order they are made instead, as traces count them.
+hybrid some layers make none. A call belongs to the layer that runs when it is made, as traces number layers.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import PARTS, Part
+from regard.capture.interventions import Part
 from regard.capture.state import Capture
 
 Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls
@@ -20,8 +21,8 @@ Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record
 class CallId:
     """One attention call of a forward pass.
 
-    part: of an encoder-decoder, None for a model of one stack. layer: its number in the part's maps, as a trace shows
-    them (`trace.attention[layer]`; of "cross" `decoder.cross[layer]`). nth: 0 for all calls, as each map counts.
+    part: of an encoder-decoder, None for a model of one stack. layer: the number of the layer that makes it. nth: which
+    of the layer's calls it is. A trace shows it as `trace.attention[layer, nth]`, or `decoder.cross[layer, nth]`.
     """
 
     part: Part | None
@@ -32,7 +33,7 @@ class CallId:
 class CallNumbering:
     """Gives the calls of one forward pass their ids. A call outside the layers that a trace shows has None.
 
-    ids: of the calls made so far. counts: how many calls each part has made so far.
+    ids: of the calls made so far.
     """
 
     def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool) -> None:
@@ -40,16 +41,22 @@ class CallNumbering:
         self._items = _list_items(model)
         self._stacks: list[str] = []  # in the order of their first calls
         self.ids: dict[Recorded, CallId | None] = {}
-        self.counts: dict[Part | None, int] = dict.fromkeys(PARTS if pairs else (None,), 0)
+        self._counts: Counter[tuple[Part | None, int]] = Counter()  # of the calls of each part and layer
 
     def __call__(self, path: str, nth: int) -> CallId | None:
-        """The id of the n-th call of a path. Calls have to be asked for in the order in which they are made."""
+        """The id of the n-th call of a path. Each call has to be asked for while it is made, inside its layer."""
         if (path, nth) not in self.ids:
             shown, part = self._part(path)
-            self.ids[path, nth] = CallId(part, self.counts[part]) if shown else None
-            if shown:
-                self.counts[part] += 1
+            self.ids[path, nth] = self._id(part) if shown else None
         return self.ids[path, nth]
+
+    def _id(self, part: Part | None) -> CallId | None:
+        """The id of a call of the layer that runs now; None where none does."""
+        if self._capture.layer is None:
+            return None
+        _, layer = self._capture.layer
+        self._counts[part, layer] += 1
+        return CallId(part, layer, self._counts[part, layer] - 1)
 
     def matches(self, stacks: Mapping[str, LayerStack]) -> bool:
         """Whether the trace numbers these calls in the same way, now that the pass is over and its stacks are known."""
@@ -88,12 +95,11 @@ class KnownCallIds:
     """The ids that the calls of an earlier pass had, for a pass in which some of them are not made."""
 
     ids: Mapping[Recorded, CallId | None]
-    counts: Mapping[Part | None, int]
 
     @staticmethod
     def of(numbering: "CallNumbering | KnownCallIds") -> "KnownCallIds":
         """A copy of the ids that calls were given so far."""
-        return KnownCallIds(dict(numbering.ids), dict(numbering.counts))
+        return KnownCallIds(dict(numbering.ids))
 
     def __call__(self, path: str, nth: int) -> CallId | None:
         """The id of the n-th call of a path."""

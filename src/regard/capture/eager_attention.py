@@ -133,6 +133,7 @@ def reported_calls(
                 float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2]
             )
             calls.append(Call(path, 0, KERNEL, shown, None, None, None))
+            stack.calls[path, 0] = n
     return calls, found
 
 

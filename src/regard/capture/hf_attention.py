@@ -104,7 +104,7 @@ def attention(
     with scope(path), around:
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
-        capture.calls += 1
+        capture.count_call(path)
         if capture.compare:
             with torch._C.DisableTorchFunction():  # it is no part of the pass, and not to be followed
                 _compare(capture, module, (query, key, value), scaling, rest, result)

@@ -5,6 +5,7 @@ called in any of them. An encoder-decoder has two stacks.
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -26,12 +27,14 @@ class LayerStack:
     """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
 
     dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
+    calls: the layer that each attention call was made in, by (path of its module, n-th call of that path).
     """
 
     path: str
     hidden_states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
     attends: bool = False
     dropped: list[int] = field(default_factory=list)
+    calls: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @property
     def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
@@ -55,13 +58,24 @@ class LayerStack:
 
 @contextmanager
 def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack]]:
-    """Record a forward pass's stacks by path, and in capture.cross_paths which attention reads another sequence."""
+    """Record a forward pass's stacks by path, and in capture.cross_paths which attention reads another sequence.
+
+    While a layer runs, capture.layer is its stack's path and its number.
+    """
     stacks: dict[str, LayerStack] = {}
     running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
     hooks = ExitStack()
 
-    def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
-        running.append((capture.calls, _tensor((*args, *kwargs.values()))))
+    def enter(path: str) -> Any:
+        stack = path.rpartition(".")[0]
+
+        def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
+            if not running:
+                found = stacks.setdefault(stack, LayerStack(stack))
+                capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
+            running.append((capture.calls, _tensor((*args, *kwargs.values()))))
+
+        return hook
 
     def leave(path: str) -> Callable[..., None]:
         stack = path.rpartition(".")[0]
@@ -69,9 +83,12 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             calls, entered = running.pop()
             left = _tensor(output if isinstance(output, (tuple, list)) else (output,))
-            if running or entered is None or left is None:
+            if running:
                 return
-            found = stacks.setdefault(stack, LayerStack(stack))
+            capture.layer = None
+            if entered is None or left is None:
+                return
+            found = stacks[stack]
             found.attends |= capture.calls > calls or path in capture.skipped_layers
             if not found.hidden_states:
                 found.add(entered, capture.keep)
@@ -87,18 +104,29 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
         return hook
 
+    seen: Counter[str] = Counter()
+
+    def at_call(path: str) -> None:
+        key = path, seen[path]
+        seen[path] += 1
+        if capture.layer is not None:
+            stack, layer = capture.layer
+            stacks[stack].calls[key] = layer
+
     for path, module in model.named_modules():
         parent, _, last = path.rpartition(".")
         if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
-            hooks.enter_context(module.register_forward_pre_hook(enter, with_kwargs=True))
+            hooks.enter_context(module.register_forward_pre_hook(enter(path), with_kwargs=True))
             hooks.enter_context(module.register_forward_hook(leave(path), always_call=True))
         elif "attention" in type(module).__name__.lower():
             hooks.enter_context(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
+    capture.at_call, capture.layer = at_call, None
     try:
         with hooks:
             yield stacks
     finally:
-        for path in [path for path, stack in stacks.items() if not stack.attends]:
+        capture.at_call = capture.layer = None
+        for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
             del stacks[path]
 
 

@@ -25,14 +25,19 @@ OF: dict[Part | None, str] = {
 
 @dataclass(frozen=True)
 class Head:
-    """One head of one layer. part: of an encoder-decoder, which attention is meant."""
+    """One head of one layer. part: of an encoder-decoder, which attention is meant.
+
+    nth: which of a layer's calls is meant, where it makes several; None for all of them.
+    """
 
     layer: int
     head: int
     part: Part | None = None
+    nth: int | None = None
 
     def __str__(self) -> str:
-        return f"head {self.head} of layer {self.layer}{OF[self.part]}"
+        call = "" if self.nth is None else f", call {self.nth}"
+        return f"head {self.head} of layer {self.layer}{OF[self.part]}{call}"
 
 
 @dataclass(frozen=True)
@@ -83,16 +88,17 @@ def ablate(target: Head | Edge) -> Ablate:
     return Ablate(target)
 
 
-def head(layer: int, head: int, *, part: Part | None = None) -> Head:
+def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = None) -> Head:
     """Name a head of a layer; layers count as in `trace.attention`, from 0, as heads do.
 
     part: of an encoder-decoder "encoder" or "decoder" (self-attention), or "cross", numbered as `decoder.cross`.
+    nth: where a layer makes several attention calls (DiffLlama), the one that is meant, from 0; None for all of them.
 
     Raises:
         RegardError: a layer or head that is no number from 0 on, or a part of another name.
     """
     _part(part)
-    return Head(_number("layer", layer), _number("head", head), part)
+    return Head(_number("layer", layer), _number("head", head), part, None if nth is None else _number("nth", nth))
 
 
 def edge(

@@ -126,18 +126,18 @@ def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tup
     assert done.call_ids is not None
     known = KnownCallIds.of(done.call_ids)
     once = all(len(outputs.get(path, ())) == 1 for paths in layers for path in paths)
-    alone = all(_only_of_its_layer(path, nth, call, layers) for (path, nth), call in known.ids.items())
-    if not (once and alone):
+    in_place = all(_of_its_layer(path, call, layers) for (path, _), call in known.ids.items())
+    if not (once and in_place):
         return done, None
     return done, LayerOutputs(layers, {path: outputs[path][0] for paths in layers for path in paths}, known)
 
 
-def _only_of_its_layer(path: str, nth: int, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
-    """Whether a call is the only one of its module, and made in the layer of its own number."""
+def _of_its_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
+    """Whether a call's module belongs to the layer that made the call."""
     if call is None:  # outside the layers that are shown: nothing of it is skipped
         return True
     stack = layers[0 if call.part in (None, "encoder") else 1]
-    return nth == 0 and call.layer < len(stack) and path.startswith(f"{stack[call.layer]}.")
+    return call.layer < len(stack) and path.startswith(f"{stack[call.layer]}.")
 
 
 @contextmanager

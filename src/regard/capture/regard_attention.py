@@ -52,7 +52,7 @@ def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Ca
     """The hook that runs where a module's context, (B, L, H · E), enters its output projection."""
 
     def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        capture.calls += 1
+        capture.count_call(path)
         if not capture.keep.call(path):
             return
         context = args[0].unflatten(-1, (module.heads, module.d_v))

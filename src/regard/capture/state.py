@@ -23,9 +23,11 @@ class Capture:
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
+        at_call: a function of its path that is called after each call, None for none.
 
     Observed during it:
         calls: how many attention calls were made.
+        layer: the path of the stack and the number of the layer that runs now, None between layers.
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
         contradiction: whether PyTorch's kernels would attend causally where the family's eager attention does not.
@@ -39,8 +41,16 @@ class Capture:
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
     around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
+    at_call: Callable[[str], None] | None = None
     calls: int = 0
+    layer: tuple[str, int] | None = None
     cross_paths: set[str] = field(default_factory=set)
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     contradiction: bool = False
     reordered: bool = False
+
+    def count_call(self, path: str) -> None:
+        """Count an attention call that the module of this path has just made."""
+        self.calls += 1
+        if self.at_call is not None:
+            self.at_call(path)

@@ -1,5 +1,6 @@
 """Write the notes of a trace's status: what was left out of it, and what a reader has to know to rely on it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
@@ -9,6 +10,7 @@ from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
 from regard.capture.fast_linear import REORDERED
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.state import Capture
+from regard.trace.layer_subset import CallNumber
 
 OTHER_WEIGHTS = (
     "the family's own attention function reports weights that its output is not made of; shown are those that it is"
@@ -35,18 +37,23 @@ def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, .
     return notes
 
 
-def of_layers(calls: Sequence[Call], depth: int) -> tuple[str, ...]:
-    """Which layers the calls belong to, where not every layer makes one call."""
-    if len(calls) == depth:
-        return ()
-    layers = ", ".join(str(call.layer) for call in calls)  # two calls a layer (DiffLlama), or other layers (hybrids)
-    return (f"{len(calls)} attention calls in {depth} layers: attention[n] is call n, of layers {layers}",)
+def of_layers(made: Sequence[CallNumber], depth: int) -> tuple[str, ...]:
+    """Which layers have attention, and which make several calls of it. made: (layer, which of its calls) of all."""
+    counts = Counter(layer for layer, _ in made)
+    notes: tuple[str, ...] = ()
+    if len(counts) < depth:  # hybrids
+        notes += (f"attention in {len(counts)} of {depth} layers: {', '.join(map(str, sorted(counts)))}",)
+    several = [layer for layer, count in sorted(counts.items()) if count > 1]
+    if several:  # DiffLlama
+        which = ", ".join(map(str, several))
+        notes += (f"several attention calls in layers {which}: attention[n] is the first, attention[n, 1] the next",)
+    return notes
 
 
-def of_keys(calls: Sequence[Call], longest: int) -> tuple[str, ...]:
+def of_keys(calls: Mapping[CallNumber, Call], longest: int) -> tuple[str, ...]:
     """Which calls attend to more than the tokens, of which the longest text of the batch has so many."""
-    more = [number for number, call in enumerate(calls) if call.weights.shape[-1] != longest]
-    which = ", ".join(map(str, more))
+    more = [layer for (layer, _), call in calls.items() if call.weights.shape[-1] != longest]
+    which = ", ".join(map(str, dict.fromkeys(more)))
     return (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",) if more else ()
 
 

@@ -20,6 +20,7 @@ from regard.explain.contributions import TOLERANCE, Contributions, contributions
 from regard.explain.places import Place, tokens_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
+from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
 
 
@@ -93,48 +94,46 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
     found = []
     for layer in range(len(own.hidden_states) - 1):
         enters, leaves = (_mean(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
-        first = itself.next_from(enters, layer)
-        second = across.next_from(enters if first is None else first.vector.cpu(), layer)
+        first = itself.of_layer(layer, enters)
+        second = across.of_layer(layer, enters if first is None else first.vector.cpu())
         found.append(_update(layer, enters, leaves, (first, second), (own.tokens, names), top))
-    itself.check_all_taken()
-    across.check_all_taken()
     return found
 
 
 class _Blocks:
-    """The attention blocks of a trace in the order they ran, taken by the layers whose vectors they begin at."""
+    """The attention blocks of a trace, by layer."""
 
     def __init__(self, trace: Trace, place: Place, *, cross: bool) -> None:
-        self.trace, self.place, self.cross, self.taken = trace, place, cross, 0
+        self.trace, self.place, self.cross = trace, place, cross
         self.rows = tokens_of(trace, place)
-        self.count = len(trace.cross if cross else trace.attention)
+        maps = trace.cross if cross else trace.attention
+        self.made = calls_made(maps)
         self.name = f"{'cross-' * cross}attention"
 
-    def next_from(self, vector: Float[Tensor, " M"], layer: int) -> Contributions | None:
-        """What the next block did, where it begins at this vector; None where the layer has no such block."""
-        if self.taken == self.count:
+    def of_layer(self, layer: int, vector: Float[Tensor, " M"]) -> Contributions | None:
+        """What a layer's block did, which has to begin at this vector; None where the layer has no such block.
+
+        Raises:
+            RegardError: it begins elsewhere, or the layer has several of them.
+        """
+        count = sum(made == layer for made, _ in self.made)
+        if count == 0:
             return None
+        if count > 1:
+            raise RegardError(
+                f"steps: layer {layer} of {self.trace.status.model} makes {count} attention calls, so that its step "
+                "has no exact split"
+            )
         attention_outputs = self.trace.cross_attention_outputs if self.cross else self.trace.attention_outputs
-        block = attention_outputs[self.taken] if attention_outputs else None
+        block = attention_outputs[layer] if attention_outputs else None
         if isinstance(block, AttentionOutput):
             begins = _mean(block.residual, self.rows)
             if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
-                if self.count == len(self.trace.hidden_states) - 1:
-                    raise RegardError(
-                        f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
-                        f"{self.name}, so that its step has no exact split"
-                    )
-                return None
-        self.taken += 1
-        return contributions(self.trace, self.place, self.taken - 1, cross=self.cross)
-
-    def check_all_taken(self) -> None:
-        """Refuse a trace whose blocks do not all belong to a layer."""
-        if self.taken < self.count:
-            raise RegardError(
-                f"steps: {self.name} {self.taken} of {self.trace.status.model} begins at no layer's states, so that "
-                "the steps have no exact split"
-            )
+                raise RegardError(
+                    f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
+                    f"{self.name}, so that its step has no exact split"
+                )
+        return contributions(self.trace, self.place, layer, cross=self.cross)
 
 
 def _mean(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:

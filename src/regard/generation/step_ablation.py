@@ -147,6 +147,6 @@ class StepAblations:
     def _new_pass(self) -> OpenAblations:
         def name_of(path: str, nth: int) -> str:
             call = self._numbering(path, nth)
-            return "" if call is None else call_name(call.part, call.layer)
+            return "" if call is None else call_name(call.part, call.layer, call.nth)
 
         return OpenAblations([each.for_attend() for each in self._ablations], name_of)

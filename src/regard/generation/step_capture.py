@@ -58,6 +58,7 @@ class StepCapture:
         self._calls: dict[Key, JoinedCall] = {}
         self._outputs: dict[Key, JoinedOutput | UnverifiedOutput] = {}
         self._states: dict[str, list[Rows]] = {}
+        self._layers: dict[str, dict[tuple[str, int], int]] = {}  # of each stack, the layer of each call
         self._parts: dict[str, Rows] | None = None
         self._ends: dict[str, Rows] = {}  # the last hidden state and the logits
         self._encoder: tuple[PassRecord, Tensor] | None = None  # and its last hidden state
@@ -117,7 +118,10 @@ class StepCapture:
         if written:
             self.notes += (WRITTEN,)
         outputs = {key: each.whole() if isinstance(each, JoinedOutput) else each for key, each in self._outputs.items()}
-        stacks = {path: LayerStack(path, [rows.whole() for rows in each], True) for path, each in self._states.items()}
+        stacks = {
+            path: LayerStack(path, [rows.whole() for rows in each], True, calls=self._layers[path])
+            for path, each in self._states.items()
+        }
         last = {"last_hidden_state": self._ends["last"].whole()} if "last" in self._ends else {}
         embeddings = [self._joined_parts(source if target is None else target)]
         if self._encoder is not None:
@@ -211,6 +215,7 @@ class StepCapture:
             if isinstance(joined, JoinedOutput):
                 self._outputs[key] = joined.add(output) or joined
         for path, stack in stacks.items():
+            self._layers[path] = stack.calls
             rows = self._states.setdefault(path, [Rows() for _ in stack.hidden_states])
             for state, each in zip(stack.hidden_states, rows, strict=True):
                 each.add(state)

@@ -16,7 +16,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import LayerSubset, call_numbers
 from regard.trace.trace import Status, Trace, largest
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
@@ -137,9 +137,7 @@ def looks_ahead(maps: Sequence[AttentionMap]) -> bool:
 
 def maps_of(trace: Trace) -> list[AttentionMap]:
     """The attention maps that a trace holds."""
-    if isinstance(trace.attention, LayerSubset):
-        return [trace.attention[n] for n in trace.attention.kept]
-    return list(trace.attention)
+    return [trace.attention[call] for call in call_numbers(trace.attention)]
 
 
 @dataclass(eq=False)

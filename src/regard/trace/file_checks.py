@@ -3,6 +3,7 @@
 `save` checks what it is about to write, `open` what it read, by the same functions: what was saved can be opened.
 """
 
+from collections import Counter
 from collections.abc import Container, Mapping
 from typing import Any
 
@@ -159,11 +160,17 @@ def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None
     """Check the maps, values and outputs of self- or cross-attention."""
     expect_fields("attention", described, ATTENTION)
     outputs = expect_type("attention: attention_outputs", described["attention_outputs"], bool)
-    seen: set[int] = set()
+    made = _check_made(described["made"], described["layers"])
+    seen: set[tuple[int, int]] = set()
     for layer in expect_type("the layers", described["saved"], list):
         expect_fields("a layer", layer, LAYER)
-        n = _number_once("layer", layer["layer"], seen)
-        seen.add(n)
+        n = expect_integer("layer's number", layer["layer"], 0, LARGEST_COUNT)
+        call = n, expect_integer(f"call of layer {n}", layer["nth"], 0, LARGEST_COUNT)
+        if call in seen:
+            raise RegardError(f"layer {n} is described twice")
+        if call[1] > 0 if made is None else call not in made:
+            raise RegardError(f"call {call[1]} of layer {n} is described, which the layer did not make")
+        seen.add(call)
         heads = expect_integer(f"heads of layer {n}", layer["heads"], 1, LARGEST_COUNT)
         keys = expect_integer(f"keys of layer {n}", layer["keys"], 1, map_file.FURTHEST)
         if across is not None and keys != across:
@@ -176,7 +183,22 @@ def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None
             _check_output(layer["attention_output"], inner)
         elif layer["attention_output"] is not None:
             raise RegardError(f"layer {n} has an attention output, where none are described")
-    _check_count("layer", described["layers"], seen)
+    _check_count("layer", described["layers"], {n for n, _ in seen})
+
+
+def _check_made(made: Any, layers: Any) -> set[tuple[int, int]] | None:
+    """Check the numbers of the calls that layers made, null where each made one; returns them."""
+    expect_integer("the number of layers", layers, 0, LARGEST_COUNT)
+    if made is None:
+        return None
+    calls: Counter[int] = Counter()
+    for each in expect_type("the calls that were made", made, list):
+        if len(expect_type("a call", each, list)) != 2:
+            raise RegardError(f"a call has {len(each)} numbers, needs its layer and which of its calls it is")
+        layer = expect_integer("a call's layer", each[0], 0, layers - 1)
+        expect_integer(f"the number of layer {layer}'s next call", each[1], calls[layer], calls[layer])
+        calls[layer] += 1
+    return {(layer, nth) for layer, count in calls.items() for nth in range(count)}
 
 
 def _check_map(n: int, layer: Mapping[str, Any], shapes: Shapes) -> None:

@@ -21,8 +21,10 @@ from regard.trace.attention_output import AttentionOutput, Norm, Scaling
 FORMAT = "regard trace"
 
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
-ATTENTION = ("layers", "attention_outputs", "saved")  # of "attention" and "cross"; saved: the layers that there are
-LAYER = ("layer", "map", "heads", "keys", "tensors", "value", "attention_output")
+# Of "attention" and "cross". made: [layer, which of its calls] of every call, null where each layer made one. saved:
+# the calls that there are.
+ATTENTION = ("layers", "made", "attention_outputs", "saved")
+LAYER = ("layer", "nth", "map", "heads", "keys", "tensors", "value", "attention_output")
 
 VECTORS = {
     "learned": "L W", "positional": "L W", "segment": "L W", "input": "L W", "contextual": "L K", "logits": "L V",

@@ -1,6 +1,6 @@
 """Build traces from a description that `check_description` accepted, and from the tensors of its file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from regard.text.tokens import Spelled, Token
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.file_checks import stored
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS
-from regard.trace.layer_subset import NOT_SAVED, LayerSubset
+from regard.trace.layer_subset import NOT_SAVED, CallNumber, LayerSubset
 from regard.trace.trace import PairTrace, Status, Trace
 
 TensorOf = Callable[..., Tensor]  # from a description to a tensor: see `_tensor`
@@ -61,9 +61,11 @@ def _trace(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
 
 def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> tuple[Any, Any, Any]:
     """(maps, values, attention outputs), each by layer. prefix: of what they are called in a trace."""
-    layers, count = {each["layer"]: each for each in described["saved"]}, described["layers"]
+    calls = {(each["layer"], each["nth"]): each for each in described["saved"]}
+    made = None if described["made"] is None else [(layer, nth) for layer, nth in described["made"]]
+    by_layer = partial(_by_layer, count=described["layers"], made=made)
     maps, values, outputs = {}, {}, {}
-    for n, layer in layers.items():
+    for n, layer in calls.items():
         tensors = {
             name: tensor(each, minus_inf=name in map_file.MINUS_INFINITY) for name, each in layer["tensors"].items()
         }
@@ -72,9 +74,9 @@ def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> t
         if described["attention_outputs"]:
             outputs[n] = _output(layer["attention_output"], tensor)
     return (
-        _by_layer(prefix.strip("_") or "attention", count, maps),
-        _by_layer(f"{prefix}values", count, values),
-        _by_layer(f"{prefix}attention_outputs", count, outputs) if described["attention_outputs"] else (),
+        by_layer(prefix.strip("_") or "attention", items=maps),
+        by_layer(f"{prefix}values", items=values),
+        by_layer(f"{prefix}attention_outputs", items=outputs) if described["attention_outputs"] else (),
     )
 
 
@@ -96,8 +98,8 @@ def _output_part(part: type, described: Mapping[str, Any], tensor: TensorOf) -> 
     return part(**fields)
 
 
-def _by_layer(what: str, count: int, items: dict[int, Any]) -> Any:
-    """A tuple where all were saved, else a sequence that refuses the others."""
-    if len(items) == count:
-        return tuple(items[n] for n in range(count))
-    return LayerSubset(what, count, items, reason=NOT_SAVED)
+def _by_layer(what: str, count: int, items: dict[Any, Any], made: Sequence[CallNumber] | None = None) -> Any:
+    """A tuple where every layer has one item that was saved, else a sequence that refuses others."""
+    if made is None and len(items) == count:
+        return tuple(items[n] for n in sorted(items))
+    return LayerSubset(what, count, items, reason=NOT_SAVED, made=made)

@@ -16,7 +16,7 @@ from regard.tensor_files.pieces import Piece, Pieces, dtype_name
 from regard.text.tokens import Spelled
 from regard.trace.attention_output import UnverifiedOutput
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS, Choice
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 LIKELIEST = 20  # tokens at each place whose spelling is saved
@@ -119,7 +119,7 @@ class _Writer:
         saved = [[n, self.tensor(f"hidden_states.{n}", trace.hidden_states[n])] for n in states]
         attention = self.attention(trace.attention, trace.values, outputs[0], "attention.")
         cross = self.attention(trace.cross, trace.cross_values, outputs[1], "cross.")
-        notes = self.notes([each["layer"] for each in attention["saved"]], len(trace.attention))
+        notes = self.notes(attention)
         notes = list(dict.fromkeys((*trace.status.notes, *notes)))
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
         return {
@@ -156,23 +156,30 @@ class _Writer:
             likeliest &= set(trace.names.known)
         return [[number, trace.names(number)] for number in sorted(likeliest)]
 
-    def attention(
-        self, maps: Sequence[Any], values: Sequence[Any], outputs: Sequence[Any], prefix: str
-    ) -> dict[str, Any]:
+    def attention(self, maps: Any, values: Any, outputs: Any, prefix: str) -> dict[str, Any]:
         """Describe self- or cross-attention: the maps of the chosen layers, and what belongs to each."""
         chosen, keep_outputs = self.choice.layers, self.choice.attention_outputs and bool(outputs)
         layers = []
-        for n in kept_numbers(maps) if chosen is None else [n for n in chosen if n < len(maps)]:
-            heads, name = kept_heads(maps[n], self.choice.heads, n), f"{prefix}{n}."
-            described = {"layer": n} | self.map(maps[n], heads, n, name)
+        for n in dict(calls_made(maps)).keys() & (chosen or ()):
+            maps[n]  # says so itself where it is not held
+        for call in [call for call in call_numbers(maps) if chosen is None or call[0] in chosen]:
+            n, nth = call
+            heads, name = kept_heads(maps[call], self.choice.heads, n), f"{prefix}{n}." + f"{nth}." * (nth > 0)
+            described = {"layer": n, "nth": nth} | self.map(maps[call], heads, n, name)
             described["value"] = described["attention_output"] = None
-            if values[n] is not None:
-                piece = self.pieces.piece(values[n], 0, heads.groups)
+            if values[call] is not None:
+                piece = self.pieces.piece(values[call], 0, heads.groups)
                 described["value"] = self.pieces.add(f"{self.prefix}{name}value", piece)
             if keep_outputs:
-                described["attention_output"] = self.output(outputs[n], f"{name}attention_output.")
+                described["attention_output"] = self.output(outputs[call], f"{name}attention_output.")
             layers.append(described)
-        return {"layers": len(maps), "attention_outputs": keep_outputs, "saved": layers}
+        made = maps.made if isinstance(maps, LayerSubset) else None
+        return {
+            "layers": len(maps),
+            "made": None if made is None else [list(call) for call in made],
+            "attention_outputs": keep_outputs,
+            "saved": layers,
+        }
 
     def map(self, weights: AttentionMap, heads: KeptHeads, layer: int, prefix: str) -> dict[str, Any]:
         """Describe a map, of all heads or of chosen ones; where it is rounded, compare weights of a few rows."""
@@ -223,9 +230,12 @@ class _Writer:
                 described[name] = value
         return described
 
-    def notes(self, layers: Sequence[int], count: int) -> list[str]:
-        """Notes for the status on what was left out and rounded. layers: those saved, of count."""
+    def notes(self, attention: dict[str, Any]) -> list[str]:
+        """Notes for the status on what was left out and rounded. attention: as `attention` describes it."""
         notes, heads, dtype = [], self.choice.heads, self.choice.dtype
+        layers = list(dict.fromkeys(each["layer"] for each in attention["saved"]))
+        made = attention["made"]
+        count = attention["layers"] if made is None else len({layer for layer, _ in made})
         if len(layers) < count:
             notes.append(f"attention and values were saved of {_listed('layer', layers)} of {count}")
         if heads is not None:

@@ -1,4 +1,8 @@
-"""Sequences of one item a layer: `Layers`, which has them all, and `LayerSubset`, which refuses those it has not."""
+"""Sequences of one item a layer: `Layers`, which has them all, and `LayerSubset`, which refuses those it has not.
+
+A layer's number means the layer, also where some layers have no attention (hybrids) or make several calls (DiffLlama):
+`maps[n]` is the map of layer n, `maps[n, k]` that of its k-th call.
+"""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -13,11 +17,25 @@ NOT_CAPTURED = (
     "was not kept: of {count} this trace holds {kept}; trace with that layer in layers=, or without layers= for all"
 )
 NOT_SAVED = "was not saved: of {count} the file holds {kept}"
+NO_ATTENTION = "is not there: layer {layer} has no such attention; of {count} layers these have: {having}"
+
+CallNumber = tuple[int, int]  # (layer, which of its attention calls)
 
 
 def kept_numbers(items: Sequence[Any]) -> tuple[int, ...]:
     """The numbers of the layers that a sequence has items of."""
     return items.kept if isinstance(items, LayerSubset) else tuple(range(len(items)))
+
+
+def calls_made(items: Sequence[Any]) -> tuple[CallNumber, ...]:
+    """(layer, which of its calls) of every call that the layers made, also of those that a sequence does not have."""
+    made = items.made if isinstance(items, LayerSubset) else None
+    return tuple((n, 0) for n in range(len(items))) if made is None else made
+
+
+def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
+    """(layer, which of its calls) of every item of a sequence."""
+    return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
 def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
@@ -45,45 +63,82 @@ class Layers(tuple[T, ...]):
         return layers
 
     @overload
-    def __getitem__(self, number: SupportsIndex) -> T: ...
+    def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...
     @overload
     def __getitem__(self, number: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, number: SupportsIndex | slice) -> T | tuple[T, ...]:
-        return super().__getitem__(number if isinstance(number, slice) else _from_zero(self.what, number, len(self)))
+    def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
+        if isinstance(number, slice):
+            return super().__getitem__(number)
+        layer, nth = number if isinstance(number, tuple) else (number, 0)
+        place = _from_zero(self.what, layer, len(self))
+        _check_nth(self.what, place, nth, 1)
+        return super().__getitem__(place)
 
 
 class LayerSubset(Sequence[T]):
-    """One item a layer, of some layers alone. len() counts all; an item that is missing raises a RegardError.
+    """The items of some layers alone, or several of a layer. len() counts all layers; a missing item is a RegardError.
 
-    what: how the items are called, for messages. kept: the numbers of those that there are, in order. reason: why the
-    others are missing, `NOT_CAPTURED` or `NOT_SAVED`.
+    what: how the items are called, for messages. items: by layer, or by (layer, which of its calls). reason: why others
+    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made, where these are not one each.
     """
 
-    def __init__(self, what: str, size: int, items: Mapping[int, T], *, reason: str = NOT_CAPTURED) -> None:
-        self._what, self._size, self._items, self._reason = what, size, dict(sorted(items.items())), reason
+    def __init__(
+        self,
+        what: str,
+        size: int,
+        items: Mapping[int, T] | Mapping[CallNumber, T],
+        *,
+        reason: str = NOT_CAPTURED,
+        made: Sequence[CallNumber] | None = None,
+    ) -> None:
+        self._what, self._size, self._reason = what, size, reason
+        numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
+        self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
+        self._made = None if made is None else tuple(made)
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The numbers of the items that there are."""
+        """The numbers of the layers that there are items of."""
+        return tuple(dict.fromkeys(layer for layer, _ in self._items))
+
+    @property
+    def calls(self) -> tuple[CallNumber, ...]:
+        """(layer, which of its calls) of the items that there are."""
         return tuple(self._items)
+
+    @property
+    def made(self) -> tuple[CallNumber, ...] | None:
+        """All calls that the layers made; None where every layer made one."""
+        return self._made
 
     def __len__(self) -> int:
         return self._size
 
     @overload
-    def __getitem__(self, number: SupportsIndex) -> T: ...
+    def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...
     @overload
     def __getitem__(self, number: slice) -> Sequence[T]: ...
-    def __getitem__(self, number: SupportsIndex | slice) -> T | Sequence[T]:
+    def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        place = _from_zero(self._what, number, self._size)
-        if place not in self._items:
-            kept = ", ".join(map(str, self._items)) or "none"
-            raise RegardError(f"{self._what}[{place}] {self._reason.format(count=self._size, kept=kept)}")
-        return self._items[place]
+        layer, nth = number if isinstance(number, tuple) else (number, 0)
+        place = _from_zero(self._what, layer, self._size)
+        if (place, nth) in self._items:
+            return self._items[place, nth]
+        made = [layer for layer, _ in calls_made(self)]
+        if place in made:
+            _check_nth(self._what, place, nth, made.count(place))
+        reason, having = (self._reason if place in made else NO_ATTENTION), dict.fromkeys(made)
+        listed = {"kept": ", ".join(map(str, self.kept)) or "none", "having": ", ".join(map(str, having)) or "none"}
+        raise RegardError(f"{self._what}[{place}] {reason.format(count=self._size, layer=place, **listed)}")
 
     def __repr__(self) -> str:
-        return (
-            f"LayerSubset({self._what!r}, {len(self._items)} of {self._size} kept: {', '.join(map(str, self._items))})"
-        )
+        kept = self.kept
+        return f"LayerSubset({self._what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
+
+
+def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
+    """Raise OutOfRangeError where a layer makes fewer calls than the number of one asks for."""
+    if not 0 <= operator.index(nth) < count:
+        there = "one attention call" if count == 1 else f"{count} attention calls (0 to {count - 1})"
+        raise OutOfRangeError(f"{what}[{layer}, {nth}]: there is no such call; layer {layer} makes {there}")

@@ -36,9 +36,16 @@ from regard.trace.layer_subset import Layers, LayerSubset
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
     StateSubset = LayerSubset[Vectors]
-    MapSubset = LayerSubset[AttentionMap]
+    Maps = Layers[AttentionMap] | LayerSubset[AttentionMap]
+    Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
+    CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
+    Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
 else:  # a run-time check of the items' type would look at one that was not kept, which raises
-    StateSubset = MapSubset = LayerSubset
+    StateSubset = LayerSubset
+    Maps = tuple[AttentionMap, ...] | LayerSubset
+    Values = tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
+    CrossValues = tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset
+    Outputs = tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset
 
 
 @dataclass
@@ -69,6 +76,7 @@ class Status:
     compared_with: str = ""
 
 
+NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 
 
@@ -98,11 +106,12 @@ class Trace(_Saved):
     learned, positional, segment: embedding parts that are added up to the input, None where the model has no such part.
     input: their sum, as it enters the first norm, None where it is not known. hidden_states[n] enters layer n,
     hidden_states[n + 1] leaves it. contextual: the model's last hidden state. logits: None without a language head.
-    attention[n]: the weights of layer n, computed when they are read. values[n]: its value vectors. attention_outputs:
-    the projection, residual and norm around each attention, empty where they were left out. cross, cross_values,
-    cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
+    attention[n]: the weights (H, L, S) of layer n, computed when they are read. values[n]: its value vectors (G, S, E).
+    attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
+    cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
-    Where some layers alone were captured or saved, each of these is a `LayerSubset`, which refuses the others.
+    Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
+    refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
     """
 
     text: str
@@ -114,13 +123,13 @@ class Trace(_Saved):
     hidden_states: tuple[Vectors, ...] | StateSubset
     contextual: Vectors
     logits: Float[Tensor, "L V"] | None
-    attention: tuple[AttentionMap, ...] | MapSubset
-    values: tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
+    attention: Maps
+    values: Values
     status: Status = field(repr=False)
-    cross: tuple[AttentionMap, ...] | MapSubset = ()
-    cross_values: tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset = ()
-    attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()
-    cross_attention_outputs: tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset = ()
+    cross: Maps = NONE
+    cross_values: CrossValues = NONE
+    attention_outputs: Outputs = NONE
+    cross_attention_outputs: Outputs = NONE
     names: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
