@@ -1,7 +1,7 @@
 """Every family of the installed transformers, as a tiny random model, traced and held against its own eager attention.
 
-python -m benchmarks.families [FAMILY ...]    prints a line for each
-python -m benchmarks.families --write         writes docs/families.md
+python -m benchmarks.families [FAMILY ...]            prints a line for each
+python -m benchmarks.families --write [FAMILY ...]    writes docs/families.md, or these families' rows of it anew
 
 Each family runs in a process of its own, with a time limit. A family is exact where all weights are within 1e-5 of what
 a copy of it, made with `attn_implementation="eager"`, gives for `output_attentions=True`; where the last states are
@@ -12,6 +12,7 @@ largest number, where that is above 1). What fails in float32 and holds in float
 import argparse
 import copy
 import os
+import re
 import signal
 import sys
 import time
@@ -37,6 +38,7 @@ from regard.trace.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
 START, NEXT = "## Real models", "## Every family, as a tiny model"  # of the page's sections
+Row = tuple[str, str, str]  # family, kind, and what is told of it
 SECONDS = 20  # of processor time, for each family
 KINDS = ("exact", "noted", "refused", "unfit", "no input", "wrong")
 SHORT = {NOTE: "its own eager attention", NUMBERED: ""}  # notes of many families, as the page has them
@@ -46,7 +48,7 @@ def main() -> None:
     """Sweep the families that were named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="model types of transformers; by default all")
-    parser.add_argument("--write", action="store_true", help="write docs/families.md")
+    parser.add_argument("--write", action="store_true", help="write docs/families.md, of named families their rows")
     parser.add_argument("--jobs", type=int, default=1, help="how many families at a time (1)")
     given = parser.parse_args()
     rows = []
@@ -55,11 +57,26 @@ def main() -> None:
         for family, (kind, reason) in zip(families, pool.map(in_a_process, families), strict=True):
             rows.append((family, kind, reason))
             print(f"{family:32} {kind:9} {reason}", flush=True)
-    counts = {kind: sum(row[1] == kind for row in rows) for kind in KINDS}
-    line = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    print(f"{len(rows)} families: {line}")
+    print(f"{len(rows)} families: {counted(rows)}")
     if given.write:
-        write(rows, line)
+        write(replaced(rows_of(PAGE.read_text(encoding="utf-8")), rows) if given.families else rows)
+
+
+def counted(rows: list[Row]) -> str:
+    """How many families are of each kind."""
+    return ", ".join(f"{sum(row[1] == kind for row in rows)} {kind}" for kind in KINDS)
+
+
+def rows_of(page: str) -> list[Row]:
+    """The rows of the page's long table."""
+    return [
+        (row[1], row[2], row[3]) for row in re.finditer(rf"^\| (\S+) \| ({'|'.join(KINDS)}) \| (.*) \|$", page, re.M)
+    ]
+
+
+def replaced(rows: list[Row], new: list[Row]) -> list[Row]:
+    """Rows with those of some families in the place of their own."""
+    return sorted({row[0]: row for row in (*rows, *new)}.values())
 
 
 def in_a_process(family: str) -> tuple[str, str]:
@@ -123,7 +140,7 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
     worst = difference(trace, expected)
     if worst is None:
         return "unfit", "its eager attention gives no weights to compare with", None
-    last = trace.decoder if isinstance(trace, PairTrace) else trace
+    last = trace.sides[-1]
     final = getattr(plain, "last_hidden_state", None)
     final = final if final is not None and final.ndim == 3 and final.shape[1] == len(last.contextual) else None
     apart = None if final is None else distance(last.contextual, final[0])
@@ -179,11 +196,10 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
 
 def pairs_of(trace: Trace | PairTrace, expected: Any, ours: str, theirs: str) -> list[tuple[Any, Any]]:
     """What a trace has under a name, beside what the model reports under its own: of each sequence."""
-    if not isinstance(trace, PairTrace):
-        return [(getattr(trace, ours), getattr(expected, theirs, None))]
+    kinds = ("encoder_", "decoder_") if isinstance(trace, PairTrace) else ("",)
     return [
-        (getattr(trace.encoder, ours), getattr(expected, f"encoder_{theirs}", None)),
-        (getattr(trace.decoder, ours), getattr(expected, f"decoder_{theirs}", None)),
+        (getattr(side, ours), getattr(expected, kind + theirs, None))
+        for side, kind in zip(trace.sides, kinds, strict=True)
     ]
 
 
@@ -235,7 +251,7 @@ def real_section(page: str) -> str:
     return start + rest.partition(NEXT)[0]
 
 
-def write(rows: list[tuple[str, str, str]], line: str) -> None:
+def write(rows: list[Row]) -> None:
     """Write docs/families.md."""
     table = "\n".join(f"| {family} | {kind} | {reason.replace('|', '/')} |" for family, kind, reason in rows)
     page = f"""# Families
@@ -247,7 +263,7 @@ each has the figure that was measured.
 {real_section(PAGE.read_text(encoding="utf-8"))}{NEXT}
 
 What `regard` does with each family of transformers {transformers.__version__}, found with a tiny random model of each
-(`python -m benchmarks.families --write`): {len(rows)} families, {line}.
+(`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
 
 *exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
 a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where

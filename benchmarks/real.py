@@ -74,8 +74,8 @@ def measured(name: str, source: Any) -> list[str]:
     target = TARGET if opened.pairs else None
     first = opened.trace(TEXT, target=target)
     inputs = {"input_ids": torch.tensor([[token.id for token in _ends(first)[0].tokens]])}
-    if isinstance(first, PairTrace):
-        inputs["decoder_input_ids"] = torch.tensor([[token.id for token in first.decoder.tokens]])
+    if target is not None:
+        inputs["decoder_input_ids"] = torch.tensor([[token.id for token in first.sides[-1].tokens]])
     twin = type(opened.model)._from_config(copy.deepcopy(opened.model.config), attn_implementation="eager").eval()
     twin.load_state_dict(opened.model.state_dict())
     asked = {"output_attentions": True, "output_hidden_states": True}
@@ -125,7 +125,7 @@ traced by their own eager attention are left to PyTorch. gte-small, measured on 
 
 
 def _ends(trace: Trace | PairTrace) -> tuple[Trace, Trace]:
-    return (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace, trace)
+    return trace.sides[0], trace.sides[-1]
 
 
 def _result(output: Any) -> Tensor:

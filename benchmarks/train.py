@@ -21,9 +21,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks.attention import machine
-from regard.train.checkpoint import Progress
+from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train, validate
-from regard.train.run import ready_for_pairs, ready_for_texts, run_training
+from regard.train.run import RunOptions, prepare_pair_run, prepare_text_run, run_training
 from regard.train.settings import Settings
 
 WIDTH, HEADS, LAYERS, BLOCK, BATCH = 128, 4, 4, 64, 12
@@ -85,15 +85,16 @@ class PlainLayer(nn.Module):
 def characters(file: Path, run: Path) -> None:
     """Train ours to the end; then time a step of ours and of the plain model, turn about."""
     settings = Settings(evaluate_every=0, save_every=0, sample_every=0, watch_every=0)
-    ready = ready_for_texts([file], run, settings)
-    print(f"{ready.parameters:,} parameters; {ready.notes[0]}")
+    prepared = prepare_text_run([file], run, settings)
+    print(f"{prepared.parameters:,} parameters; {prepared.notes[0]}")
     began, told = time.perf_counter(), []
-    run_training(ready, tell=told.append)
+    run_training(prepared, on_log=told.append)
     seconds = time.perf_counter() - began
     print(f"2000 steps in {seconds:.0f} s, {1000 * statistics.median(r.seconds for r in told):.1f} ms a step (median)")
-    print(f"loss on all that was held out {validate(ready.model, ready.data.validation(), settings):.4f} (aim 1.88)")
+    loss = validate(prepared.model, prepared.data.validation(), settings)
+    print(f"loss on all that was held out {loss:.4f} (aim 1.88)")
 
-    plain: Any = Plain(ready.model.config.vocabulary)
+    plain: Any = Plain(prepared.model.config.vocabulary)
     other = optimiser_of(plain, settings)
     times: dict[str, list[float]] = {"ours": [], "plain": []}
     for number in range(40):
@@ -102,10 +103,10 @@ def characters(file: Path, run: Path) -> None:
             for step in range(5):
                 if name == "ours":
                     going = replace(settings, steps=1, warmup=1)
-                    train(ready.model, _Again(ready.data), ready.optimiser, going, Progress(),
-                          save=lambda _: None, tell=lambda _: None)  # fmt: skip
+                    train(prepared.model, _Again(prepared.data), prepared.optimiser, going, TrainingState(),
+                          save=lambda _: None, on_log=lambda _: None)  # fmt: skip
                 else:
-                    batch, _ = ready.data.batch((0, step))
+                    batch, _ = prepared.data.batch((0, step))
                     other.zero_grad(set_to_none=True)
                     logits = plain(batch.ids)
                     F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).backward()
@@ -138,30 +139,30 @@ def translate(file: Path, run: Path, minutes: float, changes: dict[str, Any]) ->
         with tempfile.TemporaryDirectory() as folder:
             settings = replace(settings, steps=steps_in(pairs, Path(folder) / "run", settings, minutes))
     began = time.perf_counter()
-    ready = ready_for_pairs(pairs, run, settings, resume=True)
-    print(f"{ready.parameters:,} parameters; {'; '.join(ready.notes)}", flush=True)
+    prepared = prepare_pair_run(pairs, run, settings, RunOptions(resume=True))
+    print(f"{prepared.parameters:,} parameters; {'; '.join(prepared.notes)}", flush=True)
 
     def tell(report: Any) -> None:
         if report.validation is not None:
             took = (time.perf_counter() - began) / 60
             print(f"step {report.step}: held out {report.validation:.3f}, {took:.1f} min", flush=True)
 
-    done = run_training(ready, tell=tell)
+    done = run_training(prepared, on_log=tell)
     took = (time.perf_counter() - began) / 60
     print(f"{done.step} steps in {took:.1f} minutes" + (" (over the time asked for)" if took > minutes else ""))
-    found = translations(ready, [pair.source for pair in ready.held])
-    score = sacrebleu.corpus_bleu(found, [[pair.target for pair in ready.held]])
+    found = translations(prepared, [pair.source for pair in prepared.held])
+    score = sacrebleu.corpus_bleu(found, [[pair.target for pair in prepared.held]])
     print(f"sacreBLEU on {len(found):,} held-out pairs, one reference each: {score.score:.1f} (aim 20)\n{score}")
-    for pair, text in list(zip(ready.held, found, strict=True))[:12]:
+    for pair, text in list(zip(prepared.held, found, strict=True))[:12]:
         print(f"  {pair.source}\n    → {text}\n    ({pair.target})")
 
 
 def steps_in(pairs: Path, run: Path, settings: Settings, minutes: float) -> int:
     """How many steps fit into 95 % of the minutes, going by 40 of them: the schedule needs to know its end."""
-    ready = ready_for_pairs(pairs, run, replace(settings, steps=40, evaluate_every=0, save_every=0))
+    prepared = prepare_pair_run(pairs, run, replace(settings, steps=40, evaluate_every=0, save_every=0))
     told: list[Any] = []
     began = time.perf_counter()
-    run_training(ready, tell=told.append)
+    run_training(prepared, on_log=told.append)
     print(f"40 steps took {time.perf_counter() - began:.1f} s with validation", flush=True)
     return max(100, int(0.95 * minutes * 60 / statistics.mean(each.seconds for each in told[5:-1])))
 
@@ -178,26 +179,26 @@ def turned(file: Path) -> str:
     return "".join(f"{french}\t{english}\n" for english, french, *_ in columns)
 
 
-def translations(ready: Any, sources: list[str]) -> list[str]:
+def translations(prepared: Any, sources: list[str]) -> list[str]:
     """What the model makes of texts, the likeliest token each time, in batches of like lengths."""
     from regard.nn.decoding import Choice, translate
     from regard.train.batches import padded
 
-    end = ready.tokenizer.eos_token_id
-    rows = [[*row, end] for row in ready.tokenizer(sources, add_special_tokens=False)["input_ids"]]
+    end = prepared.tokenizer.eos_token_id
+    rows = [[*row, end] for row in prepared.tokenizer(sources, add_special_tokens=False)["input_ids"]]
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
     found: dict[int, str] = {}
-    ready.model.eval()
+    prepared.model.eval()
     for first in range(0, len(order), 64):
         chosen = order[first : first + 64]
-        ids, mask = padded([rows[n] for n in chosen], ready.tokenizer.pad_token_id)
+        ids, mask = padded([rows[n] for n in chosen], prepared.tokenizer.pad_token_id)
         with torch.no_grad():
             written = translate(
-                ready.model, ids, mask=mask, new_tokens=2 * ids.shape[1] + 10, end=end,
+                prepared.model, ids, mask=mask, new_tokens=2 * ids.shape[1] + 10, end=end,
                 choose=Choice(do_sample=False).chooser(),
             )  # fmt: skip
         for n, new in zip(chosen, written, strict=True):
-            found[n] = ready.tokenizer.decode(new, skip_special_tokens=True).strip()
+            found[n] = prepared.tokenizer.decode(new, skip_special_tokens=True).strip()
     return [found[n] for n in range(len(rows))]
 
 

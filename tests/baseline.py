@@ -114,8 +114,8 @@ def digest(tensor: torch.Tensor | None) -> str | None:
 
 def tensors(trace: Any) -> dict[str, Any]:
     """Digests of everything in a trace, and of what is made of it."""
-    if hasattr(trace, "encoder"):
-        return {side: tensors(getattr(trace, side)) for side in ("encoder", "decoder")}
+    if len(trace.sides) > 1:
+        return {side: tensors(each) for side, each in zip(("encoder", "decoder"), trace.sides, strict=True)}
     found: dict[str, Any] = {
         name: digest(getattr(trace, name))
         for name in ("learned", "positional", "segment", "input", "contextual", "logits")

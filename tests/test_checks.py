@@ -1,8 +1,10 @@
-"""Numbers of layers and heads, and what is saved."""
+"""Numbers of layers and heads, what is saved, and files to read it from."""
+
+from pathlib import Path
 
 import pytest
 
-from regard.checks import check_saving, chosen_numbers, from_zero
+from regard.checks import check_saving, check_trace_file, chosen_numbers, from_zero
 from regard.errors import RegardError
 
 
@@ -45,3 +47,12 @@ def test_attention_outputs_need_all_heads_and_the_dtype(dtype, heads, outputs) -
             check_saving(dtype, outputs, heads)
     else:
         check_saving(dtype, outputs, heads)
+
+
+def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="no trace file '.*none.safetensors'"):
+        check_trace_file(tmp_path / "none.safetensors")
+    with pytest.raises(RegardError, match="is a folder, needed is a file that regard.save wrote"):
+        check_trace_file(tmp_path)
+    (tmp_path / "a.safetensors").touch()
+    check_trace_file(tmp_path / "a.safetensors")

@@ -1,18 +1,39 @@
 """Submodules are imported when they are first asked for, and no others."""
 
+import pkgutil
+import re
+import subprocess
 import sys
+import xml
 from types import ModuleType
 
 import pytest
 
+import regard
 from regard.lazy import lazy_modules
+from tests.support import ROOT
 
 
 def test_a_module_is_imported_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = lazy_modules("xml", ("sax", "dom"))
+    load, names = lazy_modules("xml", xml.__path__)
     monkeypatch.delitem(sys.modules, "xml.sax", raising=False)
     found = load("sax")
     assert isinstance(found, ModuleType)
     assert found is sys.modules["xml.sax"]
-    with pytest.raises(AttributeError, match="module 'xml' has no attribute 'etree'"):
-        load("etree")  # there, but not among the names
+    assert names() == ["dom", "etree", "parsers", "sax"]
+    with pytest.raises(AttributeError, match="module 'xml' has no attribute 'none'"):
+        load("none")
+
+
+@pytest.mark.parametrize("name", ["explain", "nn", "text", "train"])
+def test_editors_and_dir_know_every_module_of_a_package(name: str) -> None:
+    package = getattr(regard, name)
+    modules = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    assert dir(package) == modules
+    source = (ROOT / "src" / "regard" / name / "__init__.py").read_text(encoding="utf-8")
+    assert re.findall(rf"^    from regard\.{name} import (\w+) as \1$", source, re.M) == modules
+
+
+def test_looking_imports_nothing() -> None:
+    code = "import sys, regard; dir(regard.explain), dir(regard.nn); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,7 @@
 """Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from regard.errors import RegardError
 
@@ -64,3 +65,15 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
             f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
             "leave out one of both"
         )
+
+
+def check_trace_file(file: Path) -> None:
+    """Check that there is a file to read traces from.
+
+    Raises:
+        RegardError: there is none, or a folder in its place.
+    """
+    if file.is_dir():
+        raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
+    if not file.exists():
+        raise RegardError(f"no trace file {str(file)!r}")

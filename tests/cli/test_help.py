@@ -45,8 +45,8 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "a.txt").write_text("a text", encoding="utf-8")
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
     monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
-    monkeypatch.setattr("regard.train.run.ready_for_texts", stop("trains"))
-    monkeypatch.setattr("regard.train.samples.watched", stop("reads"))
+    monkeypatch.setattr("regard.cli.train_progress.prepare_text_run", stop("trains"))
+    monkeypatch.setattr("regard.train.samples.open_watched", stop("reads"))
     monkeypatch.setattr(
         "regard.cli.early_checks.read_sizes", lambda name: ModelSizes(str(name))
     )  # nothing is known of a model before it is loaded

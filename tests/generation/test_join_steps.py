@@ -1,4 +1,4 @@
-"""Rows joined one by one: where they stand, and that a wrong join is noticed."""
+"""Rows joined one by one, and that a wrong join is noticed."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ import torch
 
 import regard
 from regard.generation import join_steps
-from regard.generation.join_steps import Place, Rows
+from regard.generation.join_steps import Rows
+from regard.generation.pass_range import PassRange
 from tests.support.generation import IDS, NEW, opened
 
 
@@ -22,26 +23,13 @@ def test_rows_double_and_end_up_exact() -> None:
     assert joined.untyped_storage().nbytes() == joined.numel() * 4
 
 
-@pytest.mark.parametrize(
-    ("size", "past", "count", "expected"),
-    [
-        (13, 0, 13, Place(0, 13, 0, 0, 13)),  # prefill
-        (14, 13, 1, Place(13, 1, 13, 0, 14)),  # a dynamic cache
-        (5, 13, 1, Place(13, 1, 4, 9, 5)),  # a sliding one: keys 9 to 13
-        (31, 13, 1, Place(13, 1, 13, 0, 14)),  # a static buffer that is not full
-    ],
-)
-def test_where_keys_stand(size: int, past: int, count: int, expected: Place) -> None:
-    assert Place.of(size, past, count) == expected
-
-
 def test_a_wrong_join_is_refused(monkeypatch) -> None:
     """As if a static cache's buffer were read at its end: the sampled rows say so."""
-    model, right = opened("llama"), Place.of
-    monkeypatch.setattr(Place, "of", lambda size, past, count: right(size, past, count)._shifted(size, count))
+    model, right = opened("llama"), PassRange.of
+    monkeypatch.setattr(PassRange, "of", lambda size, past, count: right(size, past, count)._shifted(size, count))
     monkeypatch.setattr(
-        Place, "_shifted", lambda self, size, count: Place(self.past, count, size - count, self.first, self.seen),
-        raising=False,
+        PassRange, "_shifted", raising=False,
+        value=lambda self, size, count: PassRange(self.past, count, size - count, self.first, self.seen),
     )  # fmt: skip
     with pytest.raises(regard.RegardError, match="joined to one map, the weights are off by"):
         model.generate(ids=IDS, new_tokens=NEW, cache="static")

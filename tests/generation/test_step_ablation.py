@@ -9,9 +9,7 @@ import torch
 import transformers
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.capture.interventions import Intervention
-from regard.generation.join_steps import Place, within_pass
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -150,24 +148,6 @@ def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
     own = Model(transformers.AutoModelForCausalLM.from_config(config), None, name="tiny-bloom")
     with pytest.raises(regard.RegardError, match="computes attention in code of its own"):
         own.generate(ids=IDS, interventions=[HEAD])
-
-
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        (Place(0, 7, 0, 0, 7), (4, 1)),  # prefill
-        (Place(4, 1, 4, 0, 5), (0, 1)),  # a step
-        (Place(4, 1, 3, 1, 4), (0, 0)),  # a sliding cache that has dropped token 0
-        (Place(4, 1, 2, 2, 3), None),  # and token 1
-        (Place(5, 1, 5, 0, 6), None),  # another query's step
-        (Place(0, 4, 0, 0, 4), None),
-    ],
-)
-def test_the_part_of_an_edge_in_a_pass(place: Place, expected: tuple[int, int] | None) -> None:
-    part = within_pass(EdgeAblation(queries=[4], keys=[1]), place)
-    assert expected == (None if part is None else (part.queries[0], part.keys[0]))
-    head = HeadAblation(heads=[3])
-    assert within_pass(head, place) is head
 
 
 @pytest.mark.slow

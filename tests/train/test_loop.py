@@ -9,7 +9,7 @@ from regard import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.batches import Batch
-from regard.train.checkpoint import Progress
+from regard.train.checkpoint import TrainingState
 from regard.train.loop import loss_of, optimiser_of, train, validate
 from regard.train.settings import Settings, with_changes
 
@@ -43,10 +43,10 @@ def some(kind: str = "decoder") -> Batch:
     return Batch(ids[:, :-1], ids[:, 1:], None, torch.randint(23, (5, 7)), torch.ones(5, 7, dtype=torch.bool))
 
 
-def go(model: Transformer, data: Always, settings: Settings, saved: list[Progress] | None = None) -> Progress:
+def go(model: Transformer, data: Always, settings: Settings, saved: list[TrainingState] | None = None) -> TrainingState:
     kept = [] if saved is None else saved
     return train(
-        model, data, optimiser_of(model, settings), settings, Progress(), save=kept.append, tell=lambda _: None
+        model, data, optimiser_of(model, settings), settings, TrainingState(), save=kept.append, on_log=lambda _: None
     )
 
 

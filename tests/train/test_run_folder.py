@@ -8,7 +8,7 @@ import torch
 import regard
 from regard import memory
 from regard.nn.config import TransformerConfig
-from regard.train.run_folder import check_room, read_about, training_device, training_memory
+from regard.train.run_folder import check_space, read_run_info, training_device, training_memory
 from regard.train.settings import Settings
 
 CONFIG = TransformerConfig(vocabulary=5000, length=128, layers=4, d_model=512)
@@ -31,26 +31,26 @@ def test_on_a_gpu_its_memory_counts(machine, tmp_path: Path) -> None:
     machine(cuda=need, cpu=1 << 30)  # the GPU has room, the CPU alone would not have
     assert need > 1 << 30
     assert training_device() == torch.device("cuda")
-    check_room(tmp_path / "run", CONFIG, SETTINGS)
+    check_space(tmp_path / "run", CONFIG, SETTINGS)
     machine(cuda=need - 1, cpu=1 << 40)
     with pytest.raises(regard.RegardError, match="training 8,192 tokens at a time needs .* GiB of memory"):
-        check_room(tmp_path / "run", CONFIG, SETTINGS)
+        check_space(tmp_path / "run", CONFIG, SETTINGS)
     machine(cuda=need, cpu=1 << 20)
     with pytest.raises(regard.RegardError, match=r"a checkpoint that is written needs .* MiB of memory, 1\.0 MiB are"):
-        check_room(tmp_path / "run", CONFIG, SETTINGS)
+        check_space(tmp_path / "run", CONFIG, SETTINGS)
 
 
 def test_without_one_the_cpus_memory_counts(machine, tmp_path: Path) -> None:
     need = training_memory(CONFIG, SETTINGS)
     machine(cpu=need)
     assert training_device() == torch.device("cpu")
-    check_room(tmp_path / "run", CONFIG, SETTINGS)
+    check_space(tmp_path / "run", CONFIG, SETTINGS)
     machine(cpu=need - 1)
     with pytest.raises(regard.RegardError, match="training 8,192 tokens at a time needs"):
-        check_room(tmp_path / "run", CONFIG, SETTINGS)
+        check_space(tmp_path / "run", CONFIG, SETTINGS)
 
 
 def test_what_a_run_says_of_itself_is_read_strictly(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"regard": ' + "[" * 10**6)
     with pytest.raises(regard.RegardError, match="run.json' cannot be read: it is nested deeper than 64 levels"):
-        read_about(tmp_path)
+        read_run_info(tmp_path)

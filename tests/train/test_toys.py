@@ -7,7 +7,7 @@ import regard
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.batches import Batch
-from regard.train.checkpoint import Progress
+from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train, validate
 from regard.train.settings import Settings
 
@@ -43,7 +43,8 @@ def test_cross_attention_finds_the_alignment(task: str) -> None:
     settings = Settings(steps=600, batch=64, rate=3e-3, least_rate=3e-4, warmup=50, decay=0.0, beta2=0.98,
                         evaluate_every=0, save_every=0)  # fmt: skip
     data = Toy(task)
-    train(model, data, optimiser_of(model, settings), settings, Progress(), save=lambda _: None, tell=lambda _: None)
+    optimiser, start = optimiser_of(model, settings), TrainingState()
+    train(model, data, optimiser, settings, start, save=lambda _: None, on_log=lambda _: None)
     assert validate(model, data.validation(), settings) < 0.1
     unseen, _ = data.batch((0, 10**7))
     model.eval()

@@ -14,6 +14,7 @@ kernel compute it (`kernels/dispatch.py`), and hands a detached copy to the open
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -68,43 +69,20 @@ def attend(
     Raises:
         TypeError, ValueError: naming the argument, what was given and what is needed.
     """
+    options: dict[str, Any] = {"mask": mask, "bias": bias, "causal": causal, "window": window, "offset": offset,
+                               "scale": scale, "softcap": softcap, "sinks": sinks}  # fmt: skip
     if torch.compiler.is_compiling():
-        return _outside_the_graph()(
-            query,
-            key,
-            value,
-            mask=mask,
-            bias=bias,
-            causal=causal,
-            window=window,
-            offset=offset,
-            scale=scale,
-            softcap=softcap,
-            sinks=sinks,
-            dropout=dropout,
-        )
+        return _outside_the_graph()(query, key, value, dropout=dropout, **options)
     ndim = query.ndim if isinstance(query, Tensor) else 0
     query, key, value = four_axes(query, key, value)
-    rule, offset = score_rule(
-        query,
-        key.shape[2],
-        mask=mask,
-        bias=bias,
-        causal=causal,
-        window=window,
-        offset=offset,
-        scale=scale,
-        softcap=softcap,
-        sinks=sinks,
-    )
+    rule, offset = score_rule(query, key.shape[2], **options)
     check_dropout(dropout)
     ablated = ablation.CallAblations()
     if blocks := ablation.open_blocks():
         path = current_path()
         ablated = ablation.ablations_of_call(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
     if ablated.removed:
-        result = row_update.compute(query, key, value, rule, dropout, ablated.removed)
-        rule = row_update.without_edges(rule, ablated.removed)
+        result, rule = row_update.compute(query, key, value, rule, dropout, ablated.removed)
     else:
         result = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel

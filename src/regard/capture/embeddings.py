@@ -1,7 +1,7 @@
 """Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,12 +71,12 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
     """
     groups: list[EmbeddingParts] = []
     looked: list[tuple[str, Tensor]] = []  # of the group at hand, what may belong to it before its ids were looked up
-    handles = []
+    hooks = ExitStack()
 
     def open_group() -> EmbeddingParts | None:
         return groups[-1] if groups and groups[-1].input is None else None
 
-    def looked_up(name: str) -> Any:
+    def looked_up(name: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, output: Any) -> None:
             if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
                 return
@@ -109,14 +109,11 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
         kind = type(module).__name__.lower()
         leaf = next(module.children(), None) is None
         if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
-            handles.append(module.register_forward_hook(looked_up(name.lower())))
+            hooks.enter_context(module.register_forward_hook(looked_up(name.lower())))
         elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
-            handles.append(module.register_forward_pre_hook(closing, with_kwargs=True))
-    try:
+            hooks.enter_context(module.register_forward_pre_hook(closing, with_kwargs=True))
+    with hooks:
         yield groups
-    finally:
-        for handle in handles:
-            handle.remove()
     for group in groups:
         group.scale()
 

@@ -25,7 +25,7 @@ REORDERED = (
 )
 
 
-def fast_products() -> AbstractContextManager[Any]:
+def fast_products() -> "AbstractContextManager[FastProducts | None]":
     """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here."""
     return nullcontext() if matmul.linear_is_torch_s() else FastProducts()
 

@@ -6,8 +6,8 @@ called in any of them. An encoder-decoder has two stacks.
 
 import inspect
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -64,7 +64,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     """
     stacks: dict[str, LayerStack] = {}
     running: list[tuple[int, Tensor | None]] = []  # of the list items that run now: attention calls before, input
-    handles = []
+    hooks = ExitStack()
 
     def enter(path: str) -> Any:
         stack = path.rpartition(".")[0]
@@ -77,7 +77,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
         return hook
 
-    def leave(path: str) -> Any:
+    def leave(path: str) -> Callable[..., None]:
         stack = path.rpartition(".")[0]
 
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
@@ -96,7 +96,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
 
         return hook
 
-    def find_cross_attention(path: str) -> Any:
+    def find_cross_attention(path: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
             arguments = dict(zip(_parameters(type(module).forward), args, strict=False)) | kwargs
             if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
@@ -116,17 +116,16 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     for path, module in model.named_modules():
         parent, _, last = path.rpartition(".")
         if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
-            handles.append(module.register_forward_pre_hook(enter(path), with_kwargs=True))
-            handles.append(module.register_forward_hook(leave(path), always_call=True))
+            hooks.enter_context(module.register_forward_pre_hook(enter(path), with_kwargs=True))
+            hooks.enter_context(module.register_forward_hook(leave(path), always_call=True))
         elif "attention" in type(module).__name__.lower():
-            handles.append(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
+            hooks.enter_context(module.register_forward_pre_hook(find_cross_attention(path), with_kwargs=True))
     capture.at_call, capture.layer = at_call, None
     try:
-        yield stacks
+        with hooks:
+            yield stacks
     finally:
         capture.at_call = capture.layer = None
-        for handle in handles:
-            handle.remove()
         for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
             del stacks[path]
 

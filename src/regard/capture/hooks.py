@@ -1,7 +1,7 @@
 """Hook one forward pass of a model: its attention calls, embeddings, hidden states and attention outputs."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,12 +74,11 @@ def record_last_hidden_states(model: Any, *, head_input: bool) -> Iterator[dict[
         last.setdefault("last_hidden_state", args[0])  # where a head goes round its base model, as OPT's does
 
     ends = (model.base_model, model)  # what the model itself returns replaces what its base model returned
-    handles = [end.register_forward_hook(keep_last) for end in ends]
+    hooks = ExitStack()
+    for end in ends:
+        hooks.enter_context(end.register_forward_hook(keep_last))
     head = model.get_output_embeddings() if head_input else None
     if head is not None:
-        handles.append(head.register_forward_pre_hook(keep_head_input))
-    try:
+        hooks.enter_context(head.register_forward_pre_hook(keep_head_input))
+    with hooks:
         yield last
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -7,7 +7,7 @@ not, or the pass fails, and all layers are computed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -143,18 +143,15 @@ def _of_its_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]
 @contextmanager
 def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
     """Keep what the items of all lists of modules give, in the order they run."""
-    handles = []
+    hooks = ExitStack()
     outputs.clear()  # of a pass that had to be made once more
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList):
             for number, item in enumerate(module):
                 own = outputs.setdefault(f"{path}.{number}" if path else str(number), [])
-                handles.append(item.register_forward_hook(lambda _m, _a, out, own=own: own.append(out)))
-    try:
+                hooks.enter_context(item.register_forward_hook(lambda _m, _a, out, own=own: own.append(out)))
+    with hooks:
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _repeat(output: Any, rows: int, *_: Any, **__: Any) -> Any:

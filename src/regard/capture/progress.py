@@ -1,7 +1,7 @@
 """Report how far a forward pass has come, layer by layer."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import nn
@@ -12,11 +12,8 @@ def layers_run(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
     """Call progress with each layer's share of the pass as it ends; never where the layers are not found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
-    handles = [
-        layer.register_forward_hook(lambda *_: progress(1 / len(lists[0]))) for layer in (lists[0] if lists else ())
-    ]
-    try:
+    hooks = ExitStack()
+    for layer in lists[0] if lists else ():
+        hooks.enter_context(layer.register_forward_hook(lambda *_: progress(1 / len(lists[0]))))
+    with hooks:
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

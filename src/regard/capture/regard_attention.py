@@ -4,9 +4,8 @@ A few query rows of every call are computed once more from the definition, in fl
 largest difference goes into the trace's status.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -25,7 +24,7 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class RegardSession(Session):
     """Runs the captured passes of a `regard.Transformer`."""
 
-    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[Any]:
+    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[None]:
         """Capture the model's attention inside the block."""
         return hooked(self.model, capture)
 
@@ -36,23 +35,20 @@ class RegardSession(Session):
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow every attention call inside the block; the model's mode and hooks come back after."""
-    training, handles = model.training, []
+    training, hooks = model.training, ExitStack()
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
-            handles.append(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
+            hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
-    try:
+    hooks.callback(model.train, training)
+    with hooks:
         model.eval()
         yield
-    finally:
-        model.train(training)
-        for handle in handles:
-            handle.remove()
 
 
-def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Any:
+def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Callable[..., None]:
     """The hook that runs where a module's context, (B, L, H · E), enters its output projection."""
 
     def hook(_module: nn.Module, args: tuple[Tensor, ...]) -> None:

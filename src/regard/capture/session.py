@@ -142,7 +142,9 @@ class Session:
         """The state of a pass that is to be captured. settings: fields of `Capture`."""
         return Capture(self._module_paths, **settings)
 
-    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[Any]:
+    def capture_attention(
+        self, capture: Capture, *, reported: bool = False
+    ) -> AbstractContextManager[eager_attention.Products | None]:
         """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
         return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
 
@@ -208,7 +210,7 @@ class Session:
         if keep.attention_outputs:
             places = [(call.path, call.nth) for call in calls]
             outputs = dict(zip(places, record.attention_outputs, strict=True))
-        if reported:
+        if factors is not None:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
             calls, stacks = eager_attention.reported_calls(output, stacks, factors, capture, self.name, sizes)
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.checks import from_zero, missing
+from regard.checks import check_trace_file, from_zero, missing
 from regard.cli.outputs import TraceFile
+from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
@@ -16,6 +17,7 @@ from regard.tensor_files.description import read_description
 from regard.tensor_files.header import read_header
 from regard.text.words import find_spans, on_neither_side, which
 
+NOTHING_SAVED = TraceFile()
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
 
 
@@ -35,7 +37,7 @@ class EarlyChecks:
         """
         if given.file is None:
             return EarlyChecks(read_sizes(given.model), given.pairs())
-        check_saved(given.file)
+        check_trace_file(given.file)
         known = saved(given.file)
         if again:
             return replace(known, model=read_sizes(given.model))
@@ -43,10 +45,15 @@ class EarlyChecks:
             read_sizes(given.model)
         return known
 
-    def check_numbers(self, layer: int | None, head: int | None) -> None:
-        """Refuse a layer or head that the model does not have; the range is named."""
-        there = f"{self.model.name} has"
-        for what, given, count in (("layer", layer, self.model.layers), ("head", head, self.model.heads)):
+    def check(self, chosen: Selection, saved: TraceFile = NOTHING_SAVED) -> None:
+        """Refuse a layer, head or word that is not there, and parts to be saved that the model does not have."""
+        self.check_numbers(chosen, f"{self.model.name} has")
+        self.check_word(chosen.word)
+        self.check_saved_parts(saved)
+
+    def check_numbers(self, chosen: Selection, there: str) -> None:
+        """Refuse a layer or head that the model does not have; the range is named. there: as of `from_zero`."""
+        for what, given, count in (("layer", chosen.layer, self.model.layers), ("head", chosen.head, self.model.heads)):
             if given is not None and count is not None:
                 from_zero(what, given, count, there)
 
@@ -82,14 +89,6 @@ class EarlyChecks:
         """Refuse a model that reads pairs, or one that does not; refusal makes the message from its name."""
         if self.model.pairs is pairs:
             raise refusal(self.model.name)
-
-
-def check_saved(file: Path) -> None:
-    """Refuse a file of traces that is not there, as `regard.open` does."""
-    if file.is_dir():
-        raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
-    if not file.exists():
-        raise RegardError(f"no trace file {str(file)!r}")
 
 
 def saved(file: Path) -> EarlyChecks:

@@ -5,31 +5,26 @@ from typing import Annotated
 
 import typer
 
-from regard.checks import from_zero
+from regard.cli import options
 from regard.cli.early_checks import saved
-from regard.cli.options import JsonFile, OneOfHeads, whole_number
 from regard.cli.outputs import Outputs
+from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.train.watched import check_watched
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
-OneLayer = Annotated[
-    int, typer.Option(parser=whole_number, metavar="N", help="The layer, counted from 0; -1 is the last.")
-]
 Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
-Picture = Annotated[
-    Path | None, typer.Option("--figure", metavar="FILE", help="Small multiples (.png, .svg) or a .gif.")
-]
+Picture = Annotated[Path | None, options.file("--figure", "Small multiples (.png, .svg) or a .gif.")]
 
 
 def evolve(
     run: Run = None,
-    layer: OneLayer = 0,
-    head: OneOfHeads = None,
+    layer: options.OneLayer = 0,
+    head: options.OneOfHeads = None,
     part: Part = None,
     figure: Picture = None,
-    json_file: JsonFile = None,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
@@ -38,21 +33,19 @@ def evolve(
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
     outputs = Outputs(figure, json_file, pictures=(".png", ".svg", ".gif"))
     outputs.check()
-    early = saved(check_watched(run)[0]).model
-    for what, number, count in (("layer", layer, early.layers), ("head", head, early.heads)):
-        if number is not None and count is not None:
-            from_zero(what, number, count, "there are")
-    if early.pairs is not None:
-        check_part(part, early.pairs)
+    early = saved(check_watched(run)[0])
+    early.check_numbers(Selection(layer, head), "there are")
+    if early.model.pairs is not None:
+        check_part(part, early.model.pairs)
 
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.console import consoles, finish
     from regard.explain.evolution import evolution
-    from regard.train.samples import watched
+    from regard.train.samples import open_watched
     from regard.views.json import evolution_data
     from regard.views.terminal.evolution import show_evolution
 
-    found = evolution(watched(run), layer, head, part=part)
+    found = evolution(open_watched(run), layer, head, part=part)
     console, errors = consoles(json_file)
 
     def draw(file: Path) -> list[str]:

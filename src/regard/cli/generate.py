@@ -1,17 +1,16 @@
 """`regard generate`: a causal model goes on with a text."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_continuation
-from regard.cli.options import NeededModel, whole_number
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.sampling import Sampling
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.generation.settings import check_options, check_seed
 
 
 def real_number(given: str | float) -> float:
@@ -23,23 +22,19 @@ def real_number(given: str | float) -> float:
 
 
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
-NewTokens = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="The most tokens to write (60, or as many as fit).")
-]
+NewTokens = Annotated[int | None, options.number("N", "The most tokens to write (60, or as many as fit).")]
 Temperature = Annotated[
     float | None,
     typer.Option(parser=real_number, metavar="T", help="Draw at random: below 1 likelier tokens, above 1 others."),
 ]
-TopK = Annotated[int | None, typer.Option(parser=whole_number, metavar="K", help="Draw among the K likeliest.")]
-Seed = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Of the random numbers.")]
-SaveTrace = Annotated[
-    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace, prompt and answer: .safetensors.")
-]
+TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
+Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
+SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace, prompt and answer: .safetensors.")]
 
 
 def generate(
     text: Prompt = None,
-    model: NeededModel = None,
+    model: options.NeededModel = None,
     new_tokens: NewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,
@@ -54,18 +49,10 @@ def generate(
     check_text(text)
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
-    if new_tokens is not None and new_tokens < 1:
-        raise RegardError(f"--new-tokens: given {new_tokens}, needs 1 or more")
-    if seed is not None and temperature is None and top_k is None:
-        raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
+    chosen = Sampling(new_tokens, temperature, top_k, seed)
+    chosen.check()
     outputs = Outputs(save=TraceFile(save_file))
     outputs.check()
-    drawn: dict[str, Any] = {}
-    if temperature is not None or top_k is not None:
-        drawn = {"do_sample": True, "temperature": 1.0 if temperature is None else temperature}
-        drawn |= {} if top_k is None else {"top_k": top_k}
-    check_options(drawn, new_tokens or 1)
-    check_seed(seed)
     EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -80,15 +67,7 @@ def generate(
         opened = load(model)
         if opened.pairs:
             raise no_continuation(opened.name)
-        if new_tokens is None:
-            new_tokens = 60
-            if opened.tokenizer is not None and opened.limit is not None:
-                taken = len(opened.tokenizer(text, verbose=False)["input_ids"])
-                new_tokens = max(1, min(60, opened.limit - taken))
-        try:
-            done = opened.generate(text, new_tokens=new_tokens, seed=seed, **drawn)
-        except RegardError as error:
-            raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
+        done = chosen.write(opened, text)
     outputs.write(traces=done.trace)
     parts = [*unknown_first(of_traces([done.trace])), *written(done)]
     put([*parts, status([done.trace.status], took=clock.seconds())], console)

@@ -1,109 +1,65 @@
 """`regard map`: the whole attention matrix of one layer over a long text, in numbers and as a picture."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from regard.checks import from_zero
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
-from regard.cli.options import FigureFile, JsonFile, ModelName, Stride, Window, whole_number
+from regard.cli.long_text import LongText
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
-Layer = Annotated[
-    int | None,
-    typer.Option(parser=whole_number, metavar="N", help="The layer, needed: counted from 0; -1 is the last."),
-]
-Head = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
-]
-Top = Annotated[
-    int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and pairs of tokens to name.")
-]
-Far = Annotated[
-    int, typer.Option(parser=whole_number, metavar="N", help="Name pairs of tokens more than N tokens apart.")
-]
-OpenTrace = Annotated[
-    Path | None, typer.Option("--open", metavar="FILE", help="Look at a saved trace, without the model: no text then.")
-]
-SaveTrace = Annotated[
-    Path | None, typer.Option("--save", metavar="FILE", help="Write the trace of that layer: .safetensors.")
-]
+Layer = Annotated[int | None, options.number("N", "The layer, needed: counted from 0; -1 is the last.")]
+Head = Annotated[int | None, options.number("N", "One head of it; by default the mean of all.")]
+Top = Annotated[int, options.number("K", "How many tokens and pairs of tokens to name.")]
+Far = Annotated[int, options.number("N", "Name pairs of tokens more than N tokens apart.")]
+OpenTrace = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no text then.")]
+SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace of that layer: .safetensors.")]
 
 
 def map_file(
     file: TextFile = None,
-    model: ModelName = None,
+    model: options.ModelName = None,
     layer: Layer = None,
     head: Head = None,
     top: Top = 10,
     far: Far = 64,
-    window: Window = None,
-    stride: Stride = None,
-    figure: FigureFile = None,
-    json_file: JsonFile = None,
+    window: options.Window = None,
+    stride: options.Stride = None,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
     open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
-    if file is None and open_file is None:
-        raise RegardError("no file given: regard map FILE --layer N")
-    if open_file is not None:
-        for option, given in (("FILE", file), ("--window", window), ("--model", model)):
-            if given is not None:
-                raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
+    given = LongText(file, model, window, stride, open_file)
+    given.check(saved=save_file is not None)
     if layer is None:
         raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
+    chosen = Selection(layer, head, top)
+    chosen.check()
+    if far < 0:
+        raise RegardError(f"--far: given {far}, needs 0 or more")
     outputs = Outputs(figure, json_file, TraceFile(save_file))
-    _check(top, far, window, stride, outputs)
-    text = "" if file is None else read_text(file)
+    outputs.check()
+    text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))
-    early.check_numbers(layer, head)
+    early.check(chosen)
     if window is not None:
         early.check_kind(True, no_windows)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from regard.capture.progress import layers_run
     from regard.cli.console import consoles, finish
-    from regard.explain.matrix import matrix
-    from regard.explain.windowed_matrix import windowed
-    from regard.models.load import load
     from regard.views.json import matrix_data
     from regard.views.terminal.matrix import show_matrix
 
     console, errors = consoles(json_file)
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
-        if open_file is None:
-            loading = bars.add_task("loading the model", total=None)
-            opened = load(model)
-            layer, head = _numbers(opened, layer, head)
-            bars.update(loading, total=1, completed=1)
-            tracing = bars.add_task("reading and tracing", total=1)
-        looking = bars.add_task("going through the matrix", total=1)
-        trace = None
-        if window is None:
-            if open_file is not None:
-                trace = _saved(open_file)
-            else:
-                with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
-                    trace = opened.trace(text, layers=[layer], logits=False)
-                bars.update(tracing, completed=1)
-            found = matrix(trace, layer, head, top=top, far=far, progress=lambda share: bars.advance(looking, share))
-        else:
-
-            def step(share: float) -> None:
-                bars.advance(tracing, share)
-                bars.advance(looking, share)
-
-            plan, windows = opened.stream(text, window=window, stride=stride, layers=[layer])
-            found = windowed(plan, windows, layer, head, top=top, far=far, progress=step)
+    found, trace = given.matrix(text, layer, head, top=top, far=far, console=errors)
 
     def draw(file: Path) -> list[str]:
         from regard.views.figures.matrix import draw_matrix
@@ -113,72 +69,3 @@ def map_file(
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
     show_matrix(found, str(file or open_file), console, clock.seconds())
     finish(console, errors, outputs.files, notes)
-
-
-def read_text(file: Path) -> str:
-    """A file's text, without the mark of its encoding (BOM) where it begins with one.
-
-    Raises:
-        RegardError: there is no such file, it cannot be read, is empty or blank, or is not UTF-8: the byte is named.
-    """
-    from regard.text.tokens import check_text
-
-    try:
-        found = file.read_bytes()
-    except OSError as error:
-        raise RegardError(f"cannot read {str(file)!r}: {error.strerror or error}") from error
-    try:
-        text = found.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # What was decoded may begin after a mark of three bytes, from which the position is counted.
-        place = error.start + len(found) - len(error.object)
-        line = found.count(b"\n", 0, place) + 1
-        raise RegardError(
-            f"{str(file)!r} is not UTF-8: byte 0x{found[place]:02x} at {place} (line {line}), {error.reason}"
-        ) from error
-    return check_text(text, repr(str(file)))
-
-
-def _saved(file: Path) -> Any:
-    """The one trace of a file, of one text."""
-    from regard.trace.file import open as read
-
-    traces = read(file)
-    if isinstance(traces, list) and len(traces) == 1:
-        (traces,) = traces
-    if isinstance(traces, list):
-        raise RegardError(f"--open: {str(file)!r} holds {len(traces)} traces, map looks at one: save that alone")
-    if hasattr(traces, "encoder"):
-        raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
-    return traces
-
-
-def _check(
-    top: int,
-    far: int,
-    window: int | None,
-    stride: int | None,
-    outputs: Outputs,
-) -> None:
-    """Refuse, before the file is read, numbers out of range, options that exclude each other, and bad output files."""
-    for option, given, least in (("--top", top, 1), ("--far", far, 0)):
-        if given < least:
-            raise RegardError(f"{option}: given {given}, needs {least} or more")
-    if stride is not None and window is None:
-        raise RegardError("--stride needs --window: it says how far one window is past the last")
-    if outputs.save.file is not None and window is not None:
-        raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
-    outputs.check()
-
-
-def _numbers(opened: Any, layer: int, head: int | None) -> tuple[int, int | None]:
-    """Layer and head counted from 0, held against the model's config before the text is traced."""
-    config = opened.model.config
-    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if isinstance(layers, int):
-        layer = from_zero("layer", layer, layers, f"{opened.name} has")
-    elif layer < 0:
-        raise RegardError(f"layer {layer}: {opened.name} does not tell how many layers it has, count them from 0")
-    if head is not None and isinstance(heads, int):
-        head = from_zero("head", head, heads, f"{opened.name} has")
-    return layer, head

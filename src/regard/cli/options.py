@@ -31,7 +31,8 @@ def whole_numbers(given: str | Numbers) -> Numbers:
     return Numbers(sorted(set(numbers)))
 
 
-def _number(metavar: str, text: str) -> typer.models.OptionInfo:
+def number(metavar: str, text: str) -> typer.models.OptionInfo:
+    """An option whose value is a whole number."""
     return typer.Option(parser=whole_number, metavar=metavar, help=text)
 
 
@@ -39,7 +40,8 @@ def _numbers(name: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(name, parser=whole_numbers, metavar="N,N-N", help=text)
 
 
-def _file(name: str, text: str) -> typer.models.OptionInfo:
+def file(name: str, text: str) -> typer.models.OptionInfo:
+    """An option whose value is a file. name: with its dashes."""
     return typer.Option(name, metavar="FILE", help=text)
 
 
@@ -57,25 +59,26 @@ ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name;
 NeededModel = Annotated[
     str | None, typer.Option(help="A model folder or hub name, needed: the default model cannot write.")
 ]
-Layer = Annotated[int | None, _number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
-Head = Annotated[int | None, _number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
-OneOfHeads = Annotated[int | None, _number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
-Top = Annotated[int, _number("K", "How many tokens to name.")]
+Layer = Annotated[int | None, number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
+Head = Annotated[int | None, number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
+OneLayer = Annotated[int, number("N", "The layer, counted from 0; -1 is the last.")]
+OneOfHeads = Annotated[int | None, number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
+Top = Annotated[int, number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
 All = Annotated[bool, typer.Option("--all", help="Every table: each layer, value and weight that was found.")]
-Window = Annotated[int | None, _number("N", "Read a text in overlapping windows of N tokens.")]
-Stride = Annotated[int | None, _number("N", "How far a window is past the last; by default half of it.")]
+Window = Annotated[int | None, number("N", "Read a text in overlapping windows of N tokens.")]
+Stride = Annotated[int | None, number("N", "How far a window is past the last; by default half of it.")]
 StaticFile = Annotated[
     str | None,
     typer.Option("--static", metavar="FILE|learned", help="Beside static vectors: word2vec, GloVe, the model's."),
 ]
-FigureFile = Annotated[Path | None, _file("--figure", "Write a picture: .png or .svg.")]
+FigureFile = Annotated[Path | None, file("--figure", "Write a picture: .png or .svg.")]
 JsonFile = Annotated[
-    Path | None, _file("--json", "Write everything shown, at full precision: .json; - is standard output.")
+    Path | None, file("--json", "Write everything shown, at full precision: .json; - is standard output.")
 ]
-OpenFile = Annotated[Path | None, _file("--open", "Look at saved traces, without the model: no TEXT then.")]
-OpenAgain = Annotated[Path | None, _file("--open", "Take the texts of saved traces: --model traces them again.")]
-SaveFile = Annotated[Path | None, _file("--save", "Write the traces: .safetensors.")]
+OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
+OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
+SaveFile = Annotated[Path | None, file("--save", "Write the traces: .safetensors.")]
 SaveLayers = Annotated[Numbers | None, _numbers("--save-layers", "Save the attention of these layers alone.")]
 SaveHeads = Annotated[Numbers | None, _numbers("--save-heads", "Save these heads alone.")]
 SaveDtype = Annotated[

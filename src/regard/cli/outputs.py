@@ -3,11 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_saving
+from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.files import check_target
+
+if TYPE_CHECKING:
+    from regard.explain.summary import Summary
+    from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass(frozen=True)
@@ -90,3 +95,16 @@ class Outputs:
 
             write_json(data(), self.json)
         return notes
+
+
+def summary_drawing(
+    summary: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", chosen: Selection
+) -> Callable[[Path], list[str]]:
+    """What draws a summary of traces into a file, as `Outputs.write` takes it."""
+
+    def draw(file: Path) -> list[str]:
+        from regard.views.figures.summary import draw  # matplotlib, for those who asked for a picture
+
+        return draw(summary, traces, file, layer=chosen.layer, head=chosen.head)
+
+    return draw

@@ -1,19 +1,19 @@
 """`regard positions`: positional encodings as numbers and as a picture."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_table
-from regard.cli.options import FigureFile, whole_number
 from regard.cli.outputs import Outputs
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi")
 Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
-Width = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="Components of a vector (64).")]
-Length = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="How many positions (100).")]
+Width = Annotated[int | None, options.number("N", "Components of a vector (64).")]
+Length = Annotated[int | None, options.number("N", "How many positions (100).")]
 TableOf = Annotated[
     str | None,
     typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
@@ -25,7 +25,7 @@ def positions(
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
-    figure: FigureFile = None,
+    figure: options.FigureFile = None,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
     if kind not in KINDS:
@@ -45,44 +45,16 @@ def positions(
         EarlyChecks.of(Source(model=model)).check_kind(True, no_table)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
-    import torch
-
     from regard.cli.console import consoles, finish
-    from regard.explain.positions import encoding
-    from regard.memory import require_memory
+    from regard.cli.position_vectors import learned_positions, position_formula
     from regard.views.figures.positions import draw_positions
     from regard.views.terminal.positions import show_positions
 
     if kind == "learned":
-        pictures, of = _learned(model, length, width)
+        pictures, of = learned_positions(model, length, width)
     else:
-        rows, across = 100 if length is None else length, 64 if width is None else width
-        need = 8 * rows * (8 * rows if kind == "alibi" else 4 * across)  # of 8 heads
-        require_memory(need, torch.device("cpu"), f"a picture of {rows} positions", "a smaller --length or --width")
-        pictures, of = encoding(kind, rows, across), ""
+        pictures, of = position_formula(kind, length, width), ""
     console, errors = consoles()
     show_positions(kind, pictures, of, console)
     notes = outputs.write(draw=lambda file: draw_positions(kind, pictures, of, file))
     finish(console, errors, outputs.files, notes)
-
-
-def _learned(model: str | None, length: int | None, width: int | None) -> tuple[Any, str]:
-    """A model's own table, (1, length, width), as it is added to a text of that many tokens; and the model's name."""
-    from regard.models.load import load
-
-    opened = load(model)
-    filler = getattr(opened.tokenizer, "pad_token_id", None) or 0  # padding has no position of its own in some models
-    if opened.pairs:
-        raise no_table(opened.name)
-    asked = min(100, opened.limit or 100) if length is None else length
-    if opened.limit is not None and asked > opened.limit:
-        raise RegardError(f"--length: given {asked}, {opened.name} has {opened.limit} positions")
-    trace = opened.trace(ids=[filler + 1] * asked)
-    table = trace.positional
-    if table is None:
-        raise RegardError(
-            f"--kind learned: {opened.name} adds no positions to its input, rotary ones work in attention"
-        )
-    if width is not None and width > table.shape[1]:
-        raise RegardError(f"--width: given {width}, {opened.name} has {table.shape[1]} components")
-    return table[None, :, :width], f" of {opened.name}"

@@ -3,9 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.generation.generator import Generated
+    from regard.models.model import Model
+    from regard.trace.trace import Trace
 
 Both = list[tuple[str, str | None]]  # texts, each with its target where there is one
 MOST_WRITTEN = 256  # tokens of a target that the model writes itself
@@ -24,8 +29,6 @@ class Source:
 
     def check(self, verb: str) -> None:
         """What can be refused before a model is loaded or a file is read."""
-        from regard.text.tokens import check_text
-
         if self.file is not None:
             for option, given in (("TEXT", self.texts), ("--target", self.targets), ("--window", self.window)):
                 if given:
@@ -34,9 +37,8 @@ class Source:
                     )
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} TEXT [TEXT ...]")
-        for name, many in (("text", self.texts), ("target", self.targets)):
-            for number, text in enumerate(many, 1):
-                check_text(text, f"{name} {number}" if len(many) > 1 else name)
+        check_texts("text", self.texts)
+        check_texts("target", self.targets)
         if self.targets and len(self.targets) != len(self.texts):
             counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
             raise RegardError(f"--target: {counts}, needs one for each text, in their order")
@@ -50,6 +52,14 @@ class Source:
         if not self.targets:
             return _alone(self.texts)
         return list(zip(self.texts, self.targets, strict=True))
+
+
+def check_texts(name: str, texts: Sequence[str]) -> None:
+    """Refuse texts that are blank or no valid Unicode. name: what one of them is called, "text" or "target"."""
+    from regard.text.tokens import check_text
+
+    for number, text in enumerate(texts, 1):
+        check_text(text, f"{name} {number}" if len(texts) > 1 else name)
 
 
 @dataclass
@@ -102,6 +112,7 @@ def traced_again(given: Source) -> Traced:
         RegardError: the model gives other tokens or other vectors than those saved.
     """
     from regard.models.load import load
+    from regard.trace.trace import PairTrace
 
     old = traced(Source(file=given.file))
     model = load(given.model)
@@ -110,20 +121,37 @@ def traced_again(given: Source) -> Traced:
         which = f"--open {str(given.file)!r}: trace {number}"
         if not text:
             raise RegardError(f"{which} is of token ids without a text, which cannot be traced anew")
-        if model.pairs != hasattr(saved, "encoder"):
+        if model.pairs != isinstance(saved, PairTrace):
             raise RegardError(f"{which} is not of {model.name}'s kind: --model M names the model that made it")
-        if model.pairs:  # the very tokens, for a target that was written need not be how its text is tokenised
+        trace: Trace | PairTrace
+        if isinstance(saved, PairTrace):  # the very tokens: a target that was written may be tokenised differently
             trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
-            sides = [(saved.encoder, trace.encoder), (saved.decoder, trace.decoder)]
         else:
             trace = model.trace(text)
-            sides = [(saved, trace)]
+        sides = list(zip(saved.sides, trace.sides, strict=True))
         if not all(_same(*each) for each in sides):
             raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
         for there, here in sides:
             here.text, here.tokens = there.text, there.tokens
         new.append(trace)
     return Traced(new, old.texts, model, _names(model.tokenizer), [False] * len(new))
+
+
+def one_trace(found: Traced, file: Path | None) -> "Trace":
+    """The one trace of one text, for `regard steps`. file: where it was opened from.
+
+    Raises:
+        RegardError: there are several, or it is of an encoder-decoder.
+    """
+    from regard.cli.early_checks import no_steps
+    from regard.trace.trace import PairTrace
+
+    if len(found.traces) > 1:
+        raise RegardError(f"steps: {str(file)!r} holds {len(found.traces)} traces, needs a file of one")
+    (trace,) = found.traces
+    if isinstance(trace, PairTrace):
+        raise no_steps(trace.decoder.status.model)
+    return trace
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -138,17 +166,18 @@ def _alone(texts: Sequence[str]) -> Both:
     return [(text, None) for text in texts]
 
 
-def _write(model: Any, text: str) -> Any:
+def _write(model: "Model", text: str) -> "Generated":
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
     written = model.generate(text, new_tokens=most, do_sample=False)
-    written.trace.decoder.status.notes += ("the model wrote the target itself, the likeliest token each time",)
+    status = written.trace.sides[-1].status  # the decoder's
+    status.notes += ("the model wrote the target itself, the likeliest token each time",)
     if written.ended == "length":
-        written.trace.decoder.status.notes += (f"the target ends after {most} tokens because no more were asked for",)
+        status.notes += (f"the target ends after {most} tokens because no more were asked for",)
     return written
 
 
-def trace_word(model: Any, word: str, option: str) -> Any:
+def trace_word(model: "Model", word: str, option: str) -> "Trace":
     """A reference word as a text of its own; of an encoder-decoder, as its encoder reads it."""
     try:
         if not model.pairs:
@@ -164,9 +193,7 @@ def _opened(given: Source, needs_model: bool) -> Traced:
     assert given.file is not None
     traces = read(given.file)
     traces = traces if isinstance(traces, list) else [traces]
-    texts = [
-        (each.encoder.text, each.decoder.text) if hasattr(each, "encoder") else (each.text, None) for each in traces
-    ]
+    texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
     if needs_model and given.model is None:
         raise RegardError("--next with --open needs --model: a file does not hold the language head")
     if given.model is None:

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.options import Texts
+from regard.cli import options
+from regard.cli.source import check_texts
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
-from regard.text.tokens import check_text
 
 TokenizerName = Annotated[
     str | None,
@@ -18,10 +18,10 @@ TokenizerName = Annotated[
     ),
 ]
 OWN = ("words", "cl100k_base")
-RanksFile = Annotated[Path | None, typer.Option("--ranks", metavar="FILE", help="A local file of cl100k_base's ranks.")]
+RanksFile = Annotated[Path | None, options.file("--ranks", "A local file of cl100k_base's ranks.")]
 
 
-def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
+def tokens(texts: options.Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
     """Show the tokens of one text or several: coloured, with ids and counts."""
     if not texts:
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
@@ -31,8 +31,7 @@ def tokens(texts: Texts = None, tokenizer: TokenizerName = None, ranks: RanksFil
         raise RegardError("a text is empty: needs at least one character")
 
     if tokenizer not in OWN:
-        for number, text in enumerate(texts, 1):
-            check_text(text, f"text {number}" if len(texts) > 1 else "text")
+        check_texts("text", texts)
         read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them

@@ -1,6 +1,9 @@
 """A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -8,20 +11,62 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from regard.cli.console import consoles
 from regard.cli.progress_lines import ProgressLines
 from regard.errors import RegardError
-from regard.train.loop import Report
-from regard.train.run import Ready, run_training
-from regard.train.run_folder import read_log
-from regard.train.samples import keep_trace, sample
+from regard.train.distributed import ProcessGroup, process_group
+from regard.train.loop import StepMetrics
+from regard.train.run import RunOptions, TrainingRun, prepare_pair_run, prepare_text_run, run_training
+from regard.train.run_folder import RUN_JSON, read_log, read_run_info
+from regard.train.samples import save_watched_trace, write_sample
+from regard.train.settings import Settings, with_changes
 from regard.views.figures.loss import draw_loss
 
 
-def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> None:
+@dataclass(frozen=True)
+class TrainArguments:
+    """What was asked of `regard train`: text files, or a file of pairs; the rest as its options have it."""
+
+    files: Sequence[Path]
+    pairs: Path | None
+    folder: Path
+    changes: Mapping[str, Any]
+    options: RunOptions
+    tensorboard: bool
+
+
+def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
+    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow` does.
+
+    Raises:
+        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
+    """
+    settings, options = Settings() if asked.pairs is None else Settings.for_pairs(), asked.options
+    if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
+        info = read_run_info(asked.folder)
+        settings = info.settings
+        options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
+    chosen = with_changes(settings, asked.changes)
+    board = board_kind() if asked.tensorboard else None
+    telling.doing("reading and tokenising")
+    with process_group() as processes:
+        is_main = processes is None or processes.rank == 0
+        if processes is not None and not is_main:  # the first one makes the folder, the others find it made
+            processes.wait()
+        options = replace(options, resume=options.resume or not is_main, is_main=is_main)
+        if asked.pairs is None:
+            run = prepare_text_run(asked.files, asked.folder, chosen, options)
+        else:
+            run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
+        if processes is not None and is_main:
+            processes.wait()
+        follow(run, board=board, processes=processes, telling=telling)
+
+
+def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, telling: ProgressLines) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
     board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.
     """
     out, bar = consoles()
-    lead = team is None or team.rank == 0
+    is_main = processes is None or processes.rank == 0
 
     def say(line: str, **style: Any) -> None:
         if telling.alone:  # through a pipe: whole lines, at once
@@ -29,53 +74,53 @@ def follow(ready: Ready, *, board: Any, team: Any, telling: ProgressLines) -> No
         else:
             (bar if bar.is_terminal else out).print(line, markup=False, **style)
 
-    if lead:
-        for note in (*ready.notes, f"{ready.parameters:,} parameters to learn, on {ready.model.device}"):
+    if is_main:
+        for note in (*run.notes, f"{run.parameters:,} parameters to learn, on {run.model.device}"):
             say(note, style="dim")
-    writer = board(str(ready.run / "tensorboard")) if board is not None and lead else None
-    settings, watch, prompt = ready.settings, ready.watched, ready.prompt
+    writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
+    settings, watch, prompt = run.settings, run.watched, run.prompt
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s"))  # fmt: skip
     speed: list[float] = []
-    with Progress(*columns, console=bar, disable=not lead or not bar.is_terminal, transient=True) as progress:
-        task = progress.add_task("", total=settings.steps, completed=ready.progress.step, loss="–", speed="–")
+    with Progress(*columns, console=bar, disable=not is_main or not bar.is_terminal, transient=True) as progress:
+        task = progress.add_task("", total=settings.steps, completed=run.state.step, loss="–", speed="–")
 
-        def tell(report: Report) -> None:
-            speed.append(report.tokens / report.seconds)
+        def on_log(metrics: StepMetrics) -> None:
+            speed.append(metrics.tokens / metrics.seconds)
             del speed[:-50]
             fast = f"{sorted(speed)[len(speed) // 2]:,.0f}"
-            progress.update(task, completed=report.step, loss=f"{report.loss:.3f}", speed=fast)
-            held = "" if report.validation is None else f", held out {report.validation:.4f}"
-            progress_line = f"step {report.step} of {settings.steps}: loss {report.loss:.4f}{held}, {fast} tokens/s"
+            progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
+            held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
+            progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast} tokens/s"
             telling.doing(progress_line)
             if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
                 say(progress_line)
             if writer is not None:
-                writer.add_scalar("loss", report.loss, report.step)
-                writer.add_scalar("rate", report.rate, report.step)
-                if report.validation is not None:
-                    writer.add_scalar("held out", report.validation, report.step)
+                writer.add_scalar("loss", metrics.loss, metrics.step)
+                writer.add_scalar("rate", metrics.rate, metrics.step)
+                if metrics.validation is not None:
+                    writer.add_scalar("held out", metrics.validation, metrics.step)
 
-        def look(step: int) -> None:
+        def on_step_end(step: int) -> None:
             last = step == settings.steps
             if watch is not None and (last or _due(step, settings.watch_every)):
-                keep_trace(ready, watch, step)
-            if (prompt is not None or ready.held) and (last or _due(step, settings.sample_every)):
-                text = prompt if prompt is not None else ready.held[0].source
-                say(f"  writes: {sample(ready, text, step)!r}", style="dim")
+                save_watched_trace(run, watch, step)
+            if (prompt is not None or run.held) and (last or _due(step, settings.sample_every)):
+                text = prompt if prompt is not None else run.held[0].source
+                say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
 
-        if watch is not None and lead and ready.progress.step == 0:
-            keep_trace(ready, watch, 0)
-        done = run_training(ready, tell=tell, look=look, team=team)
+        if watch is not None and is_main and run.state.step == 0:
+            save_watched_trace(run, watch, 0)
+        done = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
     if writer is not None:
         writer.close()
-    if not lead:
+    if not is_main:
         return
-    draw_loss(read_log(ready.run), ready.run / "loss.png")
+    draw_loss(read_log(run.folder), run.folder / "loss.png")
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    say(f"wrote {ready.run}", style="dim")
+    say(f"wrote {run.folder}", style="dim")
     if done.step < settings.steps:
         sys.stdout.flush()
         raise SystemExit(130)

@@ -1,54 +1,43 @@
 """`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
-from regard.cli.options import FigureFile, JsonFile, NeededModel, OneOfHeads, SaveFile, Texts, Top, whole_number
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.source import Source, traced
+from regard.cli.outputs import Outputs, TraceFile, summary_drawing
+from regard.cli.selection import Selection
+from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
 
 BothIn = Annotated[
-    int | None,
-    typer.Option(
-        parser=whole_number,
-        metavar="N",
-        help="Show the alignment in this layer; by default in the two that agree most.",
-    ),
+    int | None, options.number("N", "Show the alignment in this layer; by default in the two that agree most.")
 ]
 
 
 def translate(
-    texts: Texts = None,
-    model: NeededModel = None,
+    texts: options.Texts = None,
+    model: options.NeededModel = None,
     layer: BothIn = None,
-    head: OneOfHeads = None,
-    top: Top = 5,
-    figure: FigureFile = None,
-    json_file: JsonFile = None,
-    save_file: SaveFile = None,
+    head: options.OneOfHeads = None,
+    top: options.Top = 5,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    save_file: options.SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
-    from regard.text.tokens import check_text
-
     if not texts:
         raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
-    for number, text in enumerate(texts, 1):
-        check_text(text, f"text {number}" if len(texts) > 1 else "text")
+    check_texts("text", texts)
     if model is None:
         raise RegardError("--model is needed: the default model is no encoder-decoder")
-    if top < 1:
-        raise RegardError(f"--top: given {top}, needs 1 or more")
+    chosen = Selection(layer, head, top)
+    chosen.check()
     outputs = Outputs(figure, json_file, TraceFile(save_file))
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
     early.check_kind(False, no_translation)
-    early.check_numbers(layer, head)
+    early.check(chosen)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -66,13 +55,9 @@ def translate(
             raise no_translation(found.model.name)
         seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
 
-    def draw(file: Path) -> list[str]:
-        from regard.views.figures.summary import draw
-
-        return draw(seen, found.traces, file, layer=layer, head=head)
-
+    drawing = summary_drawing(seen, found.traces, chosen)
     traces = found.traces if len(found.traces) > 1 else found.traces[0]
-    notes = outputs.write(traces=traces, draw=draw, data=lambda: summary_data(seen))
+    notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen))
     assert seen.target is not None
     parts: list[Any] = [
         *unknown_first(of_summary(seen)),

@@ -2,60 +2,40 @@
 
 from typing import Annotated
 
-import typer
-
-from regard.cli import clock
+from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
-from regard.cli.options import (
-    JsonFile,
-    ModelName,
-    NeededWord,
-    OpenAgain,
-    SaveAttentionOutputs,
-    SaveDtype,
-    SaveFile,
-    SaveHeads,
-    SaveLayers,
-    Targets,
-    Texts,
-    whole_number,
-)
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
-from regard.errors import RegardError
 
-Ranked = Annotated[
-    int, typer.Option(parser=whole_number, metavar="K", help="How many tokens and heads to show of each ranking.")
-]
+Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
 
 
 def why(
-    texts: Texts = None,
-    targets: Targets = None,
-    word: NeededWord = None,
-    model: ModelName = None,
+    texts: options.Texts = None,
+    targets: options.Targets = None,
+    word: options.NeededWord = None,
+    model: options.ModelName = None,
     top: Ranked = 10,
-    json_file: JsonFile = None,
-    open_file: OpenAgain = None,
-    save_file: SaveFile = None,
-    save_layers: SaveLayers = None,
-    save_heads: SaveHeads = None,
-    save_dtype: SaveDtype = None,
-    save_attention_outputs: SaveAttentionOutputs = False,
+    json_file: options.JsonFile = None,
+    open_file: options.OpenAgain = None,
+    save_file: options.SaveFile = None,
+    save_layers: options.SaveLayers = None,
+    save_heads: options.SaveHeads = None,
+    save_dtype: options.SaveDtype = None,
+    save_attention_outputs: options.SaveAttentionOutputs = False,
 ) -> None:
     """Rank the tokens and heads behind a word, and check the ranking by ablating each of them."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
-    if word is None or not word.strip():
-        raise RegardError("--word is needed: a word of the text")
-    if top < 1:
-        raise RegardError(f"--top: given {top}, needs 1 or more")
+    chosen = Selection(top=top, word=word)
+    word = chosen.needed_word()
+    chosen.check()
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     outputs = Outputs(json=json_file, save=saved)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
-    early.check_word(word)
-    early.check_saved_parts(saved)
+    early.check(chosen, saved)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

@@ -33,34 +33,4 @@ if TYPE_CHECKING:
     from regard.explain import window_texts as window_texts
     from regard.explain import windowed_matrix as windowed_matrix
 
-__all__ = (
-    "ablation_effect",
-    "alignment",
-    "attended",
-    "band",
-    "contributions",
-    "distant_weights",
-    "evolution",
-    "layer_updates",
-    "logit_lens",
-    "massive_activations",
-    "matrix",
-    "movement",
-    "occurrences",
-    "part",
-    "places",
-    "plane_order",
-    "planes",
-    "positions",
-    "predictions",
-    "rollout",
-    "similarity",
-    "sinks",
-    "static_words",
-    "summary",
-    "why",
-    "window_texts",
-    "windowed_matrix",
-)
-
-__getattr__ = lazy_modules("regard.explain", __all__)
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -15,9 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.attended import Attended, attended, there
+from regard.explain.attended import Attended, attended
 from regard.explain.sinks import Sink, cross_sinks
 from regard.text.words import Word
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 
@@ -81,7 +82,7 @@ def align(
     this pair. head: of this head's weights instead of the mean of heads. Layers and heads that do not exist are for the
     caller to refuse.
     """
-    numbers, weights = there(pair.decoder.cross), rows_of(pair, head)
+    numbers, weights = list(kept_numbers(pair.decoder.cross)), rows_of(pair, head)
     written, read = choose([pair], head) if layers is None else layers
     for layer in (written, read):
         pair.decoder.cross[layer]  # says so itself where the trace does not hold it
@@ -110,7 +111,7 @@ def choose(pairs: Sequence[PairTrace], head: int | None = None) -> tuple[int, in
     total = sum(_table(pair, head) * len(pair.decoder.tokens) for pair in pairs)
     assert isinstance(total, Tensor)
     best = int(total.argmax())
-    numbers = there(pairs[0].decoder.cross)
+    numbers = kept_numbers(pairs[0].decoder.cross)
     return numbers[best // len(total)], numbers[best % len(total)]
 
 
@@ -124,7 +125,7 @@ def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
 
 def rows_of(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
     """Cross-attention of every layer that the trace holds, the mean of heads or one head."""
-    maps = [pair.decoder.cross[n] for n in there(pair.decoder.cross)]
+    maps = [pair.decoder.cross[n] for n in kept_numbers(pair.decoder.cross)]
     if not maps:
         raise RegardError(f"the trace of {pair.status.model} holds no cross-attention")
     return torch.stack([w.dense().mean(0) if head is None else w[head] for w in maps])
@@ -175,5 +176,5 @@ def _each(
     top: int,
     sinks: Collection[int] = (),
 ) -> list[Attended]:
-    numbers = there(pair.decoder.cross)
+    numbers = kept_numbers(pair.decoder.cross)
     return [attended(row, looked_at.tokens, n, head, top, sinks) for n, row in zip(numbers, rows, strict=True)]

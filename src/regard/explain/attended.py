@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.trace.layer_subset import LayerSubset
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace, special_share
 
 
@@ -67,11 +66,6 @@ def attended(
     return Attended(layer, head, float(special_share(weights, tokens)), own, best[:top], each)
 
 
-def there(items: Sequence[Any]) -> list[int]:
-    """The numbers of the layers or states that a trace holds: all of them, or those that were kept or saved."""
-    return list(items.kept) if isinstance(items, LayerSubset) else list(range(len(items)))
-
-
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
     """A layer and a head counted from 0, where -1 was the last.
 
@@ -98,9 +92,9 @@ def check_head(trace: Trace, head: int) -> int:
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
 
 
-def _holds_any(trace: Trace) -> list[int]:
+def _holds_any(trace: Trace) -> tuple[int, ...]:
     """The layers whose attention a trace holds, of which there has to be one."""
-    held = there(trace.attention)
+    held = kept_numbers(trace.attention)
     if not held:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
     return held

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.attended import there
 from regard.explain.similarity import cosine
 from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 PIECE = 1 << 24  # weights of one head that are looked at together
@@ -82,7 +82,7 @@ def _spelling(trace: Trace, word: Sequence[int]) -> str:
 def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
     """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
-    held = there(trace.hidden_states)
+    held = kept_numbers(trace.hidden_states)
     if not {0, last} <= set(held):
         return []
     first, final = trace.hidden_states[0], trace.hidden_states[last]
@@ -102,7 +102,7 @@ def _links(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> li
     for number, word in enumerate(words):
         place[list(word)] = number
     found: dict[tuple[int, int], Link] = {}
-    for layer in there(trace.attention):
+    for layer in kept_numbers(trace.attention):
         weights = trace.attention[layer]
         if weights.shape[1:] != (len(place), len(place)):
             continue

@@ -1,9 +1,9 @@
-"""How a word got from layer to layer: what of each step came from attention, from which tokens, and what from the rest.
+"""How a word got from layer to layer: what of each update came from attention, from which tokens, and from the rest.
 
-Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That step is split exactly: what the attention block
+Layer n moves a token by hidden_states[n + 1] - hidden_states[n]. That update is split exactly: what the attention block
 did (what leaves it less what entered the layer), what the cross-attention block of a decoder did then, and what the
 rest of the layer did: the feed-forward network with its norms, and whatever else a family does there. A share is a
-part's projection onto the step, as a fraction of the step's length: shares sum to 1, and a part that pulls the other
+part's projection onto the update, as a fraction of its length: shares sum to 1, and a part that pulls the other
 way has a negative one. The attention block's own part is split once more, into source tokens, bias and norm, as
 `contributions` does it.
 """
@@ -26,7 +26,7 @@ from regard.trace.trace import PairTrace, Trace
 
 @dataclass(frozen=True)
 class Source:
-    """What one token gave through all heads of an attention block: its share of the step, and its length."""
+    """What one token gave through all heads of an attention block: its share of the update, and its length."""
 
     token: int
     text: str
@@ -53,10 +53,10 @@ class Attending:
 
 @dataclass(frozen=True)
 class LayerUpdate:
-    """One layer's step of a word's vector; shares are NaN where it did not move at all.
+    """One layer's update of a word's vector; shares are NaN where it did not move at all.
 
-    attention, cross: None where the layer has none. error: how far the parts' sum is from the step, or a part from what
-    the model computed, relative to the vector's length, whichever is larger; refused above 1e-5.
+    attention, cross: None where the layer has none. error: how far the parts' sum is from the update, or a part from
+    what the model computed, relative to the vector's length, whichever is larger; refused above 1e-5.
     """
 
     layer: int
@@ -74,7 +74,7 @@ class LayerUpdate:
 
 
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
-    """Every layer's step of a word or token; of an encoder-decoder's target, give the whole trace and a target word.
+    """Every layer's update of a word or token; of an encoder-decoder's target, give the whole trace and a target word.
 
     top: how many source tokens to name.
 
@@ -82,7 +82,8 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
         RegardError: no such word or token; a block's shape was not verified; an attention block does not begin at what
             entered its layer; or the parts do not add up.
     """
-    own, names = (trace.decoder, trace.encoder.tokens) if isinstance(trace, PairTrace) else (trace, ())
+    *sources, own = trace.sides
+    names = sources[0].tokens if sources else ()
     name = own.status.model
     if own.cross and not names:
         raise RegardError(
@@ -95,7 +96,7 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
         enters, leaves = (_mean(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
         first = itself.of_layer(layer, enters)
         second = across.of_layer(layer, enters if first is None else first.vector.cpu())
-        found.append(_step(layer, enters, leaves, (first, second), (own.tokens, names), top))
+        found.append(_update(layer, enters, leaves, (first, second), (own.tokens, names), top))
     return found
 
 
@@ -140,7 +141,7 @@ def _mean(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, "
     return vectors[list(rows)].detach().cpu().double().mean(0)
 
 
-def _step(
+def _update(
     layer: int,
     enters: Float[Tensor, " M"],
     leaves: Float[Tensor, " M"],
@@ -148,10 +149,10 @@ def _step(
     names: Sequence[Sequence[Token]],
     top: int,
 ) -> LayerUpdate:
-    """One step from what entered and left the layer and what its attention blocks did, in their order."""
-    step = leaves - enters
-    toward = step / (step @ step)
-    at, total, error = enters, torch.zeros_like(step), 0.0
+    """One update from what entered and left the layer and what its attention blocks did, in their order."""
+    change = leaves - enters
+    toward = change / (change @ change)
+    at, total, error = enters, torch.zeros_like(change), 0.0
     made: list[Attending | None] = []
     for part, tokens in zip(parts, names, strict=True):
         if part is None:
@@ -175,8 +176,8 @@ def _step(
         error = max(error, part.error)
         at = part.vector.cpu()
     rest = leaves - at
-    error = max(error, float((total + rest - step).norm() / leaves.norm()))
+    error = max(error, float((total + rest - change).norm() / leaves.norm()))
     if not error <= TOLERANCE:
         raise RegardError(f"steps: the parts of layer {layer} differ from its step by {error:.1e} of the vector's norm")
     attention, cross = made
-    return LayerUpdate(layer, float(step.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)
+    return LayerUpdate(layer, float(change.norm()), attention, cross, float(rest @ toward), float(rest.norm()), error)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import torch
 
 from regard.errors import RegardError
-from regard.explain.attended import Attended, attended, there
+from regard.explain.attended import Attended, attended
 from regard.explain.similarity import cosine
 from regard.text.words import Word
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace, gives, vector
 
 
@@ -114,7 +115,7 @@ def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
     if in_a.learned is not None and in_b.learned is not None:
         equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])
         learned = cosine(in_a.learned[a.tokens].mean(0), in_b.learned[b.tokens].mean(0))
-    held = set(there(in_a.hidden_states)) & set(there(in_b.hidden_states))
+    held = set(kept_numbers(in_a.hidden_states)) & set(kept_numbers(in_b.hidden_states))
     states = [
         cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
         for n in range(len(in_a.hidden_states))
@@ -142,12 +143,12 @@ def _occurrence(
     sinks: Collection[int],
 ) -> Occurrence:
     layer, head = single
-    rows = {n: gives(trace.attention[n], word) for n in there(trace.attention)}  # (H, S) each
+    rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
     wanted = []
     if layer is not None or head is not None:
         layers = list(rows) if layer is None else [layer]
         wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
-    held = there(trace.hidden_states)
+    held = kept_numbers(trace.hidden_states)
     return Occurrence(
         label=label,
         text=number,

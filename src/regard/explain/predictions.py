@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.attended import there
 from regard.text.tokens import Spelled
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 Names = Callable[[int], str]  # how a token id is spelled
@@ -43,7 +43,7 @@ class Prediction:
 
 def is_causal(trace: Trace) -> bool:
     """Whether no token looks at a later one; a text of one token does not tell, and counts as causal."""
-    return all(float(trace.attention[n][:, 0, 1:].sum()) == 0 for n in there(trace.attention))
+    return all(float(trace.attention[n][:, 0, 1:].sum()) == 0 for n in kept_numbers(trace.attention))
 
 
 def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:

@@ -24,8 +24,8 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
-from regard.explain.attended import there
 from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
 EXCESS = 0.2
@@ -48,14 +48,14 @@ class Sink:
 
 def sinks(trace: Trace, layers: Sequence[int] | None = None) -> list[Sink]:
     """Find the attention sinks of a text, special tokens aside, in some layers or in all that the trace holds."""
-    held = there(trace.attention) if layers is None else layers
+    held = kept_numbers(trace.attention) if layers is None else layers
     return sinks_of([trace.attention[n] for n in held], trace.tokens)
 
 
 def cross_sinks(pair: PairTrace) -> list[Sink]:
     """Find the source tokens, special ones aside, that are sinks of the decoder's cross-attention."""
     cross = pair.decoder.cross
-    return sinks_of([cross[n] for n in there(cross)], pair.encoder.tokens, itself=False)
+    return sinks_of([cross[n] for n in kept_numbers(cross)], pair.encoder.tokens, itself=False)
 
 
 def sinks_of(

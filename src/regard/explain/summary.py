@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.explain.alignment import Across, Alignment, align, choose, from_source, from_target
-from regard.explain.attended import Attended, attended, check_heads, there
+from regard.explain.attended import Attended, attended, check_heads
 from regard.explain.highlights import Highlights, highlights
 from regard.explain.layer_updates import LayerUpdate, layer_updates
 from regard.explain.logit_lens import LogitLens, logit_lens
@@ -24,6 +24,7 @@ from regard.explain.window_texts import Unfolded, Window
 from regard.models.readout import Readout
 from regard.text.tokens import Token
 from regard.text.words import on_neither_side, which
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Status, Trace
 
 
@@ -90,7 +91,7 @@ class Target:
 
 
 def summarise(
-    traces: Sequence[Trace] | Sequence[PairTrace],
+    traces: Sequence[Trace | PairTrace],
     word: str | None = None,
     *,
     references: Sequence[Trace] = (),
@@ -206,7 +207,7 @@ def _side(
     numbers = [{sink.token for sink in each} for each in apart]
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
     words = [(traces[o.text], o.as_word()) for o in seen]
-    whole = all(len(there(t.hidden_states)) == len(t.hidden_states) for t in traces)
+    whole = all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
     return Summary(
         word=word,
         top=top,
@@ -277,7 +278,7 @@ def _updates_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> W
 def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
     """Per token, per layer: where its attention goes, mean of heads or of one head."""
     table: list[list[Attended]] = [[] for _ in trace.tokens]
-    for n in there(trace.attention):
+    for n in kept_numbers(trace.attention):
         weights = trace.attention[n]
         rows = weights.dense().mean(0) if head is None else weights[head]  # (L, S)
         for i, row in enumerate(rows):

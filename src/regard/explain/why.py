@@ -176,13 +176,13 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | 
 
 
 def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Any]], side: Side | None
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], side: Side | None
 ) -> list[Cause]:
     """The causes with what their ablation changed. trace: of the word's own side."""
     change = effects(trace, word)
     found: dict[int, Cause] = {}
     for number, run in runs:
-        again = (run.encoder if side == "source" else run.decoder) if isinstance(run, PairTrace) else run
+        again = run.sides[0 if side == "source" else -1]
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
     return [found[number] for number in range(len(causes))]

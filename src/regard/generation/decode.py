@@ -15,7 +15,7 @@ from regard.capture.interventions import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
-from regard.generation.join_steps import Place, within_pass
+from regard.generation.pass_range import PassRange, within_pass
 from regard.generation.settings import SAMPLING
 from regard.generation.step_ablation import (
     heads_in_range,
@@ -35,7 +35,7 @@ from regard.trace.trace import PairTrace, Trace
 TraceOne = Callable[[Encoded, Encoded | None, Sequence[Intervention]], Trace | PairTrace]
 
 
-class RegardGenerator(Generator):
+class RegardGenerator(Generator[Choice]):
     """Generates with a `regard.Transformer`. trace: traces one text, with its target for an encoder-decoder."""
 
     caches = ("dynamic",)
@@ -69,7 +69,7 @@ class RegardGenerator(Generator):
             return prompt
         return replace(prompt, tokens=prompt.tokens[:-1], segments=None)
 
-    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+    def generate_one(self, prompt: Encoded, request: Request[Choice]) -> Generated:
         """Write to one prompt and trace all of it."""
         started, tokenizer = time.perf_counter(), self._reader.tokenizer
         before = begun(tokenizer, self._model.config.start) if self._pairs else prompt
@@ -79,7 +79,7 @@ class RegardGenerator(Generator):
         late = unwritten(interventions, len(whole.tokens))
         source, target = (prompt, whole) if self._pairs else (whole, None)
         trace = self._trace(source, target, [each for each in interventions if each not in late])
-        for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+        for side in trace.sides:
             side.status.seconds = time.perf_counter() - started
             side.status.notes += unwritten_notes(late, len(whole.tokens))
         text = whole.text[len(before.text) :]
@@ -87,7 +87,7 @@ class RegardGenerator(Generator):
         return Generated(whole.text, text if before.text else text.lstrip(), ids, len(before.tokens), ended, trace)
 
     def _decode(
-        self, prompt: Encoded, before: Encoded, request: Request, interventions: Sequence[Intervention]
+        self, prompt: Encoded, before: Encoded, request: Request[Choice], interventions: Sequence[Intervention]
     ) -> tuple[list[int], Ended]:
         """The new ids, and why there are no more. before: the decoder's text so far."""
         model, tokenizer = self._model, self._reader.tokenizer
@@ -98,7 +98,10 @@ class RegardGenerator(Generator):
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:
             """The ablations' share in one pass; cross-attention has all of the source's keys in every pass."""
-            rows, across = Place(past, count, past, 0, past + count), Place(past, count, 0, 0, len(prompt.tokens))
+            rows, across = (
+                PassRange(past, count, past, 0, past + count),
+                PassRange(past, count, 0, 0, len(prompt.tokens)),
+            )
             here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in named]
             with heads_in_range(self._name), ablating([each for each in here if each is not None], self._call_name):
                 yield

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from transformers import DynamicCache, EncoderDecoderCache, StaticCache
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, StaticCache
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.hf_masks import TensorMaskError
@@ -27,7 +27,7 @@ from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
 
-class HuggingFaceGenerator(Generator):
+class HuggingFaceGenerator(Generator[GenerationConfig]):
     """Generates with a model of transformers."""
 
     caches = ("dynamic", "static")
@@ -47,11 +47,13 @@ class HuggingFaceGenerator(Generator):
                 "interface of transformers: its passes cannot be joined"
             )
 
-    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Any, tuple[str, ...]]:
+    def settings(
+        self, options: dict[str, Any], new_tokens: int, seed: int | None
+    ) -> tuple[GenerationConfig, tuple[str, ...]]:
         """The generation config, and notes on settings of the model's own that were put aside."""
         return settings(self._model.generation_config, options, new_tokens, self._name)
 
-    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+    def generate_one(self, prompt: Encoded, request: Request[GenerationConfig]) -> Generated:
         """Write to one prompt and trace all of it."""
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
@@ -88,7 +90,7 @@ class HuggingFaceGenerator(Generator):
             ended = "stop"
         return Generated(whole.text, new, tuple(ids), start, ended, trace)
 
-    def _run(self, steps: StepCapture, prompt: Encoded, request: Request) -> list[int]:
+    def _run(self, steps: StepCapture, prompt: Encoded, request: Request[GenerationConfig]) -> list[int]:
         """Generate and capture; returns all token ids, of which every one has gone through the model."""
         model, config, cache = self._model, request.settings, request.cache
         given = torch.tensor([prompt.ids], device=model.device)

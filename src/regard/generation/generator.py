@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from regard.capture.interventions import Intervention, target_of
 from regard.capture.session import Session
@@ -14,6 +14,7 @@ from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
 Ended = Literal["end", "stop", "length"]
+S = TypeVar("S")  # how tokens are chosen, as a generator keeps it
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Generic[S]):
     """What one call of `generate` asks of every prompt, checked.
 
     stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
@@ -47,11 +48,11 @@ class Request:
     cache: str
     stop: list[str]
     interventions: tuple[Intervention, ...]
-    settings: Any
+    settings: S
     notes: tuple[str, ...]
 
 
-class Generator(ABC):
+class Generator(ABC, Generic[S]):
     """Generates text with one model and traces it. notes: the model's own, for every trace's status.
 
     caches: the kinds of key/value cache that it can use.
@@ -102,11 +103,11 @@ class Generator(ABC):
         """Raise RegardError where the model cannot generate text."""
 
     @abstractmethod
-    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Any, tuple[str, ...]]:
+    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[S, tuple[str, ...]]:
         """Check the options; returns how tokens are chosen, and notes on settings that were put aside."""
 
     @abstractmethod
-    def generate_one(self, prompt: Encoded, request: Request) -> Generated:
+    def generate_one(self, prompt: Encoded, request: Request[S]) -> Generated:
         """Write to one prompt and trace all of it."""
 
     def open_ended(self, prompt: Encoded) -> Encoded:

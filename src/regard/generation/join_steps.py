@@ -29,6 +29,7 @@ from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
 from regard.capture.comparison import Comparison, sampled_rows
 from regard.errors import RegardError
+from regard.generation.pass_range import PassRange, within_pass
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 WRITTEN = "its biases or masks come written out, so what was joined of them takes T × T numbers for T tokens"
@@ -73,44 +74,13 @@ class Sample:
     output: Float[Tensor, "1 H r E"]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the keys of a pass stand in the text.
-
-    past: how many tokens came before it. count: how many it adds. new: the first new one among its keys. first: the
-    position of its first key. seen: how many of its keys exist (a static cache hands out empty ones as well).
-    """
-
-    past: int
-    count: int
-    new: int
-    first: int
-    seen: int
-
-    @staticmethod
-    def of(size: int, past: int, count: int) -> "Place":
-        """Of size keys, after past tokens and with count new ones."""
-        if size > past + count:  # a buffer that is not full yet
-            return Place(past, count, past, 0, past + count)
-        return Place(past, count, size - count, past + count - size, size)  # the newest keys, older ones dropped
-
-
-def within_pass(ablation: Ablation, place: Place) -> Ablation | None:
-    """An ablation of a whole matrix, numbered as in a pass's rows and keys of it; None where these have none of it."""
-    if isinstance(ablation, HeadAblation):
-        return ablation
-    queries = [q - place.past for q in ablation.queries or () if place.past <= q < place.past + place.count]
-    keys = [k - place.first for k in ablation.keys or () if place.first <= k < place.first + place.seen]
-    return replace(ablation, queries=queries, keys=keys) if queries and keys else None
-
-
 class WrittenRows:
     """Collects biases or boolean masks that come as tensors, pass by pass."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[Place, Tensor]] = []
+        self._rows: list[tuple[PassRange, Tensor]] = []
 
-    def add(self, tensor: Tensor, place: Place, size: int, memo: dict[Any, Any]) -> None:
+    def add(self, tensor: Tensor, place: PassRange, size: int, memo: dict[Any, Any]) -> None:
         """Those of a pass with size keys, (1, H|1, L|1, S|1); one copy for all layers that are given the same."""
         name = "rows", tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), place
         if name not in memo:
@@ -157,7 +127,7 @@ class JoinedCall:
         weights, rule, value = call.weights, call.weights.rule, call.value
         assert value is not None
         count, size = weights.query.shape[2], weights.key.shape[2]
-        place = Place(past, count, 0, 0, size) if self.cross else Place.of(size, past, count)
+        place = PassRange(past, count, 0, 0, size) if self.cross else PassRange.of(size, past, count)
         first, sinks = self.rule.sinks, rule.sinks
         same_sinks = sinks is first if sinks is None or first is None else torch.equal(sinks, first)
         same_bias = (rule.bias is None) == (self.bias is None)
@@ -185,7 +155,7 @@ class JoinedCall:
     def sample(self, call: Call, past: int, last: bool) -> None:
         """Keep a few rows of a pass as they were: of the first pass, of the first step, of one in between, the last."""
         rows = sampled_rows(call.weights.query.shape[2]).to(call.weights.device)
-        place = Place.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
+        place = PassRange.of(call.weights.key.shape[2], past, call.weights.query.shape[2])
         first, seen = (0, call.weights.key.shape[2]) if self.cross else (place.first, place.seen)
         assert call.output is not None
         sample = Sample(rows + past, first, call.weights[:, :, rows][..., :seen], call.output[:, :, rows].clone())
@@ -210,7 +180,7 @@ class JoinedCall:
         if bias is not None and not bool(bias.any()):
             bias = None  # zeros, as T5 gives them to cross-attention, say nothing
         rule = replace(self.rule, bias=bias, mask=mask.simplified(length, size))
-        ablations = [within_pass(each, Place(0, length, 0, 0, size)) for each in self.ablations]
+        ablations = [within_pass(each, PassRange(0, length, 0, 0, size)) for each in self.ablations]
         shape = 1, query.shape[1], length, size
         removed = tuple(
             Edges(shape, *(getattr(each, axis) for axis in AXES))
@@ -238,7 +208,7 @@ class JoinedCall:
             )
         return Call(self.path, self.nth, min(self.kernels), weights, value, None, None, self.ablations), comparison
 
-    def _check(self, rule: ScoreRule, place: Place, size: int, device: torch.device) -> None:
+    def _check(self, rule: ScoreRule, place: PassRange, size: int, device: torch.device) -> None:
         """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one.
 
         Raises:

@@ -4,9 +4,12 @@ import copy
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
 
 Check = tuple[Callable[[Any], bool], str]
 
@@ -106,7 +109,9 @@ def check_seed(seed: Any) -> None:
         raise RegardError(f"generate: seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
 
 
-def settings(defaults: Any, options: Mapping[str, Any], new_tokens: int, name: str) -> tuple[Any, tuple[str, ...]]:
+def settings(
+    defaults: "GenerationConfig", options: Mapping[str, Any], new_tokens: int, name: str
+) -> "tuple[GenerationConfig, tuple[str, ...]]":
     """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
     defaults: the model's own, which hold where options say nothing.

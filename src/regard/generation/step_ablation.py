@@ -19,8 +19,7 @@ from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions import Ablate, Edge, Intervention, Place, target_of
 from regard.capture.state import Capture
 from regard.errors import RegardError
-from regard.generation.join_steps import Place as Rows
-from regard.generation.join_steps import within_pass
+from regard.generation.pass_range import PassRange, within_pass
 from regard.text.tokens import Encoded, encoded_ids
 from regard.text.words import Word, find_word
 
@@ -136,7 +135,7 @@ class StepAblations:
         held = self._open.match(path, None)
         self.held.append(tuple(held))
         across = path in self._capture.cross_paths
-        place = Rows(self._past, count, 0, 0, size) if across else Rows.of(size, self._past, count)
+        place = PassRange(self._past, count, 0, 0, size) if across else PassRange.of(size, self._past, count)
         local = [replace(part, layers=None) for each in held if (part := within_pass(each, place)) is not None]
         with heads_in_range(self._name), ablating(local):
             yield

@@ -83,7 +83,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     return Model(model.to(where).eval(), tokenizer, name=name, notes=notes)
 
 
-def load_tokenizer(source: str | os.PathLike[str] | None = None) -> Any:
+def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:
     """A model's tokenizer alone: of the default model, a folder or a hub name.
 
     Raises:

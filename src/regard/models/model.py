@@ -52,7 +52,7 @@ class Model:
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes)
-        self._generator: Generator
+        self._generator: Generator[Any]
         if isinstance(model, Transformer):
             self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
         else:
@@ -165,7 +165,7 @@ class Model:
         if window is not None:
             windowed = self._runner.windowed(sources, window, stride, interventions, keep)
             return windowed[0] if single else windowed
-        traces = dict(self._runner.traces(sources, targets, interventions, keep))
+        traces: dict[int, Any] = dict(self._runner.traces(sources, targets, interventions, keep))  # all of one kind
         return traces[0] if single else [traces[n] for n in range(len(sources))]
 
     @overload
@@ -283,9 +283,9 @@ class Model:
 
         if isinstance(word, str):
             side, word = only_occurrence(trace, word, side)
-        source = source_of(self._reader, trace.encoder if isinstance(trace, PairTrace) else trace)
-        target = encoded_ids([token.id for token in trace.decoder.tokens]) if isinstance(trace, PairTrace) else None
-        runs = partial(self._runner.ablated, source, target, logits=True)
+        source, *targets = trace.sides
+        target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
+        runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
         return why(trace, word, runs, side=side)
 
     def stream(

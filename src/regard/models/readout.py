@@ -5,8 +5,8 @@ scale, a bias, a soft cap. None of it is known here. The vectors to read are lai
 as if they were the tokens of one text, and the model does the rest itself.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -103,9 +103,9 @@ class Readout:
 def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
     """What the last item of each list gave, of a pass inside the block."""
     left: dict[str, Tensor] = {}
-    handles = []
+    hooks = ExitStack()
 
-    def keep(path: str) -> Any:
+    def keep(path: str) -> Callable[..., None]:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             state = _state(output)
             if state is not None:
@@ -114,19 +114,17 @@ def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]
         return hook
 
     for path, items in lists.items():
-        handles += [module.register_forward_hook(keep(path)) for module in items]
-    try:
+        for module in items:
+            hooks.enter_context(module.register_forward_hook(keep(path)))
+    with hooks:
         yield left
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
 def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
     """Give out a state as what each layer left: what the last of them gave is all that counts in the end."""
 
-    def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+    def hook(_module: nn.Module, _args: Any, output: Any) -> object:
         own = _state(output)
         if own is None or own.shape != state.shape:
             return None
@@ -135,12 +133,10 @@ def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Ite
             return mine
         return type(output)(mine if each is own else each for each in output)
 
-    handles = [layer.register_forward_hook(hook) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_hook(hook))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _state(output: Any) -> Tensor | None:

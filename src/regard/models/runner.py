@@ -37,7 +37,7 @@ class Runner:
         keep: CaptureOptions,
         *,
         streamed: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each text, batch by batch.
 
         targets: of an encoder-decoder, one for each source. streamed: the caller holds one batch of traces at a time.
@@ -96,7 +96,7 @@ class Runner:
             raise RegardError("window: edges cannot be ablated in windows, heads can")
         plans = [self._plan(each, window, stride) for each in sources]
         pieces = [piece for each in plans for piece in each.pieces()]
-        traces = dict(self.traces(pieces, None, interventions, keep))
+        traces = dict(self._texts(pieces, interventions, keep))
         firsts = accumulate((len(each.spans) for each in plans), initial=0)
         return [
             joined(each, [traces[n] for n in range(first, first + len(each.spans))])
@@ -109,7 +109,20 @@ class Runner:
         """A text's windows, and their traces one after another."""
         plan = self._plan(source, window, stride)
         pieces = plan.pieces()  # of one length, so that they come in order
-        return plan, (trace for _, trace in self.traces(pieces, None, (), keep, streamed=True))
+        return plan, (trace for _, trace in self._texts(pieces, (), keep, streamed=True))
+
+    def _texts(
+        self,
+        pieces: Sequence[Encoded],
+        interventions: Sequence[Intervention],
+        keep: CaptureOptions,
+        *,
+        streamed: bool = False,
+    ) -> Iterator[tuple[int, Trace]]:
+        """`traces` of a model that reads a text alone."""
+        for number, trace in self.traces(pieces, None, interventions, keep, streamed=streamed):
+            assert isinstance(trace, Trace)
+            yield number, trace
 
     def _plan(self, source: Encoded, window: int, stride: int | None) -> Plan:
         name = self.session.name
@@ -140,7 +153,7 @@ class Runner:
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
     ) -> None:
-        for side in (trace.encoder, trace.decoder) if isinstance(trace, PairTrace) else (trace,):
+        for side in trace.sides:
             side.status.notes += self._notes + tuple(map(str, interventions))
             if seconds is not None:
                 side.status.seconds = seconds

@@ -162,6 +162,11 @@ class WindowedTrace:
     def __repr__(self) -> str:
         return f"WindowedTrace({len(self.tokens)} tokens in {len(self.windows)} windows, {self.status.model})"
 
+    @property
+    def sides(self) -> "tuple[WindowedTrace, ...]":
+        """The windowed trace itself, alone: what `PairTrace.sides` is of a pair."""
+        return (self,)
+
     def place(self, token: int) -> tuple[Trace, int]:
         """The window that a token is taken from, and the token's number there."""
         number = self.source[token]

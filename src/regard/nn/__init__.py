@@ -19,20 +19,4 @@ if TYPE_CHECKING:
     from regard.nn import single_head as single_head
     from regard.nn import transformer as transformer
 
-__all__ = (
-    "config",
-    "decoding",
-    "feed_forward",
-    "folder",
-    "from_transformers",
-    "kv_cache",
-    "layer",
-    "linear",
-    "multihead",
-    "padding",
-    "positions",
-    "single_head",
-    "transformer",
-)
-
-__getattr__ = lazy_modules("regard.nn", __all__)
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

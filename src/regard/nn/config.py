@@ -161,7 +161,7 @@ class TransformerConfig:
         """`start`."""
         return self.start
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str | int | float | bool | None]:
         """What config.json holds."""
         return {"regard": FORMAT, "version": VERSION, **asdict(self)}
 

@@ -144,7 +144,6 @@ def translate(
     new_tokens: int,
     end: int | None,
     choose: Choose | None = None,
-    until: Callable[[list[int]], bool] | None = None,
 ) -> list[list[int]]:
     """What an encoder-decoder writes for each of a batch of padded source texts, start token left out."""
     training = model.training
@@ -156,16 +155,7 @@ def translate(
     start = model.config.start
     assert start is not None
     first = torch.full((ids.shape[0], 1), start, device=ids.device)
-    return write(
-        model,
-        first,
-        new_tokens=new_tokens,
-        choose=choose,
-        end=end,
-        until=until,
-        context=context,
-        context_mask=mask,
-    )
+    return write(model, first, new_tokens=new_tokens, choose=choose, end=end, context=context, context_mask=mask)
 
 
 def _wrong(name: str, given: object, needed: str) -> RegardError:

@@ -10,7 +10,7 @@ writes it last, after every file of the checkpoint, so that reading it never mee
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -27,6 +27,9 @@ from regard.model_files.weight_headers import held
 from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 POINTER, CHECKPOINTS = "latest.json", "checkpoints"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
@@ -54,7 +57,7 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
     _write(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
 
 
-def read_model(folder: Path | str) -> tuple[Transformer, Any]:
+def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
     """The model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
 
     folder: a model's, or a training run's, whose newest whole checkpoint is read.
@@ -69,7 +72,7 @@ def read_model(folder: Path | str) -> tuple[Transformer, Any]:
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
-    fill(model, _tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
+    fill(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
@@ -147,12 +150,17 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
         Transformer(config)
 
 
-def _tensors(file: Path) -> dict[str, Tensor]:
+def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU.
+
+    Raises:
+        RegardError: it is suspect, as the message says, or no safetensors file.
+    """
     try:
         return safetensors.torch.load_file(file)
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({reason})") from error
+        raise RegardError(f"{str(file)!r} is {suspect} or no safetensors file ({reason})") from error
 
 
 def _write(file: Path, text: str) -> None:

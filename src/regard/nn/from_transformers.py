@@ -53,18 +53,13 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
         raise _foreign("is_decoder or add_cross_attention", True)
     head = getattr(getattr(model, "cls", None), "predictions", None)
     config = TransformerConfig.bert(
-        given.vocab_size,
-        length=given.max_position_embeddings,
-        layers=given.num_hidden_layers,
-        d_model=given.hidden_size,
-        heads=given.num_attention_heads,
+        **_sizes(model, head),
         d_hidden=given.intermediate_size,
         activation=_activation(given.hidden_act),
         norm_eps=given.layer_norm_eps,
         segments=given.type_vocab_size,
         dropout=given.hidden_dropout_prob,
         attention_dropout=given.attention_probs_dropout_prob,
-        output="none" if head is None else _output(model),
         output_bias=head is not None,
         output_transform=head is not None,
     )
@@ -76,18 +71,20 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
         **_module("embedding_norm", table.LayerNorm),
     }
     for n, layer in enumerate(base.encoder.layer):
-        mine, attention = f"encoder.{n}", layer.attention
-        for ours, theirs in (
-            ("attention.query", attention.self.query),
-            ("attention.key", attention.self.key),
-            ("attention.value", attention.self.value),
-            ("attention.output", attention.output.dense),
-            ("attention_norm", attention.output.LayerNorm),
-            ("feedforward.up", layer.intermediate.dense),
-            ("feedforward.output", layer.output.dense),
-            ("feedforward_norm", layer.output.LayerNorm),
-        ):
-            weights |= _module(f"{mine}.{ours}", theirs)
+        projections = layer.attention.self
+        weights |= _modules(
+            f"encoder.{n}",
+            {
+                "attention.query": projections.query,
+                "attention.key": projections.key,
+                "attention.value": projections.value,
+                "attention.output": layer.attention.output.dense,
+                "attention_norm": layer.attention.output.LayerNorm,
+                "feedforward.up": layer.intermediate.dense,
+                "feedforward.output": layer.output.dense,
+                "feedforward_norm": layer.output.LayerNorm,
+            },
+        )
     if head is not None:
         weights |= _module("transform.linear", head.transform.dense)
         weights |= _module("transform.norm", head.transform.LayerNorm)
@@ -106,17 +103,12 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
         raise _foreign("embd_pdrop", f"{given.embd_pdrop} beside resid_pdrop={given.resid_pdrop}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.gpt2(
-        given.vocab_size,
-        length=given.n_positions,
-        layers=given.n_layer,
-        d_model=given.n_embd,
-        heads=given.n_head,
+        **_sizes(model, head),
         d_hidden=given.n_inner,
         activation=_activation(given.activation_function),
         norm_eps=given.layer_norm_epsilon,
         dropout=given.resid_pdrop,
         attention_dropout=given.attn_pdrop,
-        output="none" if head is None else _output(model),
     )
     weights = {"embedding.weight": base.wte.weight, "positions.weight": base.wpe.weight}
     weights |= _module("decoder_norm", base.ln_f)
@@ -144,11 +136,7 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
         raise _foreign("attention_bias", f"{given.attention_bias} beside mlp_bias={given.mlp_bias}")
     head = getattr(model, "lm_head", None)
     config = TransformerConfig.llama(
-        given.vocab_size,
-        length=given.max_position_embeddings,
-        layers=given.num_hidden_layers,
-        d_model=given.hidden_size,
-        heads=given.num_attention_heads,
+        **_sizes(model, head),
         key_heads=given.num_key_value_heads,
         d_k=getattr(given, "head_dim", None),
         d_hidden=given.intermediate_size,
@@ -157,22 +145,24 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
         rotary_base=float(rope.get("rope_theta", 10000.0)),
         attention_dropout=given.attention_dropout,
         bias=bool(given.attention_bias),
-        output="none" if head is None else _output(model),
     )
     weights = {"embedding.weight": base.embed_tokens.weight, **_module("decoder_norm", base.norm)}
     for n, layer in enumerate(base.layers):
-        for ours, theirs in (
-            ("attention.query", layer.self_attn.q_proj),
-            ("attention.key", layer.self_attn.k_proj),
-            ("attention.value", layer.self_attn.v_proj),
-            ("attention.output", layer.self_attn.o_proj),
-            ("attention_norm", layer.input_layernorm),
-            ("feedforward.gate", layer.mlp.gate_proj),
-            ("feedforward.up", layer.mlp.up_proj),
-            ("feedforward.output", layer.mlp.down_proj),
-            ("feedforward_norm", layer.post_attention_layernorm),
-        ):
-            weights |= _module(f"decoder.{n}.{ours}", theirs)
+        attention, feedforward = layer.self_attn, layer.mlp
+        weights |= _modules(
+            f"decoder.{n}",
+            {
+                "attention.query": attention.q_proj,
+                "attention.key": attention.k_proj,
+                "attention.value": attention.v_proj,
+                "attention.output": attention.o_proj,
+                "attention_norm": layer.input_layernorm,
+                "feedforward.gate": feedforward.gate_proj,
+                "feedforward.up": feedforward.up_proj,
+                "feedforward.output": feedforward.down_proj,
+                "feedforward_norm": layer.post_attention_layernorm,
+            },
+        )
     return config, weights | dict(_head(head, config))
 
 
@@ -184,6 +174,27 @@ _READERS: dict[str, Any] = {
     "LlamaModel": _llama,
     "LlamaForCausalLM": _llama,
 }
+
+
+def _sizes(model: Any, head: Any) -> dict[str, Any]:
+    """What every family's config has, under these names (GPT-2's too, beside its own); and what its head is."""
+    given = model.config
+    return {
+        "vocabulary": given.vocab_size,
+        "length": given.max_position_embeddings,
+        "layers": given.num_hidden_layers,
+        "d_model": given.hidden_size,
+        "heads": given.num_attention_heads,
+        "output": "none" if head is None else _output(model),
+    }
+
+
+def _modules(layer: str, modules: dict[str, nn.Module]) -> Weights:
+    """The tensors of a layer's modules, which stand under our names."""
+    found: Weights = {}
+    for name, module in modules.items():
+        found |= _module(f"{layer}.{name}", module)
+    return found
 
 
 def _module(name: str, module: nn.Module, *, turned: bool = False) -> Weights:

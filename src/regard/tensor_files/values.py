@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection
-from typing import Any
+from typing import Any, overload
 
 from regard.errors import RegardError
 
@@ -52,7 +52,11 @@ def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Coll
     return value
 
 
-def expect_finite(name: str, value: Any, *others: None) -> Any:
+@overload
+def expect_finite(name: str, value: Any) -> float: ...
+@overload
+def expect_finite(name: str, value: Any, null: None, /) -> float | None: ...
+def expect_finite(name: str, value: Any, *others: None) -> float | None:
     """Check that a value is a finite number, or null with None as a further argument; return it as a float."""
     expect_type(name, value, float, *others)
     if value is not None and not math.isfinite(value):
@@ -60,7 +64,11 @@ def expect_finite(name: str, value: Any, *others: None) -> Any:
     return None if value is None else float(value)
 
 
-def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
+@overload
+def expect_integer(name: str, value: Any, least: int, most: int) -> int: ...
+@overload
+def expect_integer(name: str, value: Any, least: int, most: int, null: None, /) -> int | None: ...
+def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> int | None:
     """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
     expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:

@@ -13,14 +13,4 @@ if TYPE_CHECKING:
     from regard.text import word_vectors as word_vectors
     from regard.text import words as words
 
-__all__ = (
-    "continuation",
-    "reader",
-    "tiktoken",
-    "tokenizers",
-    "tokens",
-    "word_vectors",
-    "words",
-)
-
-__getattr__ = lazy_modules("regard.text", __all__)
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

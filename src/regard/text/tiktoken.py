@@ -6,10 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.text.tokens import Token, spelled_bytes
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 RANKS = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"  # sha256 of the ranks as published
 CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name that tiktoken's cache gives them
@@ -19,7 +22,7 @@ HOW = (
 )
 
 
-def cl100k_base(ranks: Path | None = None) -> Any:
+def cl100k_base(ranks: Path | None = None) -> "Encoding":
     """Load the tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network.
 
     Raises:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tokenizers
 import torch
@@ -21,6 +21,9 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.files import read_regular
 from regard.json_files import read_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 PAD, UNK, BOS, EOS, CLS, SEP, MASK = "[PAD]", "[UNK]", "[BOS]", "[EOS]", "[CLS]", "[SEP]", "[MASK]"
 ROLES = {
@@ -41,7 +44,9 @@ LARGEST = 1 << 28  # bytes of a tokenizer.json
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 
 
-def words(texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none") -> Any:
+def words(
+    texts: str | Iterable[str], *, lower: bool = False, most: int | None = None, frame: Frame = "none"
+) -> "PreTrainedTokenizerFast":
     """Make a dictionary of the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
 
     lower: whether capitals are read as small letters. most: how many words to keep, the most frequent ones, the smaller
@@ -64,7 +69,7 @@ def words(texts: str | Iterable[str], *, lower: bool = False, most: int | None =
     return _finished(whole, frame)
 
 
-def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> Any:
+def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
     """Make a vocabulary of the texts' characters, sorted, numbered from 0; special tokens follow. Others are [UNK]."""
     found = sorted({character for text in _texts(texts) for character in text})
     vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame(frame)))}
@@ -74,7 +79,7 @@ def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> Any:
     return _finished(whole, frame)
 
 
-def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> Any:
+def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "none") -> "PreTrainedTokenizerFast":
     """Train byte-level BPE on the texts: any text can be read and written, nothing is unknown.
 
     size: how many tokens at most; the 256 bytes and the special tokens are among them.
@@ -92,7 +97,9 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
     return _finished(whole, frame, processors.ByteLevel(trim_offsets=True))
 
 
-def word_pieces(texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert") -> Any:
+def word_pieces(
+    texts: str | Iterable[str], *, size: int = 8192, lower: bool = True, frame: Frame = "bert"
+) -> "PreTrainedTokenizerFast":
     """Train WordPiece on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
 
     size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
@@ -165,7 +172,7 @@ def tokenizer_files(tokenizer: Any) -> dict[str, str]:
     }
 
 
-def read_tokenizer(folder: Path) -> Any:
+def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
     """Read the tokenizer that `tokenizer_files` keeps in a folder.
 
     Raises:
@@ -206,7 +213,7 @@ def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> l
     return sorted(found)
 
 
-def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> Any:
+def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
     """Add special tokens and what stands round a text. before: other steps behind tokenizing."""
     present = [token for token in (PAD, UNK, *_frame(frame)) if whole.token_to_id(token) is not None]
     whole.add_special_tokens(present)
@@ -226,7 +233,9 @@ def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> Any:
     return _wrapped(whole, {role: token for role, token in ROLES.items() if token in present}, inputs)
 
 
-def _wrapped(whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None) -> Any:
+def _wrapped(
+    whole: tokenizers.Tokenizer, roles: dict[str, str], inputs: Sequence[str] | None = None
+) -> "PreTrainedTokenizerFast":
     """Wrap a tokenizer as transformers has it. The import takes seconds, so it stands here."""
     from transformers import PreTrainedTokenizerFast
 

@@ -100,19 +100,20 @@ def check_text(text: Any, name: str = "text") -> str:
     return text
 
 
-def encode(tokenizer: Any, text: str, *, target: bool = False) -> Encoded:
+def encode(tokenizer: Any, text: str) -> Encoded:
     """Encode a text: its tokens with their characters, special tokens added as the model expects; never cut.
-
-    target: whether it is what a decoder writes; some tokenizers have another vocabulary or language for that.
 
     Raises:
         RegardError: nothing but special tokens is left of the text.
     """
-    return encode_all(tokenizer, [text], target=target)[0]
+    return encode_all(tokenizer, [text])[0]
 
 
 def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) -> list[Encoded]:
-    """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
+    """Encode several texts as `encode` does one: tokenizers share them out among the cores.
+
+    target: whether they are what a decoder writes; some tokenizers have another vocabulary or language for that.
+    """
     fast = bool(getattr(tokenizer, "is_fast", False))
     given = {"text_target" if target else "text": list(texts)}
     found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)

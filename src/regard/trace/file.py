@@ -7,10 +7,10 @@ is read, and checked when it is (`regard.tensor_files`).
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from regard.checks import check_trace_file
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tensor_files.file import read, write
@@ -57,7 +57,9 @@ def save(
         write(temporary, FORMAT, description, pieces.ordered())
 
 
-def open(file: str | Path, *, verify: bool = False) -> Any:  # noqa: A001 (regard.open is its name)
+def open(  # noqa: A001 (regard.open is its name)
+    file: str | Path, *, verify: bool = False
+) -> Trace | PairTrace | list[Trace | PairTrace]:
     """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
 
     The file's description is checked as a whole, but its tensors are mapped, not read: each is read when it is looked
@@ -69,10 +71,7 @@ def open(file: str | Path, *, verify: bool = False) -> Any:  # noqa: A001 (regar
             tensor is first looked at: it is damaged, or holds what is no number.
     """
     path = Path(file)
-    if path.is_dir():
-        raise RegardError(f"{str(path)!r} is a folder, needed is a file that regard.save wrote")
-    if not path.exists():
-        raise RegardError(f"no trace file {str(path)!r}")
+    check_trace_file(path)
     try:
         opened = read(path, FORMAT)
         check_description(opened.description, opened.tensors)

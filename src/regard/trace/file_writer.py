@@ -133,11 +133,11 @@ class _Writer:
             "status": status | {"notes": notes},
         }
 
-    def tensor(self, name: str, tensor: Tensor) -> Any:
+    def tensor(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add a whole tensor."""
         return self.pieces.add(self.prefix + name, self.pieces.piece(tensor))
 
-    def vector(self, name: str, tensor: Tensor) -> Any:
+    def vector(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add one of `VECTORS`."""
         piece = self.pieces.piece(tensor, minus_inf=name == "logits")
         self.rounded |= piece.narrowed

@@ -38,7 +38,7 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
-def _from_zero(what: str, number: Any, size: int) -> int:
+def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
     """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
     place = operator.index(number)
     if not -size <= place < size:
@@ -66,7 +66,7 @@ class Layers(tuple[T, ...]):
     def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...
     @overload
     def __getitem__(self, number: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
         if isinstance(number, slice):
             return super().__getitem__(number)
         layer, nth = number if isinstance(number, tuple) else (number, 0)
@@ -118,7 +118,7 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...
     @overload
     def __getitem__(self, number: slice) -> Sequence[T]: ...
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
         layer, nth = number if isinstance(number, tuple) else (number, 0)
@@ -137,7 +137,7 @@ class LayerSubset(Sequence[T]):
         return f"LayerSubset({self._what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
 
 
-def _check_nth(what: str, layer: int, nth: Any, count: int) -> None:
+def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
     """Raise OutOfRangeError where a layer makes fewer calls than the number of one asks for."""
     if not 0 <= operator.index(nth) < count:
         there = "one attention call" if count == 1 else f"{count} attention calls (0 to {count - 1})"

@@ -80,8 +80,27 @@ NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 
 
+class _Saved:
+    """What can be written to a file of traces."""
+
+    def save(
+        self,
+        file: str | Path,
+        *,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+        dtype: torch.dtype | str | None = None,
+        attention_outputs: bool = False,
+    ) -> None:
+        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`."""
+        from regard.trace.file import save  # which needs this class
+
+        assert isinstance(self, (Trace, PairTrace))
+        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
+
+
 @dataclass(eq=False)
-class Trace:
+class Trace(_Saved):
     """One text's forward pass, without padding, however many texts were batched.
 
     learned, positional, segment: embedding parts that are added up to the input, None where the model has no such part.
@@ -136,23 +155,9 @@ class Trace:
         """
         return find_word(self.text, self.tokens, word)
 
-    def save(
-        self,
-        file: str | Path,
-        *,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-        dtype: torch.dtype | str | None = None,
-        attention_outputs: bool = False,
-    ) -> None:
-        """Write the trace to one file that `regard.open` reads without the model: see `regard.save`."""
-        from regard.trace.file import save  # which needs this class
-
-        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
-
 
 @dataclass
-class PairTrace:
+class PairTrace(_Saved):
     """An encoder-decoder's forward pass: the trace of a text and that of its target.
 
     decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens.
@@ -170,20 +175,6 @@ class PairTrace:
     def status(self) -> Status:
         """The statuses of both sides in one: a copy, which to change changes neither."""
         return merge_statuses(self.encoder.status, self.decoder.status)
-
-    def save(
-        self,
-        file: str | Path,
-        *,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-        dtype: torch.dtype | str | None = None,
-        attention_outputs: bool = False,
-    ) -> None:
-        """Write both traces to one file that `regard.open` reads without the model: see `regard.save`."""
-        from regard.trace.file import save  # which needs this class
-
-        save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
 
 
 def merge_statuses(encoder: Status, decoder: Status) -> Status:

@@ -17,18 +17,4 @@ if TYPE_CHECKING:
     from regard.train import settings as settings
     from regard.train import watched as watched
 
-__all__ = (
-    "batches",
-    "checkpoint",
-    "data",
-    "distributed",
-    "folder_lock",
-    "loop",
-    "run",
-    "run_folder",
-    "samples",
-    "settings",
-    "watched",
-)
-
-__getattr__ = lazy_modules("regard.train", __all__)
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -22,14 +22,14 @@ from torch import Tensor
 from regard.attention.kernels import matmul
 from regard.errors import RegardError
 from regard.files import whole
-from regard.nn.folder import CHECKPOINTS, POINTER, fill, newest, save_model, weights_of
+from regard.nn.folder import CHECKPOINTS, POINTER, WEIGHTS, fill, newest, read_tensors, save_model, weights_of
 from regard.nn.transformer import Transformer
 
 STATE, NOTES = "training.safetensors", "training.json"
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingState:
     """How far a run is. step: updates done. place: of the next batch. best: the smallest validation loss so far."""
 
     step: int = 0
@@ -38,14 +38,14 @@ class Progress:
 
 
 def save_checkpoint(
-    run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, progress: Progress, *, keep: int
+    run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
     """Write a checkpoint, point at it, and only then remove those that are older than the newest keep.
 
     Raises:
         RegardError: the file system refuses; what was pointed at before is whole still, and pointed at.
     """
-    name = f"step-{progress.step:06d}"
+    name = f"step-{state.step:06d}"
     home = run / CHECKPOINTS
     staged, final = home / f".{name}.part", home / name
     if (run / POINTER).is_file() and final.is_dir() and newest(run) == final:
@@ -57,7 +57,7 @@ def save_checkpoint(
         with whole(staged / STATE) as file:
             safetensors.torch.save_file(_state(model, optimiser), file)
         with whole(staged / NOTES) as file:
-            notes_content = {"step": progress.step, "place": list(progress.place), "best": progress.best}
+            notes_content = {"step": state.step, "place": list(state.place), "best": state.best}
             notes_content |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
             file.write_text(json.dumps(notes_content) + "\n", encoding="utf-8")
         _durable(staged)
@@ -71,17 +71,17 @@ def save_checkpoint(
     except (OSError, safetensors.SafetensorError) as error:
         shutil.rmtree(staged, ignore_errors=True)
         reason = getattr(error, "strerror", None) or error
-        raise RegardError(f"checkpoint of step {progress.step} cannot be written to {str(run)!r}: {reason}") from error
+        raise RegardError(f"checkpoint of step {state.step} cannot be written to {str(run)!r}: {reason}") from error
     except RegardError:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    for _, old in in_steps(home)[:-keep]:
+    for _, old in files_by_step(home)[:-keep]:
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
     return final
 
 
-def in_steps(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
+def files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
     """List what is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
     named = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
     found = [(named.fullmatch(path.name), path) for path in folder.glob("step-*")]
@@ -90,7 +90,7 @@ def in_steps(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 
 def load_checkpoint(
     run: Path, model: Transformer, optimiser: torch.optim.Optimizer
-) -> tuple[Progress, tuple[str, ...]]:
+) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from the newest whole checkpoint; and notes.
 
     The product that a CPU computed with before is chosen again; a note says where that, or the number of threads, is
@@ -100,10 +100,10 @@ def load_checkpoint(
         RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
     """
     folder = newest(run)
-    weights, state = _read(folder / "model.safetensors"), _read(folder / STATE)
+    weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
     try:
         notes_content = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        progress = Progress(
+        state = TrainingState(
             int(notes_content["step"]),
             (int(notes_content["place"][0]), int(notes_content["place"][1])),
             notes_content["best"],
@@ -113,19 +113,19 @@ def load_checkpoint(
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
     for name, tensor in needed.items():
-        if name not in state or state[name].shape != tensor.shape:
+        if name not in tensors or tensors[name].shape != tensor.shape:
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
     for name in ("count", "random"):
-        if name not in state:
+        if name not in tensors:
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing")
-    fill(model, weights, repr(str(folder / "model.safetensors")))
+    fill(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
-            "step": state["count"].clone(),
-            "exp_avg": state[f"mean.{name}"].to(parameter.device),
-            "exp_avg_sq": state[f"square.{name}"].to(parameter.device),
+            "step": tensors["count"].clone(),
+            "exp_avg": tensors[f"mean.{name}"].to(parameter.device),
+            "exp_avg_sq": tensors[f"square.{name}"].to(parameter.device),
         }
-    set_random(state)
+    set_random(tensors)
     notes: tuple[str, ...] = ()
     if "product" in notes_content and not matmul.pin(str(notes_content["product"])):
         notes += (
@@ -135,7 +135,7 @@ def load_checkpoint(
         notes += (
             f"it had {notes_content.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",
         )
-    return progress, notes
+    return state, notes
 
 
 def remove_leftovers(run: Path) -> None:
@@ -173,14 +173,6 @@ def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Te
         tensors[f"square.{name}"] = gathered["exp_avg_sq"].detach().cpu().contiguous()
         tensors["count"] = torch.as_tensor(gathered["step"]).detach().cpu().clone()
     return tensors
-
-
-def _read(file: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load_file(file)
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(file)!r} is missing, truncated or no safetensors file ({reason})") from error
 
 
 def _durable(folder: Path) -> None:

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
 from regard.errors import RegardError
 
 
-class Team:
+class ProcessGroup:
     """One of several processes. rank: which one, from 0; size: how many."""
 
     def __init__(self, accelerator: Any) -> None:
@@ -21,22 +22,22 @@ class Team:
         """Wait until all processes have come here."""
         self._accelerator.wait_for_everyone()
 
-    def joined(self, model: Any) -> Any:
+    def wrap(self, model: nn.Module) -> nn.Module:
         """Wrap a model so that gradients are averaged over all processes at each backward pass."""
         return self._accelerator.prepare_model(model)
 
-    def summed(self, number: float) -> float:
+    def sum(self, number: float) -> float:
         """Sum a number over all processes."""
         return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
 
     def any(self, asked: bool) -> bool:
         """Tell whether one of the processes was asked to stop."""
-        return self.summed(float(asked)) > 0
+        return self.sum(float(asked)) > 0
 
 
 @contextmanager
-def team() -> Iterator[Team | None]:
-    """Join the team that this process was started in (by `accelerate launch` or torchrun); None where it is alone.
+def process_group() -> Iterator[ProcessGroup | None]:
+    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None where it is alone.
 
     Raises:
         RegardError: there are several processes, and accelerate is not installed.
@@ -50,7 +51,7 @@ def team() -> Iterator[Team | None]:
         raise RegardError("several processes need accelerate: pip install 'regard[distributed]'") from None
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
     try:
-        yield Team(accelerator)
+        yield ProcessGroup(accelerator)
     finally:
         accelerator.end_training()
         if torch.distributed.is_initialized():

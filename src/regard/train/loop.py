@@ -7,7 +7,7 @@ norm (Pascanu et al. 2013), several parts an update where asked for.
 import math
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +19,13 @@ from torch.nn import functional as F
 from regard.errors import RegardError
 from regard.nn.transformer import Transformer
 from regard.train.batches import IGNORED, Batch, Data
-from regard.train.checkpoint import Progress
+from regard.train.checkpoint import TrainingState
+from regard.train.distributed import ProcessGroup
 from regard.train.settings import Settings
 
 
 @dataclass(frozen=True)
-class Report:
+class StepMetrics:
     """What is known after an update. loss: its own, in nats a token. validation: where it was measured, else None."""
 
     step: int
@@ -81,33 +82,33 @@ def train(
     data: Data,
     optimiser: torch.optim.Optimizer,
     settings: Settings,
-    progress: Progress,
+    state: TrainingState,
     *,
-    save: Callable[[Progress], None],
-    tell: Callable[[Report], None],
-    look: Callable[[int], None] = lambda step: None,
+    save: Callable[[TrainingState], None],
+    on_log: Callable[[StepMetrics], None],
+    on_step_end: Callable[[int], None] = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
-    team: Any = None,
-) -> Progress:
-    """Train from where progress is until settings.steps updates are done, or stop says so.
+    processes: ProcessGroup | None = None,
+) -> TrainingState:
+    """Train from a state on until settings.steps updates are done, or stop says so.
 
     Args:
-        save: called with the progress, to write a checkpoint. tell: called after every update. look: called with the
-            step where samples and watched sentences are due, after an update that saved.
-        team: of several processes, what joins their gradients (`regard.train.distributed`); None for one.
+        save: called with the state, to write a checkpoint. on_log: called with the metrics of every update.
+            on_step_end: called with the step, after every update and whatever it saved.
+        processes: of several processes, what joins their gradients; None for one.
 
     Raises:
         RegardError: the loss or the gradient is no number any more; step and tensor are named, nothing is saved.
     """
     runs: Any = torch.compile(model) if settings.compile else model
-    runs = runs if team is None else team.joined(runs)
-    rank, size = (0, 1) if team is None else (team.rank, team.size)
+    runs = runs if processes is None else processes.wrap(runs)
+    rank, size = (0, 1) if processes is None else (processes.rank, processes.size)
     model.train()
-    while progress.step < settings.steps:
-        began, rate = time.perf_counter(), settings.learning_rate(progress.step)
+    while state.step < settings.steps:
+        began, rate = time.perf_counter(), settings.learning_rate(state.step)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        batches, place = [], progress.place
+        batches, place = [], state.place
         for _ in range(settings.accumulate):
             batch, place = data.batch(place)
             batches.append(batch)
@@ -116,33 +117,33 @@ def train(
         total = 0.0
         for batch in batches:
             loss = loss_of(runs, batch.part(rank, size), settings, smoothing=settings.smoothing)
-            (loss * (size / tokens)).backward()  # a team's gradients are averaged, hence size
+            (loss * (size / tokens)).backward()  # several processes' gradients are averaged, hence size
             total += float(loss.detach())
-        total = total if team is None else team.summed(total)
+        total = total if processes is None else processes.sum(total)
         if not math.isfinite(total):
-            _check_weights(model, progress.step)
-            _check_outputs(model, batches, settings, progress.step)
-            raise RegardError(f"step {progress.step + 1}: the loss is {total}: try a smaller rate")
+            _check_weights(model, state.step)
+            _check_outputs(model, batches, settings, state.step)
+            raise RegardError(f"step {state.step + 1}: the loss is {total}: try a smaller rate")
         if settings.clip:
             norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             if not math.isfinite(float(norm)):
-                _check_gradients(model, progress.step)
+                _check_gradients(model, state.step)
         optimiser.step()
-        progress = replace(progress, step=progress.step + 1, place=place)
-        last, stopping = progress.step == settings.steps, stop() if team is None else team.any(stop())
+        state = replace(state, step=state.step + 1, place=place)
+        last, stopping = state.step == settings.steps, stop() if processes is None else processes.any(stop())
         validation = None
-        if last or _due(progress.step, settings.evaluate_every):
+        if last or _due(state.step, settings.evaluate_every):
             validation = validate(model, data.validation(None if last else 20), settings)
-            best = validation if progress.best is None else min(progress.best, validation)
-            progress = replace(progress, best=best)
-        tell(Report(progress.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
-        if last or stopping or _due(progress.step, settings.save_every):
-            _check_weights(model, progress.step)
-            save(progress)
-        look(progress.step)
+            best = validation if state.best is None else min(state.best, validation)
+            state = replace(state, best=best)
+        on_log(StepMetrics(state.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
+        if last or stopping or _due(state.step, settings.save_every):
+            _check_weights(model, state.step)
+            save(state)
+        on_step_end(state.step)
         if stopping:
             break
-    return progress
+    return state
 
 
 def _due(step: int, every: int) -> bool:
@@ -161,13 +162,12 @@ def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Setting
 
         return hook
 
-    handles = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
-    try:
+    with ExitStack() as hooks:
+        for name, module in model.named_modules():
+            if name:
+                hooks.enter_context(module.register_forward_hook(watch(name)))
         for batch in batches:
             loss_of(model, batch, settings)
-    finally:
-        for handle in handles:
-            handle.remove()
     if found:
         raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: try a smaller rate")
 

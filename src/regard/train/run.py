@@ -6,58 +6,61 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from regard.errors import RegardError
 from regard.files import whole
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import POINTER, read_model
+from regard.nn.folder import POINTER
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
-from regard.train.checkpoint import Progress, load_checkpoint, remove_leftovers, save_checkpoint
+from regard.train.checkpoint import TrainingState, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
+from regard.train.distributed import ProcessGroup
 from regard.train.folder_lock import FolderLock
-from regard.train.loop import Report, optimiser_of, train
+from regard.train.loop import StepMetrics, optimiser_of, train
 from regard.train.run_folder import (
-    About,
     Log,
+    RunInfo,
     check_folder,
-    check_room,
-    claim_folder,
-    read_about,
-    sources_of,
+    check_space,
+    lock_folder,
+    source_files,
     training_device,
-    write_about,
+    write_run_info,
 )
 from regard.train.settings import Settings
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 
 @dataclass(frozen=True, eq=False)
-class Ready:
+class TrainingRun:
     """A run that can be trained.
 
     notes: what a person should know before it starts. held: of pairs, those that are held out. watched: the sentence,
-    or pair, whose traces are kept on the way. prompt: what samples begin with. claim: what keeps other processes out of
-    the folder until the training ends; None for those of a team that write nothing.
+    or pair, whose traces are kept on the way. prompt: what samples begin with. lock: what keeps other processes out of
+    the folder until the training ends; None for those of several processes that write nothing.
     """
 
-    run: Path
+    folder: Path
     model: Transformer
     tokenizer: Any
     data: Data
     optimiser: torch.optim.Optimizer
     settings: Settings
-    progress: Progress
+    state: TrainingState
     notes: tuple[str, ...]
     held: tuple[Pair, ...] = ()
     watched: str | Pair | None = None
     prompt: str | None = None
-    claim: FolderLock | None = None
+    lock: FolderLock | None = None
 
     @property
     def parameters(self) -> int:
@@ -65,26 +68,38 @@ class Ready:
         return sum(p.numel() for p in self.model.parameters())
 
 
-def ready_for_texts(
-    files: Sequence[Path],
-    run: Path,
-    settings: Settings,
-    *,
-    resume: bool = False,
-    watch: str | None = None,
-    prompt: str | None = None,
-    lead: bool = True,
-) -> Ready:
-    """Prepare a run that learns to predict the next token of texts.
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run begins.
 
-    watch: a sentence whose traces are kept on the way. prompt: what samples on the way begin with. lead: whether this
-    process writes; of a team the first one does, when the others have yet to come here.
+    resume: go on where the folder's run stopped. watch: a sentence whose traces are kept on the way; of pairs one that
+    is held out, or one and its translation with a tab between. prompt: what samples on the way begin with; of pairs
+    what is translated, by default the first pair held out. is_main: whether this process writes; of several the first
+    one does, when the others have yet to come here.
+    """
+
+    resume: bool = False
+    watch: str | None = None
+    prompt: str | None = None
+    is_main: bool = True
+
+
+DEFAULT = RunOptions()
+
+
+def prepare_text_run(
+    files: Sequence[Path],
+    folder: Path,
+    settings: Settings,
+    options: RunOptions = DEFAULT,
+) -> TrainingRun:
+    """Prepare a run that learns to predict the next token of texts.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
     texts = read_texts(files)
-    tokenizer = _tokenizer(run, settings, texts, frame="none")
+    tokenizer = _tokenizer(folder, settings, texts, frame="none")
     ids = encode_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
     config = TransformerConfig.nanogpt(
@@ -92,37 +107,34 @@ def ready_for_texts(
         heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
-    for option, text, most in (("--watch", watch, settings.block), ("--prompt", prompt, settings.block - 1)):
+    for option, text, most in (
+        ("--watch", options.watch, settings.block),
+        ("--prompt", options.prompt, settings.block - 1),
+    ):
         if text is not None:
             _fits(tokenizer, text, most, option)
-    about = About("text", settings, config, sources_of(files), watch, prompt)
-    return replace(_ready(run, about, tokenizer, data, notes, resume=resume, lead=lead), watched=watch, prompt=prompt)
+    info = RunInfo("text", settings, config, source_files(files), options.watch, options.prompt)
+    run = _prepare(folder, info, tokenizer, data, notes, options)
+    return replace(run, watched=options.watch, prompt=options.prompt)
 
 
-def ready_for_pairs(
+def prepare_pair_run(
     file: Path,
-    run: Path,
+    folder: Path,
     settings: Settings,
-    *,
-    resume: bool = False,
-    watch: str | None = None,
-    prompt: str | None = None,
-    lead: bool = True,
-) -> Ready:
+    options: RunOptions = DEFAULT,
+) -> TrainingRun:
     """Prepare a run that learns to translate, from a file of tab-separated pairs.
 
-    watch: a sentence that is held out, or one and its translation with a tab between. prompt: what is translated on the
-    way, by default the first pair held out. lead: as `ready_for_texts`.
-
     Raises:
-        RegardError: as `ready_for_texts`.
+        RegardError: as `prepare_text_run`.
     """
     pairs = read_pairs(file)
     if settings.held_out < 1:
         settings = replace(settings, held_out=float(max(1, round(settings.held_out * len(pairs)))))
     training, held = hold_out(pairs, int(settings.held_out), settings.seed)
     tokenizer = _tokenizer(
-        run, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
+        folder, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
     )
     kept, long = encode_pairs(tokenizer, training, settings.block)
     validating, _ = encode_pairs(tokenizer, held, 1 << 30)  # nothing is left out of what is measured
@@ -142,48 +154,50 @@ def ready_for_pairs(
         notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
     if long:
         notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
-    watched = None if watch is None else watched_pair(watch, held, str(file))
-    if prompt is not None:
-        check_text(prompt, "--prompt")
-    about = About("pairs", settings, config, sources_of([file]), watch, prompt)
-    ready = _ready(run, about, tokenizer, data, notes, resume=resume, lead=lead)
-    return replace(ready, held=tuple(held), watched=watched, prompt=prompt)
+    watched = None if options.watch is None else watched_pair(options.watch, held, str(file))
+    if options.prompt is not None:
+        check_text(options.prompt, "--prompt")
+    info = RunInfo("pairs", settings, config, source_files([file]), options.watch, options.prompt)
+    run = _prepare(folder, info, tokenizer, data, notes, options)
+    return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
 
 
 def run_training(
-    ready: Ready, *, tell: Callable[[Report], None], look: Callable[[int], None] = lambda step: None, team: Any = None
-) -> Progress:
+    run: TrainingRun,
+    *,
+    on_log: Callable[[StepMetrics], None],
+    on_step_end: Callable[[int], None] = lambda step: None,
+    processes: ProcessGroup | None = None,
+) -> TrainingState:
     """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
 
-    tell, look: as `train` calls them.
+    on_log, on_step_end: as `train` calls them.
     """
-    lead = team is None or team.rank == 0
-    log = Log(ready.run, ready.progress.step) if lead else None
+    is_main = processes is None or processes.rank == 0
+    log = Log(run.folder, run.state.step) if is_main else None
 
-    def report_step(report: Report) -> None:
+    def log_step(metrics: StepMetrics) -> None:
         if log is not None:
-            log.add(report)
-            tell(report)
+            log.add(metrics)
+            on_log(metrics)
 
-    def save(progress: Progress) -> None:
-        if lead:
-            save_checkpoint(
-                ready.run, ready.model, ready.tokenizer, ready.optimiser, progress, keep=ready.settings.keep
-            )
+    def save(state: TrainingState) -> None:
+        if is_main:
+            save_checkpoint(run.folder, run.model, run.tokenizer, run.optimiser, state, keep=run.settings.keep)
 
     try:
-        with interrupted() as stop:
+        with stop_on_interrupt() as stop:
             return train(
-                ready.model, ready.data, ready.optimiser, ready.settings, ready.progress,
-                save=save, tell=report_step, look=look if lead else lambda step: None, stop=stop, team=team,
+                run.model, run.data, run.optimiser, run.settings, run.state, save=save, on_log=log_step,
+                on_step_end=on_step_end if is_main else lambda step: None, stop=stop, processes=processes,
             )  # fmt: skip
     finally:
-        if ready.claim is not None:
-            ready.claim.release()
+        if run.lock is not None:
+            run.lock.release()
 
 
 @contextmanager
-def interrupted() -> Iterator[Callable[[], bool]]:
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C (and a polite kill) into a question that the loop asks after each update; a second one interrupts."""
     asked: list[int] = []
 
@@ -201,41 +215,35 @@ def interrupted() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
 
 
-def trained(run: Path) -> tuple[Transformer, Any, About]:
-    """Read the newest model of a run, its tokenizer, and what the run is."""
-    model, tokenizer = read_model(run)
-    return model, tokenizer, read_about(run)
-
-
-def _ready(
-    run: Path, about: About, tokenizer: Any, data: Data, notes: tuple[str, ...], *, resume: bool, lead: bool
-) -> Ready:
+def _prepare(
+    folder: Path, info: RunInfo, tokenizer: Any, data: Data, notes: tuple[str, ...], options: RunOptions
+) -> TrainingRun:
     """Make the folder, the model and the optimiser; filled from the newest checkpoint where the run goes on.
 
     Everything that can be refused is refused before the folder is written to, its lock aside.
     """
-    settings = about.settings
-    check_folder(run, about, resume=resume)
-    check_room(run, about.config, settings)
-    claim = claim_folder(run, about, resume=resume) if lead else None
+    settings = info.settings
+    check_folder(folder, info, resume=options.resume)
+    check_space(folder, info.config, settings)
+    lock = lock_folder(folder, info, resume=options.resume) if options.is_main else None
     torch.manual_seed(settings.seed)
-    model = Transformer(about.config)
+    model = Transformer(info.config)
     model.to(training_device())
-    optimiser, progress = optimiser_of(model, settings), Progress()
-    if (run / POINTER).is_file():
-        progress, more = load_checkpoint(run, model, optimiser)
-        if progress.step >= settings.steps:
+    optimiser, state = optimiser_of(model, settings), TrainingState()
+    if (folder / POINTER).is_file():
+        state, more = load_checkpoint(folder, model, optimiser)
+        if state.step >= settings.steps:
             raise RegardError(
-                f"--resume {str(run)!r}: all its {progress.step} steps are done; ask for more with --steps"
+                f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
             )
-        notes += (f"going on after step {progress.step}", *more)
-    if lead:
-        write_about(run, about)
+        notes += (f"going on after step {state.step}", *more)
+    if options.is_main:
+        write_run_info(folder, info)
         for name, text in tokenizer_files(tokenizer).items():
-            with whole(run / name) as file:
+            with whole(folder / name) as file:
                 file.write_text(text, encoding="utf-8")
-        remove_leftovers(run)
-    return Ready(run, model, tokenizer, data, optimiser, settings, progress, notes, claim=claim)
+        remove_leftovers(folder)
+    return TrainingRun(folder, model, tokenizer, data, optimiser, settings, state, notes, lock=lock)
 
 
 def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
@@ -246,10 +254,12 @@ def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
         raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
-def _tokenizer(run: Path, settings: Settings, texts: Sequence[str], *, frame: Any) -> Any:
+def _tokenizer(
+    folder: Path, settings: Settings, texts: Sequence[str], *, frame: tokenizers.Frame
+) -> "PreTrainedTokenizerFast":
     """Read the run's own tokenizer, or make one from the texts it trains on."""
-    if (run / "run.json").is_file() and (run / "tokenizer.json").is_file():
-        return read_tokenizer(run)
+    if (folder / "run.json").is_file() and (folder / "tokenizer.json").is_file():
+        return read_tokenizer(folder)
     size = settings.vocabulary
     if settings.tokenizer == "characters":
         return tokenizers.characters(texts, frame=frame)

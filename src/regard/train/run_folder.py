@@ -30,11 +30,11 @@ from regard.train.folder_lock import LOCK, FolderLock
 from regard.train.settings import Settings
 
 FORMAT, VERSION = "training run", 1
-LOG, ABOUT = "log.jsonl", "run.json"
+LOG, RUN_JSON = "log.jsonl", "run.json"
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that was trained on, known by its content."""
 
     name: str
@@ -43,18 +43,18 @@ class Source:
 
 
 @dataclass(frozen=True)
-class About:
+class RunInfo:
     """What a run is: written once, held against whoever wants to go on with it."""
 
     kind: str
     settings: Settings
     config: TransformerConfig
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     watch: str | None = None
     prompt: str | None = None
 
 
-def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
+def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
     """Describe files by their sizes and SHA-256."""
     found = []
     for file in files:
@@ -62,11 +62,11 @@ def sources_of(files: Sequence[Path]) -> tuple[Source, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(Source(file.name, len(content), hashlib.sha256(content).hexdigest()))
+        found.append(SourceFile(file.name, len(content), hashlib.sha256(content).hexdigest()))
     return tuple(found)
 
 
-def check_folder(run: Path, about: About, *, resume: bool) -> None:
+def check_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
     """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written.
 
     Raises:
@@ -75,15 +75,15 @@ def check_folder(run: Path, about: About, *, resume: bool) -> None:
     """
     if run.exists() and not run.is_dir():
         raise RegardError(f"--out {str(run)!r} is a file: needs a folder's name")
-    if (run / ABOUT).exists():
+    if (run / RUN_JSON).exists():
         if not resume:
             raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
-        _same(run, read_about(run), about)
+        _same(run, read_run_info(run), info)
     elif run.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in run.iterdir()):
         raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
 
 
-def claim_folder(run: Path, about: About, *, resume: bool) -> FolderLock:
+def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
     """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept.
 
     Raises:
@@ -93,16 +93,16 @@ def claim_folder(run: Path, about: About, *, resume: bool) -> FolderLock:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
-    claim = FolderLock(run)
+    lock = FolderLock(run)
     try:
-        check_folder(run, about, resume=resume)
+        check_folder(run, info, resume=resume)
     except RegardError:
-        claim.release()
+        lock.release()
         raise
-    return claim
+    return lock
 
 
-def write_about(run: Path, about: About) -> None:
+def write_run_info(run: Path, info: RunInfo) -> None:
     """Write run.json: what the run is.
 
     Raises:
@@ -111,33 +111,33 @@ def write_about(run: Path, about: About) -> None:
     record = {
         "regard": FORMAT,
         "version": VERSION,
-        "kind": about.kind,
-        "settings": about.settings.as_json(),
-        "model": about.config.as_json(),
-        "sources": [vars(source) for source in about.sources],
-        "watch": about.watch,
-        "prompt": about.prompt,
+        "kind": info.kind,
+        "settings": info.settings.as_json(),
+        "model": info.config.as_json(),
+        "sources": [vars(source) for source in info.sources],
+        "watch": info.watch,
+        "prompt": info.prompt,
     }
-    with whole(run / ABOUT) as file:
+    with whole(run / RUN_JSON) as file:
         file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_about(run: Path) -> About:
+def read_run_info(run: Path) -> RunInfo:
     """Read run.json: what the run is.
 
     Raises:
         RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
     """
-    file = run / ABOUT
+    file = run / RUN_JSON
     if not file.exists():
-        raise RegardError(f"{str(run)!r} is no training run: it has no {ABOUT}")
+        raise RegardError(f"{str(run)!r} is no training run: it has no {RUN_JSON}")
     record = read_json(file)
     try:
         if record["regard"] != FORMAT or record["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
-        sources = tuple(Source(**source) for source in record["sources"])
+        sources = tuple(SourceFile(**source) for source in record["sources"])
         config = TransformerConfig.from_json(record["model"], repr(str(file)))
-        return About(
+        return RunInfo(
             record["kind"], Settings(**record["settings"]), config, sources, record["watch"], record.get("prompt")
         )
     except RegardError:
@@ -146,14 +146,14 @@ def read_about(run: Path) -> About:
         raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
 
 
-def check_room(run: Path, config: TransformerConfig, settings: Settings) -> None:
+def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
     """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
 
     Raises:
         RegardError: naming what is needed and what there is.
     """
     device, helps = training_device(), "a smaller batch, block or model"
-    what = f"training {_places(config, settings):,} tokens at a time"
+    what = f"training {_tokens_at_once(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
         model = Transformer(config)
@@ -180,15 +180,15 @@ def training_memory(config: TransformerConfig, settings: Settings) -> int:
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
     weights = 16 * (config.vocabulary * width + stacks * config.layers * layer)
     each = stacks * config.layers * (10 * width + 2 * hidden) + 3 * config.vocabulary
-    return weights + 4 * _places(config, settings) * each
+    return weights + 4 * _tokens_at_once(config, settings) * each
 
 
-def _places(config: TransformerConfig, settings: Settings) -> int:
+def _tokens_at_once(config: TransformerConfig, settings: Settings) -> int:
     """Count the tokens of a batch; of pairs, settings count tokens themselves."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
 
 
-def _same(run: Path, there: About, wanted: About) -> None:
+def _same(run: Path, there: RunInfo, wanted: RunInfo) -> None:
     """Raise RegardError where the run to go on with is another."""
     if there.kind != wanted.kind:
         raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")
@@ -214,7 +214,7 @@ class Log:
             try:
                 if json.loads(line)["step"] <= step:
                     kept.append(line)
-            except (ValueError, KeyError, TypeError):  # the line that a killed run was about to write
+            except (ValueError, KeyError, TypeError):  # the line that a killed run was info to write
                 continue
         with whole(self.file) as file:
             file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
@@ -228,7 +228,7 @@ class Log:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
 
 
-def read_log(run: Path) -> list[dict[str, Any]]:
+def read_log(run: Path) -> list[dict[str, float | None]]:
     """Read a run's log, a dict an update."""
     file = run / LOG
     if not file.is_file():

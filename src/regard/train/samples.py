@@ -1,60 +1,66 @@
 """What a run keeps of itself on the way: traces of a watched sentence, and what the model writes."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
 from regard.trace.file import open as open_trace
 from regard.trace.file import save as save_trace
 from regard.trace.trace import PairTrace, Trace
-from regard.train.checkpoint import in_steps
+from regard.train.checkpoint import files_by_step
 from regard.train.data import Pair
-from regard.train.run import Ready
-from regard.train.watched import WATCH, none_watched
+from regard.train.run import TrainingRun
+from regard.train.watched import WATCH, nothing_watched
 
 SAMPLES = "samples.txt"
 
 
-def keep_trace(ready: Ready, sentence: str | Pair, step: int) -> None:
+def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> None:
     """Trace the watched sentence as the model is now, into RUN/watch/step-N.safetensors."""
-    opened = Model(ready.model, ready.tokenizer, name=f"{ready.run.name}, step {step}")
+    opened = Model(run.model, run.tokenizer, name=f"{run.folder.name}, step {step}")
     with torch.random.fork_rng(devices=[]):  # looking changes nothing of what is drawn next
         trace: Trace | PairTrace
         if isinstance(sentence, Pair):
             trace = opened.trace(sentence.source, target=sentence.target)
         else:
             trace = opened.trace(sentence)
-    folder = ready.run / WATCH
+    folder = run.folder / WATCH
     folder.mkdir(exist_ok=True)
     save_trace(trace, folder / f"step-{step:06d}.safetensors")
 
 
-def watched(run: Path) -> list[tuple[int, Any]]:
+def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     """Open the kept traces of a run, by step; each is read when it is looked at.
 
     Raises:
         RegardError: there is none.
     """
-    files = in_steps(run / WATCH, ".safetensors")
+    files = files_by_step(run / WATCH, ".safetensors")
     if not files:
-        raise none_watched(run)
-    return [(step, open_trace(file)) for step, file in files]
+        raise nothing_watched(run)
+    found = []
+    for step, file in files:
+        trace = open_trace(file)
+        if isinstance(trace, list):
+            raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
+        found.append((step, trace))
+    return found
 
 
-def sample(ready: Ready, prompt: str, step: int) -> str:
+def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
     """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
-    opened = Model(ready.model, ready.tokenizer, name=ready.run.name)
-    pairs = ready.model.config.kind == "encoder-decoder"
+    opened = Model(run.model, run.tokenizer, name=run.folder.name)
+    pairs = run.model.config.kind == "encoder-decoder"
     with torch.random.fork_rng(devices=[]):
         if pairs:
-            text = opened.generate(prompt, new_tokens=min(64, ready.settings.block)).text
+            text = opened.generate(prompt, new_tokens=min(64, run.settings.block)).text
         else:
-            room = ready.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
+            room = run.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
             text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
-    file = ready.run / SAMPLES
+    file = run.folder / SAMPLES
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     shown = f"{prompt} → {text}" if pairs else text
     with whole(file) as temporary:

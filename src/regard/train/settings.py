@@ -92,7 +92,7 @@ class Settings:
         part = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
         return self.least_rate + 0.5 * (1 + math.cos(math.pi * part)) * (self.rate - self.least_rate)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str | int | float | bool | None]:
         """Return the settings as run.json holds them."""
         return asdict(self)
 
@@ -115,7 +115,7 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     return replace(settings, **changes)
 
 
-def read_settings(file: Path) -> dict[str, Any]:
+def read_settings(file: Path) -> dict[str, object]:
     """Read the settings of a .toml or .json file, by name.
 
     Raises:

@@ -15,10 +15,10 @@ def check_watched(run: Path) -> list[Path]:
     """
     files = list((run / WATCH).glob("step-*.safetensors"))
     if not files:
-        raise none_watched(run)
+        raise nothing_watched(run)
     return files
 
 
-def none_watched(run: Path) -> RegardError:
+def nothing_watched(run: Path) -> RegardError:
     """Make the error for a run without watched traces."""
     return RegardError(f"{str(run)!r} has no watched traces: train with --watch SENTENCE")

@@ -56,7 +56,7 @@ def matrix_data(matrix: Matrix) -> dict[str, Any]:
     return _data("regard map", asdict(matrix))
 
 
-def steps_data(
+def head_steps_data(
     trace: Trace, layer: int, head: int, found: Sequence[tuple[int, HeadSteps]], sinks: Sequence[Sink]
 ) -> dict[str, Any]:
     """Every number of `regard steps`: found is the record of each query, with its token's number."""

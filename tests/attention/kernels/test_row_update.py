@@ -93,11 +93,11 @@ def test_the_row_sums_that_are_left_are_of_the_ablated_rows() -> None:
     query, key = random(0, 2, 3, 41, 4, dtype=torch.float32), random(1, 2, 3, 37, 4, dtype=torch.float32)
     removed = (Edges((2, 3, 41, 37), (1,), (2,), (5,), tuple(range(36))), Edges((2, 3, 41, 37), (0,), None, (6,)))
     with cpu_tiles_at_any_size():
-        done = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
+        done, rule = row_update.compute(query, key, key, ScoreRule(0.5), 0.0, removed)
     assert done.row_max_sum is not None
-    scores = score_tile(
-        query, key, row_update.without_edges(ScoreRule(0.5), removed), *(slice(0, n) for n in (2, 3, 41, 37))
-    )
+    assert rule.mask is not None
+    assert rule.mask.removed == removed
+    scores = score_tile(query, key, rule, *(slice(0, n) for n in (2, 3, 41, 37)))
     sums = softmax_weights(scores, *done.row_max_sum).sum(-1)
     assert sums[0, :, 6].tolist() == [0.0] * 3
     sums[0, :, 6] = 1.0

@@ -34,14 +34,14 @@ def compute(
     rule: ScoreRule,
     dropout: float,
     removed: tuple[Edges, ...],
-) -> KernelResult:
-    """Compute what `dispatch.compute` gives by the rule without the edges."""
+) -> tuple[KernelResult, ScoreRule]:
+    """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too."""
     ablated = without_edges(rule, removed)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in boxes)
     many = rows > SHARE * query.shape[0] * query.shape[1] * query.shape[2]
     if many or dropout > 0 or dispatch.wants_gradient(query, key, value, rule):
-        return dispatch.compute(query, key, value, ablated, dropout)
+        return dispatch.compute(query, key, value, ablated, dropout), ablated
     result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in boxes:
         lines = (batch.stop - batch.start) * (heads.stop - heads.start)
@@ -49,7 +49,7 @@ def compute(
         for start in range(0, len(numbers), step):
             rows_now = torch.tensor(numbers[start : start + step], device=query.device)
             _recompute(query, key, value, ablated, batch, heads, rows_now, result)
-    return result
+    return result, ablated
 
 
 def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:

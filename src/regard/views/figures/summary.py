@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
 
-from regard.explain.attended import check_heads, there
+from regard.explain.attended import check_heads
 from regard.explain.summary import Summary
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace, gives
 from regard.views.figures import alignment, movement, predictions, static_words
 from regard.views.figures.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
@@ -59,7 +60,7 @@ def _matrix_rows(
     summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None
 ) -> list[tuple[float, Any]]:
     layer, head = check_heads(traces[0], layer, head)
-    layer = there(traces[0].attention)[0] if layer is None else layer
+    layer = kept_numbers(traces[0].attention)[0] if layer is None else layer
     shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
     sinks = [{sink.token for sink in each} for each in summary.sinks]
     largest = max(_largest(*each) for each in zip(shown, traces, sinks, strict=True))

@@ -14,7 +14,7 @@ from regard.views.terminal.layout import columns, put, section, sink_name, spell
 COMPONENTS = 3  # of each vector that are printed; --json has all
 
 
-def show_steps(
+def show_head_steps(
     found: HeadSteps, tokens: Sequence[Token], token: Token, place: str, console: Console, sinks: Collection[int] = ()
 ) -> None:
     """Print a record. tokens: the keys, in their order; token: the query. place: which layer and head.

@@ -1,13 +1,13 @@
 """What is said before anything else: that a text is not in the tokenizer's vocabulary, and what to do then."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.text import Text
 
 from regard.explain.matrix import Matrix
 from regard.explain.summary import Summary
-from regard.trace.trace import Status
+from regard.models.windows import WindowedTrace
+from regard.trace.trace import PairTrace, Status, Trace
 from regard.views.terminal.layout import short
 
 NAMED = 3  # unknown pieces and texts that are named
@@ -30,14 +30,13 @@ def of_matrix(matrix: Matrix) -> list[Read]:
     return [("text 1", matrix.status, matrix.tokens)]
 
 
-def of_traces(traces: Sequence[Any]) -> list[Read]:
+def of_traces(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[Read]:
     """The texts of traces, of windowed ones and of an encoder-decoder's, and their targets."""
     made = []
     for n, trace in enumerate(traces, 1):
-        sides = [("text", trace)]
-        if hasattr(trace, "encoder"):
-            sides = [("text", trace.encoder), ("target", trace.decoder)]
-        made += [(f"{side} {n}", each.status, len(each.tokens)) for side, each in sides]
+        sides: Sequence[Trace | WindowedTrace] = trace.sides
+        named = zip(("text", "target"), sides, strict=False)
+        made += [(f"{side} {n}", each.status, len(each.tokens)) for side, each in named]
     return made
 
 

@@ -1,0 +1,144 @@
+"""The long text that `regard map` looks at, of a file or of a saved trace, and the matrix of one of its layers."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from regard.checks import from_zero
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.explain.matrix import Matrix
+    from regard.models.model import Model
+    from regard.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class LongText:
+    """file: in UTF-8, read by model, whole or in windows; or opened: a file of one saved trace."""
+
+    file: Path | None = None
+    model: str | None = None
+    window: int | None = None
+    stride: int | None = None
+    opened: Path | None = None
+
+    def check(self, *, saved: bool) -> None:
+        """Refuse, before the file is read, no text at all and options that exclude each other. saved: with --save.
+
+        Raises:
+            RegardError: naming the option.
+        """
+        if self.file is None and self.opened is None:
+            raise RegardError("no file given: regard map FILE --layer N")
+        if self.opened is not None:
+            for option, given in (("FILE", self.file), ("--window", self.window), ("--model", self.model)):
+                if given is not None:
+                    raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
+        if self.stride is not None and self.window is None:
+            raise RegardError("--stride needs --window: it says how far one window is past the last")
+        if saved and self.window is not None:
+            raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
+
+    def read(self) -> str:
+        """The file's text, "" where a saved trace is looked at instead."""
+        return "" if self.file is None else read_text(self.file)
+
+    def matrix(
+        self, text: str, layer: int, head: int | None, *, top: int, far: int, console: Console
+    ) -> "tuple[Matrix, Trace | None]":
+        """Go through the matrix of one layer, with progress bars on the console, as `regard.explain.matrix` does.
+
+        text: as `read` gave it. Returns the trace, too, None of windows, which are not held.
+
+        Raises:
+            RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
+        """
+        from regard.capture.progress import layers_run
+        from regard.explain.matrix import matrix
+        from regard.explain.windowed_matrix import windowed
+        from regard.models.load import load
+
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+            if self.opened is not None:
+                looking = bars.add_task("going through the matrix", total=1)
+                trace = saved_trace(self.opened)
+                return matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking)), trace
+            loading = bars.add_task("loading the model", total=None)
+            model = load(self.model)
+            layer, head = _from_zero(model, layer, head)
+            bars.update(loading, total=1, completed=1)
+            tracing = bars.add_task("reading and tracing", total=1)
+            looking = bars.add_task("going through the matrix", total=1)
+            if self.window is None:
+                with layers_run(model.model, partial(bars.advance, tracing)):
+                    trace = model.trace(text, layers=[layer], logits=False)
+                bars.update(tracing, completed=1)
+                return matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking)), trace
+
+            def step(share: float) -> None:
+                bars.advance(tracing, share)
+                bars.advance(looking, share)
+
+            plan, windows = model.stream(text, window=self.window, stride=self.stride, layers=[layer])
+            return windowed(plan, windows, layer, head, top=top, far=far, progress=step), None
+
+
+def read_text(file: Path) -> str:
+    """A file's text, without the mark of its encoding (BOM) where it begins with one.
+
+    Raises:
+        RegardError: there is no such file, it cannot be read, is empty or blank, or is not UTF-8: the byte is named.
+    """
+    from regard.text.tokens import check_text
+
+    try:
+        found = file.read_bytes()
+    except OSError as error:
+        raise RegardError(f"cannot read {str(file)!r}: {error.strerror or error}") from error
+    try:
+        text = found.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # What was decoded may begin after a mark of three bytes, from which the position is counted.
+        place = error.start + len(found) - len(error.object)
+        line = found.count(b"\n", 0, place) + 1
+        raise RegardError(
+            f"{str(file)!r} is not UTF-8: byte 0x{found[place]:02x} at {place} (line {line}), {error.reason}"
+        ) from error
+    return check_text(text, repr(str(file)))
+
+
+def saved_trace(file: Path) -> "Trace":
+    """The one trace of a file, of one text.
+
+    Raises:
+        RegardError: it holds several, or one of an encoder-decoder.
+    """
+    from regard.trace.file import open as read
+    from regard.trace.trace import PairTrace
+
+    traces = read(file)
+    each = traces if isinstance(traces, list) else [traces]
+    if len(each) != 1:
+        raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, map looks at one: save that alone")
+    if isinstance(each[0], PairTrace):
+        raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
+    return each[0]
+
+
+def _from_zero(model: "Model", layer: int, head: int | None) -> tuple[int, int | None]:
+    """Layer and head counted from 0, held against the model's config before the text is traced."""
+    config = model.model.config
+    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+    if isinstance(layers, int):
+        layer = from_zero("layer", layer, layers, f"{model.name} has")
+    elif layer < 0:
+        raise RegardError(f"layer {layer}: {model.name} does not tell how many layers it has, count them from 0")
+    if head is not None and isinstance(heads, int):
+        head = from_zero("head", head, heads, f"{model.name} has")
+    return layer, head

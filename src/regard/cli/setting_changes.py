@@ -1,0 +1,41 @@
+"""Settings of a training run as the command line gives them: of a file, by name, and the number of steps."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+
+
+def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
+    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps.
+
+    Raises:
+        RegardError: the file is none of settings, a setting has no name or value, or the steps are given twice.
+    """
+    from regard.train.settings import read_settings
+
+    changes: dict[str, Any] = {} if config is None else read_settings(config)
+    named = set()
+    for each in settings:
+        name, equals, text = each.partition("=")
+        if not equals or not name.strip():
+            raise RegardError(f"--set {each!r}: needs NAME=VALUE")
+        changes[name.strip()] = value_of(text.strip())
+        named.add(name.strip())
+    if steps is not None and "steps" in named and changes["steps"] != steps:
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of both")
+    return changes | ({} if steps is None else {"steps": steps})
+
+
+def value_of(text: str) -> int | float | bool | str | None:
+    """A setting's value as it was meant: a number, true, false, none, or a word."""
+    known = {"true": True, "false": False, "none": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,54 @@
+"""Static vectors of a word and its reference words (--static): of a file, or the model's own learned embeddings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.cli.selection import Selection
+from regard.errors import RegardError
+from regard.files import check_readable
+
+if TYPE_CHECKING:
+    from regard.explain.summary import Summary
+    from regard.trace.trace import PairTrace, Trace
+
+LEARNED = "learned"
+
+
+@dataclass(frozen=True)
+class StaticVectors:
+    """given: a file of word2vec or GloVe, "learned", or None for no static vectors."""
+
+    given: str | None
+
+    def check(self, chosen: Selection) -> None:
+        """Refuse static vectors of no words."""
+        if self.given is not None and not chosen.reference_words:
+            raise RegardError("--static needs --word and --with: it compares words' static vectors")
+
+    def check_file(self) -> None:
+        """Refuse a file that cannot be read."""
+        if self.given not in (None, LEARNED):
+            check_readable(Path(self.given), "--static")
+
+    def beside(
+        self, seen: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", references: "Sequence[Trace]"
+    ) -> "Summary":
+        """The summary of traces with the static vectors of its word and of references, traces of a word each.
+
+        Raises:
+            RegardError: there is no vector for the word, or no table of learned embeddings.
+        """
+        if self.given is None:
+            return seen
+        from regard.explain.static_words import learned_words, static_words
+        from regard.text.word_vectors import read_static
+
+        word, words = seen.word or "", [each.text for each in references]
+        if self.given == LEARNED:
+            first = traces[0].sides[0]
+            vectors, name = learned_words(word, first, references), f"the learned embeddings of {first.status.model}"
+        else:
+            vectors, name = read_static(Path(self.given), [word, *words]), self.given
+        return replace(seen, static=static_words(vectors, word, words, name))

@@ -1,0 +1,64 @@
+"""What `trace` is given, as tokens: which combinations are refused, and the way back from a trace."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from regard.errors import RegardError
+from regard.models.inputs import read_inputs, source_of
+from tests.support.own_models import opened, pair
+
+TEXT, TARGET = "A man is fishing on a river bank.", "Une banque"
+
+
+def read(model: Any, *given: Any, **options: Any) -> Any:
+    return read_inputs(model._reader, model._session, *given, **options)
+
+
+def test_texts_and_ids() -> None:
+    model = opened("bert")
+    single, (one,), none = read(model, TEXT, None, None, None)
+    assert (single, none, one.text) == (True, None, TEXT)
+    several, sources, _ = read(model, [TEXT, "A bank"], None, None, None)
+    assert (several, [each.text for each in sources]) == (False, [TEXT, "A bank"])
+    assert read(model, None, None, one.ids, None)[1][0].ids == one.ids
+
+
+def test_targets_are_one_for_each_source_and_read_one_late() -> None:
+    model = pair()
+    single, (source,), targets = read(model, TEXT, TARGET, None, None)
+    assert single
+    assert targets is not None
+    alone = read(model, TARGET, TARGET, None, None)[1][0]
+    assert targets[0].ids == [model.model.config.start, *alone.ids[:-1]]
+    assert source.text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "says"),
+    [
+        ("one", (None, None, None, None), "needs either text or its ids, given none"),
+        ("one", (TEXT, None, [1], None), "needs either text or its ids, given both"),
+        ("one", (TEXT, TARGET, None, None), "target: transformer is no encoder-decoder"),
+        ("one", (TEXT, None, None, [1]), "target: transformer is no encoder-decoder"),
+        ("one", (TEXT, None, None, None, {"pixel_values": 1}), "needs a text, ids or inputs, given two of them"),
+        ("pair", (TEXT, None, None, None), "it needs a target beside the text"),
+        ("pair", ([TEXT, "A bank"], [TARGET], None, None), "target: given 1, needs one for each of the 2 texts"),
+        ("pair", ([TEXT], TARGET, None, None), "target: given 1, needs one for each of the 1 texts"),
+    ],
+)
+def test_what_is_refused(kind: str, given: tuple[Any, ...], says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        read(opened("gpt") if kind == "one" else pair(), *given)
+
+
+def test_a_trace_says_what_was_read() -> None:
+    model = opened("bert")
+    trace = model.trace(TEXT)
+    again = source_of(model._reader, trace)
+    assert (again.text, again.ids) == (TEXT, [token.id for token in trace.tokens])
+    assert again.segments is not None  # of the tokenizer, not of ids
+    by_ids = model.trace(ids=[token.id for token in trace.tokens[:5]])
+    assert source_of(model._reader, by_ids).ids == [token.id for token in trace.tokens[:5]]
+    assert source_of(replace(model._reader, tokenizer=None), trace).segments is None

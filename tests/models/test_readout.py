@@ -1,0 +1,47 @@
+"""From states to logits by the model's own way: of its last states its own logits, of others what its head makes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.errors import RegardError
+from regard.models.readout import Readout
+from tests.support.own_models import opened, pair
+
+TEXT = "A man is fishing on a river bank."
+
+
+def test_the_last_states_give_the_traces_logits() -> None:
+    model = opened("gpt")
+    trace = model.trace(TEXT)
+    readout = Readout(model, trace)
+    assert trace.logits is not None
+    torch.testing.assert_close(readout.logits, trace.logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(readout(trace.hidden_states[-1]), trace.logits, atol=1e-5, rtol=0)
+
+
+def test_any_states_go_through_norm_and_head() -> None:
+    model = opened("llama")
+    trace = model.trace(TEXT)
+    states = torch.randn(5, 12, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        expected = model.model.head(model.model.decoder_norm(states))
+    torch.testing.assert_close(Readout(model, trace)(states), expected, atol=1e-5, rtol=0)
+
+
+def test_other_models_are_refused() -> None:
+    gpt, bert, both = opened("gpt"), opened("bert"), pair()
+    trace = gpt.trace(TEXT)
+    with pytest.raises(RegardError, match="next: transformer is an encoder-decoder: the trace is of another model"):
+        Readout(both, trace)
+    with pytest.raises(RegardError, match="next: .* has no language head"):
+        Readout(bert, bert.trace(TEXT))
+    larger = opened("gpt").trace(ids=[0, 1])
+    large = replace(larger, tokens=tuple(replace(token, id=10**6) for token in larger.tokens))
+    with pytest.raises(RegardError, match="the trace has token ids that transformer does not know"):
+        Readout(gpt, large)
+    pairs = both.trace(TEXT, target="Une banque")
+    assert pairs.decoder.logits is not None
+    found = Readout(both, pairs.decoder, pairs.encoder)(pairs.decoder.hidden_states[-1])
+    torch.testing.assert_close(found, pairs.decoder.logits, atol=1e-5, rtol=0)

@@ -1,0 +1,59 @@
+"""Words found in a text by their characters, with the tokens that spell them."""
+
+import pytest
+
+from regard.errors import RegardError
+from regard.text.tokens import Token
+from regard.text.words import find_spans, find_word, on_neither_side, which, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "spans"),
+    [
+        ("a bank, the Bank", "bank", [(2, 6), (12, 16)]),  # any case
+        ("a bank, the Bank", "Bank", [(12, 16)]),  # its own spelling
+        ("a bank", "Bank", [(2, 6)]),  # any case where its own does not occur
+        ("banks bank embank", "bank", [(6, 10)]),  # letters before or behind make another word
+        ("bank_note bank", "bank", [(10, 14)]),
+        ("caf\u00e9 cafe\u0301", "cafe\u0301", [(0, 4), (5, 10)]),  # composed and decomposed
+        ("cafe\u0301", "cafe", None),
+        ("Stra\u00dfe", "strasse", [(0, 6)]),
+        ("河岸的銀行", "銀行", [(3, 5)]),  # no blanks between words
+        ("a river bank", "river bank", [(2, 12)]),
+        ("👩\u200d🚀 went", "👩", None),  # a joined sign is one
+    ],
+)
+def test_spans(text: str, word: str, spans: list[tuple[int, int]] | None) -> None:
+    if spans is None:
+        with pytest.raises(RegardError, match="is not in the text"):
+            find_spans(text, word)
+    else:
+        assert find_spans(text, word) == spans
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("bunk", "word 'bunk' is not in the text 'A river bank': the nearest are 'bank'"),
+        ("xyz", "its words are 'A', 'river', 'bank'"),
+        (" ", "word is empty: give a word of the text"),
+    ],
+)
+def test_what_is_refused(word: str, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        find_spans("A river bank", word)
+
+
+def test_tokens_of_a_word_are_those_that_share_a_character() -> None:
+    text = "embankment"
+    tokens = [Token(n, text[a:b], a, b, 0, False) for n, (a, b) in enumerate([(0, 2), (2, 6), (6, 10)])]
+    (found,) = find_word(text, tokens, "embankment")
+    assert (found.start, found.end, found.tokens) == (0, 10, (0, 1, 2))
+    with pytest.raises(RegardError, match="word 'embankment' reached no token"):
+        find_word(text, [Token(0, "", 0, 0, None, True)], "embankment")
+
+
+def test_names_in_messages() -> None:
+    assert (which(2, 3), which(1, 1)) == (" 2", "")
+    assert str(on_neither_side("a", "b", " 2")) == "text 2: a; target 2: b"
+    assert words_of("It's a well-known bank, a bank") == ["It's", "a", "well-known", "bank"]
