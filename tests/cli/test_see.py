@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
 def test_the_main_job(regard_process, tmp_path: Path) -> None:
     result = regard_process(
         "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
-        "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors",
+        "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors", "--all",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
@@ -47,9 +48,27 @@ def test_the_main_job(regard_process, tmp_path: Path) -> None:
 
 
 def test_an_overview(regard_command) -> None:
-    result = regard_command("see", "a man on a river bank")
+    result = regard_command("see", "a man on a river bank", "--all")
     assert result.returncode == 0
     assert "where each token looks most" in result.stdout
+
+
+def test_what_was_found_fits_one_screen(regard_command) -> None:
+    result = regard_command("see", RIVER, MONEY, "--word", "bank", "--with", "money,river,water,loan")
+    lines = result.stdout.splitlines()
+    assert len(lines) <= 39  # and one for the picture's name
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "• Both “bank” start as the same vector."
+    text = " ".join(result.stdout.split())
+    assert "“river” (0.25) and “fishing” (0.12)" in text
+    assert "They end at cosine 0.85 after layer 5; layer 0 sets them apart most (1.00 → 0.90)." in text
+    assert "more: --all" in lines[-1]
+
+
+def test_what_is_worth_a_look_without_a_word(regard_command) -> None:
+    out = regard_command("see", RIVER).stdout
+    assert re.search(r"“\w+” moves most: it leaves the last layer at cosine 0\.\d\d", out)
+    assert "The sharpest links across words:" in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def valid(file: Path) -> dict:
 @pytest.mark.slow
 def test_pairs(folder: Path) -> None:
     see, saved = (
-        ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2"],
+        ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2", "--all"],
         ["--save", "a.safetensors", "--save-attention-outputs"],
     )
     (code, out, err), (code_2, _, err_2), (code_3, out_3, err_3) = run_all_in_process(
@@ -45,7 +45,7 @@ def test_pairs(folder: Path) -> None:
         [
             [*see, "--word", "bank", "--figure", "a.png", "--json", "a.json", *saved],
             [*see, "--word", "homme", "--next", "--json", "b.json", "--figure", "b.svg", "--layer", "1", "--head", "2"],
-            ["see", "--open", "a.safetensors", "--top", "2", "--word", "bank"],
+            ["see", "--open", "a.safetensors", "--top", "2", "--word", "bank", "--all"],
         ],
     )
     assert (code, code_2, code_3) == (0, 0, 0), err + err_2 + err_3
@@ -72,7 +72,7 @@ def test_pairs(folder: Path) -> None:
 def test_a_target_that_the_model_writes(folder: Path) -> None:
     ((code, out, err),) = run_all_in_process(folder, [["see", PAIR[0], "--model", "pair", "--json", "own.json"]])
     assert code == 0, err
-    assert "the model wrote target itself: the likeliest token each time" in out
+    assert "the model wrote the target itself: the likeliest token each time" in out
     assert "because no more were asked for" in " ".join(out.split())  # a random model does not come to an end
     data = valid(folder / "own.json")
     assert data["target"]["generated"] == [True]
@@ -83,8 +83,8 @@ def test_a_target_that_the_model_writes(folder: Path) -> None:
 def test_what_models_say(folder: Path) -> None:
     calls = [
         ["see", "a man on a river bank", "--model", "causal", "--word", "river", "--next", "--top", "3",
-         "--figure", "c.png", "--json", "c.json", "--save", "c.safetensors"],
-        ["see", "--open", "c.safetensors", "--model", "causal", "--word", "river", "--next", "--top", "3"],
+         "--figure", "c.png", "--json", "c.json", "--save", "c.safetensors", "--all"],
+        ["see", "--open", "c.safetensors", "--model", "causal", "--word", "river", "--next", "--top", "3", "--all"],
         ["see", "--open", "c.safetensors", "--word", "river"],
         ["see", "a man on a [MASK] bank", "--model", "masked", "--next", "--json", "m.json", "--top", "2"],
     ]  # fmt: skip
@@ -114,7 +114,7 @@ def test_windows_and_parts_of_traces(folder: Path) -> None:
         ["see", PAIR[0], "--model", "bare", "--save", "part.safetensors", "--save-layers", "1",
          "--save-dtype", "float16"],
         ["see", "--open", "part.safetensors", "--word", "bank", "--figure", "p.png", "--json", "p.json"],
-        ["see", "--open", "part.safetensors"],
+        ["see", "--open", "part.safetensors", "--all"],
         ["see", PAIR[0], *TARGETS[:2], "--model", "pair", "--save", "q.safetensors", "--save-layers", "1"],
         ["see", "--open", "q.safetensors", "--word", "rive", "--figure", "q.png", "--json", "q.json"],
     ]  # fmt: skip

@@ -149,6 +149,19 @@ def _others(row: Attended, occurrence: Occurrence) -> list[Share]:
     return [share for share in row.top if share.token not in occurrence.tokens]
 
 
+def _beside(row: Attended) -> str:
+    """What takes more than half of a row, where that is nothing with a meaning of its own."""
+    if row.apart <= 0.5:
+        return ""
+    return (
+        " beside special tokens"
+        if not row.sinks
+        else " beside special tokens and sinks"
+        if row.special
+        else " beside sinks"
+    )
+
+
 def layer_looked_at(summary: Summary) -> int | None:
     """Find the layer in which the occurrences look at other words most: its place in their `attends`, None for none."""
     seen = summary.occurrences
@@ -179,7 +192,7 @@ def _look(summary: Summary, occurrence: Occurrence, row: Attended) -> str:
     if not named:
         return f"{who} hardly looks at other words"
     looks = " and ".join(f"{_named(share, occurrence)} ({share.weight:.2f})" for share in named)
-    return f"{who} looks most at {looks}" + (" beside special tokens" if row.special > 0.5 else "")
+    return f"{who} looks most at {looks}" + _beside(row)
 
 
 def _end(summary: Summary) -> str:

@@ -13,10 +13,10 @@ from regard.explain.occurrences import Occurrence
 from regard.explain.summary import Summary
 from regard.trace.trace import Status, merge_statuses
 from regard.views.terminal.alignment import alignment
-from regard.views.terminal.layout import OWN, columns, put, short, shown, spelled
+from regard.views.terminal.layout import OWN, columns, put, short, shown, spelled, visible
 from regard.views.terminal.predictions import lens
 from regard.views.terminal.static_words import table as static_table
-from regard.views.terminal.summary import attended_by_head
+from regard.views.terminal.summary import attended_by_head, windows_table
 from regard.views.terminal.token_bars import token_bars
 from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
@@ -34,6 +34,8 @@ def render(summary: Summary, width: int = 80, took: float | None = None) -> list
     """The parts, the findings first."""
     parts: list[RenderableType] = [*unknown_first(of_summary(summary)), sentences(findings(summary), width), Text()]
     parts += token_bars(summary, width)
+    if 0 < len(summary.windows) <= MOST_ROWS:
+        parts.append(windows_table(summary))
     if summary.target is not None:
         parts += [alignment(each, summary, width) for each in summary.target.alignments[:2]]
     elif summary.word is not None:
@@ -52,7 +54,7 @@ def sentences(found: Sequence[str], width: int) -> RenderableType:
     """Sentences one below the other, each wrapped and set in under its mark."""
     table = Table.grid(padding=(0, 1))
     for sentence in found:
-        table.add_row(Text("•", style="dim"), Text(sentence))
+        table.add_row(Text("•", style="dim"), Text(visible(sentence)))
     return Padding(table, (0, 0, 0, 0), expand=False)
 
 
@@ -168,6 +170,14 @@ def _status(summary: Summary, took: float | None) -> RenderableType:
     if summary.target is not None:
         statuses = [merge_statuses(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
     lines = [Text(_exactness(statuses, took), style="dim")]
+    written = (
+        []
+        if summary.target is None
+        else [n for n, own in zip(summary.labels, summary.target.generated, strict=True) if own]
+    )
+    if written:
+        which = "" if len(written) == len(summary.labels) else f" of text {', '.join(written)}"
+        lines.append(Text(f"the model wrote the target{which} itself: the likeliest token each time", style="dim"))
     lines += [Text(f"note: {note}", style="dim") for note in dict.fromkeys(n for s in statuses for n in s.notes)]
     lines.append(Text("more: --all (every layer and value), --figure FILE, --json FILE", style="dim"))
     return Group(*lines)
@@ -178,5 +188,5 @@ def _exactness(statuses: Sequence[Status], took: float | None) -> str:
     apart = [s.difference for s in statuses if s.difference is not None]
     compared = first.compared_with or OWN
     exact = f"weights within {max(apart):.1e} of {compared}" if apart else "nothing to compare its attention with"
-    time = "" if took is None else f"; {took:.1f} s"
+    time = "" if took is None else f"; {took:.1f} s in all"
     return f"{first.model}: {exact}{time}"

@@ -34,7 +34,7 @@ def render(summary: Summary, width: int = 80, took: float | None = None) -> list
     """The parts of a summary, in the order of the way that the data takes."""
     parts: list[RenderableType] = [*unknown_first(of_summary(summary)), _tokens(summary)]
     if summary.windows:
-        parts.append(_windows(summary))
+        parts.append(windows_table(summary))
     if summary.target is None:
         parts += _side(summary, "text", width)
     else:
@@ -100,7 +100,8 @@ def _sink(sink: Sink, label: str) -> Text:
     return Text(sentence, style="dim")
 
 
-def _windows(summary: Summary) -> Group:
+def windows_table(summary: Summary) -> Group:
+    """Where each window comes from, of texts that were read in windows."""
     table = columns("shown as", ("text", "right"), ("window", "right"), ("its tokens", "right"))
     for label, each in zip(summary.labels, summary.windows, strict=True):
         table.add_row(label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}")
