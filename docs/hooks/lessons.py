@@ -1,4 +1,4 @@
-"""Run the walkthroughs quietly, and leave out of their pages what nbconvert would have them load from elsewhere."""
+"""Run the lessons quietly, leave out of their pages what nbconvert would load from elsewhere, and link the pages."""
 
 import os
 import re
@@ -7,18 +7,19 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 
 SCRIPTS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mermaid configuration -->", re.DOTALL)
+LINK = re.compile(r'(<a href="[^":#]+)\.(?:py|md)(?=["#])')  # to another lesson's file, or to a page's
 
 
 def on_startup(**_: Any) -> None:
-    """Called by mkdocs once: what the walkthroughs' processes find in their environment."""
+    """Called by mkdocs once: what the lessons' processes find in their environment."""
     # tqdm warns in notebooks without ipywidgets, with a path of this machine; no page shows a progress bar
     quiet = "ignore:IProgress not found"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), quiet]))
-    os.environ.setdefault("REGARD_OUT", os.path.join(os.getcwd(), "out", "walkthroughs"))
+    os.environ.setdefault("REGARD_OUT", os.path.join(os.getcwd(), "out", "lessons"))
 
 
 def without_scripts(page: str) -> str:
-    """Leave out MathJax, whose formulas are MathML here, and Mermaid, which no walkthrough draws.
+    """Leave out MathJax, whose formulas are MathML here, and Mermaid, which no lesson draws.
 
     Raises:
         PluginError: they are not where nbconvert puts them.
@@ -29,6 +30,11 @@ def without_scripts(page: str) -> str:
     return left
 
 
+def linked(page: str) -> str:
+    """Turn links to the files of lessons and pages, which hold in the sources, to what is built of them."""
+    return LINK.sub(r"\1.html", page)
+
+
 def on_page_content(page_html: str, page: Any, **_: Any) -> str:
     """Called by mkdocs with the content of each page."""
-    return without_scripts(page_html) if page.file.src_uri.endswith(".py") else page_html
+    return linked(without_scripts(page_html)) if page.file.src_uri.endswith(".py") else page_html
