@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from regard.models.model import Model
 from tests.support import ROOT, SHARED
 
 RANKS = SHARED / "tokenizers"
 FOLDER = ROOT / "docs" / "lessons"
 PICTURES = {
-    "1_text_to_vectors": ["embedding_process.svg"],
-    "2_words_before_context": [],
+    "1_text_to_vectors": ["cl100k_base.svg", "embedding_process.svg", "minilm_tokens.svg"],
+    "2_words_before_context": ["skip_gram_and_cbow.svg"],
     "3_position": ["learned_positions.png", "positions.svg"],
     "4_self_attention": ["matrix.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
     "5_heads": ["ate.svg", "multi_head.svg", "ranges.png", "untrained_heads.svg"],
     "6_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],
     "7_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],
-    "8_contextual_embeddings": ["bank_moves.svg"],
+    "8_contextual_embeddings": ["bank_moves.svg", "encoder_block.svg"],
 }
 ORDER = sorted(PICTURES)
 IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
@@ -89,6 +90,30 @@ def test_a_real_translator_where_there_is_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "rive" in done.stdout
     assert (tmp_path / "here/out/opus_mt.svg").stat().st_size > 5000
+
+
+@pytest.mark.long
+def test_analogies_where_there_are_vectors(tmp_path: Path) -> None:
+    words = ["king", "man", "woman", "queen", "prince", "river", "bank", "money"]
+    rows = [" ".join([word, *(str((n * k) % 7 - 3) for k in range(1, 5))]) for n, word in enumerate(words, 1)]
+    (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", "utf-8")
+    source = (FOLDER / "2_words_before_context.py").read_text("utf-8")
+    cells = source.split("# %%")  # what the analogies need: the imports, and their own cell
+    short = tmp_path / "short.py"
+    short.write_text(
+        "\n".join("#" + cell for cell in cells if "\nimport os" in cell or "REGARD_GLOVE" in cell), "utf-8"
+    )
+    done = run(short, tmp_path, REGARD_GLOVE=str(tmp_path / "glove.txt"))
+    assert done.returncode == 0, done.stderr
+    assert "king − man + woman, and queen" in done.stdout
+
+
+@pytest.mark.long
+def test_another_model_does_not_pass_for_the_published_one(tmp_path: Path, minilm: Model) -> None:
+    folder = minilm.model.config._name_or_path
+    done = run(FOLDER / "8_contextual_embeddings.py", tmp_path, REGARD_DISTILBERT=str(folder))
+    assert done.returncode == 1
+    assert "Mismatched elements: 36 / 36" in done.stderr
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Run the lessons quietly, leave out of their pages what nbconvert would load from elsewhere, and link the pages."""
+"""Run the lessons quietly, fit what nbconvert makes of them into the site: nothing from elsewhere, links, tables."""
 
 import os
 import re
@@ -8,6 +8,9 @@ from mkdocs.exceptions import PluginError
 
 SCRIPTS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mermaid configuration -->", re.DOTALL)
 LINK = re.compile(r'(<a href="[^":#]+)\.(?:py|md)(?=["#])')  # to another lesson's file, or to a page's
+
+# nbconvert folds long lines of what was printed; a table that is folded cannot be read down
+STYLE = "<style>.jp-OutputArea-output pre { white-space: pre !important; overflow-x: auto; }</style>"
 
 
 def on_startup(**_: Any) -> None:
@@ -37,4 +40,4 @@ def linked(page: str) -> str:
 
 def on_page_content(page_html: str, page: Any, **_: Any) -> str:
     """Called by mkdocs with the content of each page."""
-    return linked(without_scripts(page_html)) if page.file.src_uri.endswith(".py") else page_html
+    return STYLE + linked(without_scripts(page_html)) if page.file.src_uri.endswith(".py") else page_html

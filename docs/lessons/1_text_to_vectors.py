@@ -10,18 +10,15 @@
 
 # %%
 import torch
-from rich.console import Console
 
 import regard
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import dictionary, look_up
-from regard.views.figures import schematic_transformer as schematic
+from regard.views.figures import schematic, schematic_transformer
 from regard.views.figures.kept import keep
+from regard.views.figures.token_strip import token_strip
 from regard.views.terminal.numbers import show_numbers
-from regard.views.terminal.tokens import show_tokens
-
-console = Console(width=100, highlight=False)
 
 # %% [markdown]
 # ## A dictionary of six words
@@ -90,11 +87,18 @@ published = {"What": 3923, " is": 374, " the": 279, " capital": 6864, " of": 315
 try:
     tokens = cl100k_tokens(question, cl100k_base())
     assert [(token.text, token.id) for token in tokens] == list(published.items())
-    show_tokens([(question, tokens)], "cl100k_base", console)
 except regard.RegardError as error:
     print(f"cl100k_base: NOT CHECKED HERE, going on from the published ids: {error}")
-    print(published)
-assert len(published) == 7
+    tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for part, number in published.items()]
+print(len(tokens), "tokens:", *(token.id for token in tokens))
+assert len(tokens) == 7
+figure, axes = schematic.sheet(4.5, 0.8)
+token_strip(axes, tokens)
+keep(
+    figure,
+    "cl100k_base.svg",
+    "What is the capital of France? in seven tokens; a dot is a blank",
+)
 
 # %% [markdown]
 # ## A model's own tokenizer, and special tokens
@@ -107,9 +111,14 @@ assert len(published) == 7
 model = regard.load()
 river = "Write a poem about a man fishing on a river bank."
 trace, rare = model.trace([river, "Write a poem about microfinance."])
-show_tokens([(each.text, each.tokens) for each in (trace, rare)], "all-MiniLM-L6-v2", console)
+for number, token in enumerate(rare.tokens):
+    print(f"{number:2}  {token.text:8} {token.id:6}  characters {token.start} to {token.end}")
 assert [token.text for token in trace.tokens][11] == "bank"
+assert [token.text for token in rare.tokens][5:8] == ["micro", "##fin", "##ance"]
 assert len(trace.tokens) == 14
+figure, axes = schematic.sheet(8.5, 0.8)
+token_strip(axes, trace.tokens)
+keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen tokens, between [CLS] and [SEP]")
 
 # %% [markdown]
 # ## Padding, and how much fits
@@ -169,7 +178,7 @@ torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 # The same as a picture, a cell a number:
 
 # %%
-figure = schematic.embedding_process(names, ids.tolist(), x, vocabulary=6)
+figure = schematic_transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
 keep(figure, "embedding_process.svg", "Six tokens, their ids, and the row of the table that each id takes")
 
 # %% [markdown]

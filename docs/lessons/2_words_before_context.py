@@ -11,7 +11,6 @@
 # %%
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -19,11 +18,15 @@ import torch
 from torch.nn.functional import cross_entropy, logsigmoid, normalize, pad
 
 from regard.text.word_vectors import read_static
+from regard.views.figures.kept import keep
+from regard.views.figures.schematic_word2vec import skip_gram_and_cbow
 from regard.views.terminal.numbers import show_numbers
 
 # %%
 text = re.findall(r"[a-z]+", " ".join(topics[name] for name in sorted(topics)).lower())
-counts = Counter(text)
+counts = dict.fromkeys(text, 0)
+for word in text:
+    counts[word] += 1
 words = sorted(word for word, count in counts.items() if count >= 5)
 number = {word: n for n, word in enumerate(words)}
 ids = torch.tensor([number[word] for word in text if word in number])
@@ -40,6 +43,14 @@ print(f"{len(ids):,} words, {len(words):,} different ones; {len(held_out):,} of 
 
 # %%
 WINDOW = 4
+figure = skip_gram_and_cbow(["the", "value", "of", "the", "key"], 2, len(words), 64)
+keep(
+    figure,
+    "skip_gram_and_cbow.svg",
+    "Skip-gram guesses the neighbours from the middle, CBOW the middle from the neighbours",
+)
+
+# %%
 
 
 def questions(ids, cbow):

@@ -41,12 +41,13 @@ for first in range(len(chain)):
     lines = " ".join(f"the {who} that {does}" for who, does in chain[first:-1])
     verses.append(f"This is {lines} the house that Jack built".replace("  ", " "))
 held_out = verses.pop(1)
-print("\n".join(verses[-4:]), f"\n\nheld out: {held_out}")
+for verse in [*verses[-4:], f"held out: {held_out}"]:
+    print(verse)
 
 tokenizer = tokenizers.words(verses, frame="end")  # [EOS] ends a text
 stream = torch.cat([tokenizers.batch(tokenizer, [verse]).ids[0] for verse in verses])  # one after another
 secret = tokenizers.batch(tokenizer, [held_out]).ids
-print(f"\n{len(verses)} verses, {len(stream)} tokens, a vocabulary of {len(tokenizer)}")
+print(f"{len(verses)} verses, {len(stream)} tokens, a vocabulary of {len(tokenizer)}")
 
 # %% [markdown]
 # ## The model

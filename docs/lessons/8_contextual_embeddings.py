@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
-from regard.explain.movement import movement
 from regard.explain.similarity import across_texts, cosine, dot, euclidean, table
 from regard.trace.trace import gives, special_share, vector
+from regard.views.figures import schematic_transformer as schematic
 from regard.views.figures.kept import keep
 from regard.views.terminal.numbers import show_numbers
 
@@ -31,6 +31,19 @@ river, money = model.trace(sentences)
 at, there = river.word("bank")[0].tokens[0], money.word("bank")[0].tokens[0]
 print([token.text for token in river.tokens])
 assert (at, there) == (11, 11)
+
+# %% [markdown]
+# What MiniLM is made of: six encoder blocks, in which every token sees the whole text, with a norm behind each
+# residual.
+
+# %%
+given = model.model.config
+config = regard.TransformerConfig.bert(
+    layers=given.num_hidden_layers, d_model=given.hidden_size, heads=given.num_attention_heads
+)
+assert config.hidden_width == given.intermediate_size
+figure = schematic.blocks(config, tokens=14)
+keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-forward, add, norm")
 
 # %% [markdown]
 # ## Three routes to the same numbers
@@ -108,7 +121,7 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 toy = {"money": (0.5, 3.0), "deposit": (1.5, 1.2), "withdraw": (2.5, 0.5),
        "nature": (6.0, 8.0), "river": (7.5, 7.5), "water": (8.0, 5.5)}  # fmt: skip
 references = [model.trace(word) for word in ("money", "deposit", "nature", "river", "water")]
-moved = movement([(t, t.word("bank")[0]) for t in (river, money)], [river, money], references)
+moved = regard.explain.movement.movement([(t, t.word("bank")[0]) for t in (river, money)], [river, money], references)
 figure = Figure(figsize=(13, 5.2), layout="constrained")
 left, right = figure.subplots(1, 2)
 for word, place in toy.items():

@@ -82,7 +82,7 @@ def test_what_is_no_formula_is_refused(formula: str) -> None:
 
 def test_scripts_from_elsewhere_are_left_out() -> None:
     scripts = '<!-- Load mathjax --><script src=""></script><i>\n</i><!-- End of mermaid configuration -->'
-    assert lessons.on_page_content(f"a{scripts}b", page=page("lessons/x.py")) == "ab"
+    assert lessons.on_page_content(f"a{scripts}b", page=page("lessons/x.py")) == f"{lessons.STYLE}ab"
     assert lessons.on_page_content("a", page=page("x.md")) == "a"
     with pytest.raises(lessons.PluginError, match="are 0 times in the page"):
         lessons.on_page_content("a", page=page("lessons/x.py"))
@@ -92,6 +92,6 @@ def test_links_between_lessons_lead_to_what_is_built() -> None:
     scripts = "<!-- Load mathjax --><!-- End of mermaid configuration -->"
     content = '<a href="2_x.py">a</a><a href="../see.md#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
     built = lessons.on_page_content(scripts + content, page=page("lessons/1_x.py"))
-    assert built == (
+    assert built == lessons.STYLE + (
         '<a href="2_x.html">a</a><a href="../see.html#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
     )

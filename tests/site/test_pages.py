@@ -24,15 +24,15 @@ pytestmark = [
 ]
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html")) or ["(none)"]
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
-    "1_text_to_vectors": ["Six tokens, their ids"],
-    "2_words_before_context": [],
+    "1_text_to_vectors": ["What is the capital", "The sentence of the river", "Six tokens, their ids"],
+    "2_words_before_context": ["Skip-gram guesses"],
     "3_position": ["Positional encodings: fast waves", "Cosines of learned positions"],
     "4_self_attention": ["Scores of eleven words", "The word bank moves", "The input 6 × 16", "One query's way"],
     "5_heads": ["Eight heads", "The weights of eight", "One head's weights lie along", "Lines from ate"],
     "6_a_transformer_that_writes": ["A decoder block", "The weights of the first nine", "From an", "Weights of the"],
     "7_across": ["Queries from one sequence", "An encoder block", "Cross-attention of both", "Which English words",
                  "The red square's patches", "A U-Net"],
-    "8_contextual_embeddings": ["Made-up and measured"],
+    "8_contextual_embeddings": ["MiniLM: self-attention", "Made-up and measured"],
 }  # fmt: skip
 TOLD = {  # what each lesson's page shows that it computed
     "1_text_to_vectors": "3923 374 279 6864 315 9822 30",  # by tiktoken, see test_nothing_was_left_unchecked
@@ -80,7 +80,7 @@ class Page(HTMLParser):
             self.styles += data
         elif any("jp-OutputArea-output" in classes for _, classes in self.open):
             self.printed += data
-        elif not tags & {"pre", "code", "math", "clipboard-copy"}:
+        elif not tags & {"pre", "code", "math"}:
             self.prose += data
 
 
@@ -147,7 +147,7 @@ def test_every_picture_once_and_of_its_size(name: str) -> None:
             expected = [start for start in expected if not start.startswith("Which English words")]
         assert len(said) == len(expected), said
         assert all(shown.startswith(start) for shown, start in zip(said, expected, strict=True)), said
-        assert all(width >= 280 and height >= 200 for width, height in sizes), sizes
+        assert all(width >= 280 and height >= 50 for width, height in sizes), sizes
     elif name != "404.html":
         source = (ROOT / "docs" / name).with_suffix(".md").read_text("utf-8")
         assert len(sizes) == len(re.findall(r"!\[[^]]*\]\(", source))

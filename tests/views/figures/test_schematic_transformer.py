@@ -37,7 +37,7 @@ def test_an_encoder_with_its_norms_behind() -> None:
     assert "the whole text" in text
     assert "contextual embeddings" in text
     assert "last norm" not in text
-    assert "+ segments" in text
+    assert "+ segments, norm" in text
 
 
 def test_both_with_cross_attention_between() -> None:

@@ -101,7 +101,9 @@ def _stack(axes: Axes, config: TransformerConfig, x: float, side: str, *, crossi
     )
     added = f" + {config.positions} positions" if config.positions in ("learned", "sinusoidal") else ""
     added += " + segments" if config.segments else ""
-    box(axes, x + 0.55, 0.15, 2.7, 0.36, f"learned embeddings{added}", INPUT, size=8)
+    added += ", norm" if config.norm_embeddings else ""
+    added = added.replace(" + segments", "\n+ segments")
+    box(axes, x + 0.45, 0.15, 2.9, 0.36, f"learned embeddings{added}", INPUT, size=7 if "\n" in added else 8)
     norm = "RMS norm" if config.norm == "rms" else "layer norm"
     middle, at = x + 1.9, FOOT
     tall = PART * len(parts)
