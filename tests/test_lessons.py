@@ -17,7 +17,7 @@ FOLDER = ROOT / "docs" / "lessons"
 PICTURES = {
     "1_text_to_vectors": ["cl100k_base.svg", "embedding_process.svg", "minilm_tokens.svg"],
     "2_words_before_context": ["skip_gram_and_cbow.svg"],
-    "3_position": ["learned_positions.png", "positions.svg"],
+    "3_position": ["added.svg", "learned_positions.png", "positions.svg"],
     "4_self_attention": ["matrix.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
     "5_heads": ["ate.svg", "multi_head.svg", "ranges.png", "untrained_heads.svg"],
     "6_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],

@@ -18,6 +18,7 @@ from regard.explain.similarity import table
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention
 from regard.views.figures.kept import keep
+from regard.views.figures.schematic_transformer import embedding_process
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
@@ -43,6 +44,17 @@ expected = [[0, 1, 0], [0.84, 0.54, 0], [0.91, -0.42, 0], [0.14, -0.99, 0.01], [
 added = [[0.12, 1.94, 0.90], [0.98, 1.19, 0.22], [1.20, 0.16, 0.31], [0.83, -0.62, 0.63], [-0.51, -0.04, 0.66]]
 torch.testing.assert_close(code, torch.tensor(expected), atol=1e-6, rtol=0)
 torch.testing.assert_close(given + code, torch.tensor(added), atol=1e-6, rtol=0)
+
+# %% [markdown]
+# The same for the six words of page 1. Each strip is a vector of 16 numbers; every second number of the code is a
+# cosine and begins at 1.
+
+# %%
+torch.manual_seed(123)
+ids = [0, 4, 5, 2, 1, 3]
+x = torch.nn.Embedding(6, 16)(torch.tensor(ids)).detach()
+figure = embedding_process(["Life", "is", "short", "eat", "dessert", "first"], ids, x, 6, sinusoidal(6, 16))
+keep(figure, "added.svg", "Six learned embeddings, the positional encodings added to them, and their sums")
 
 # %% [markdown]
 # ## A hundred positions, 400 wide

@@ -26,7 +26,7 @@ PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "1_text_to_vectors": ["What is the capital", "The sentence of the river", "Six tokens, their ids"],
     "2_words_before_context": ["Skip-gram guesses"],
-    "3_position": ["Positional encodings: fast waves", "Cosines of learned positions"],
+    "3_position": ["Six learned embeddings", "Positional encodings: fast waves", "Cosines of learned positions"],
     "4_self_attention": ["Scores of eleven words", "The word bank moves", "The input 6 × 16", "One query's way"],
     "5_heads": ["Eight heads", "The weights of eight", "One head's weights lie along", "Lines from ate"],
     "6_a_transformer_that_writes": ["A decoder block", "The weights of the first nine", "From an", "Weights of the"],

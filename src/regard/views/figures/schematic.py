@@ -91,11 +91,13 @@ def tensor(
     digits: int | None = None,
     rows: list[str] | None = None,
     sizes: bool = True,
+    limit: Number | None = None,
 ) -> tuple[Number, Number]:
     """Draw a matrix to scale, x and y at its lower left: a cell a number, white at 0 and darker the larger it is.
 
     Negative numbers are grey, or red where the colour itself is grey. Above it stands its name, below it its sizes,
     rows × columns. digits: decimals with which the numbers are written into the cells. rows: names at its left.
+    limit: the number that is darkest, where several tensors are compared; by default the largest.
 
     Returns:
         Its width and height, in inches.
@@ -104,7 +106,7 @@ def tensor(
     number = number[:, None] if number.ndim == 1 else number
     down, across = number.shape
     width, height = across * cell[0], down * cell[1]
-    largest = max(float(number.abs().max()), 1e-12)
+    largest = limit or max(float(number.abs().max()), 1e-12)
     below = "#b2182b" if colour in (INPUT, PLAIN) else "#555555"
     colours = LinearSegmentedColormap.from_list("signed", [below, "white", colour])
     axes.imshow(number.numpy(), cmap=colours, vmin=-largest, vmax=largest, extent=(x, x + width, y, y + height),

@@ -23,6 +23,7 @@ from regard.views.figures.schematic import (
     write,
 )
 
+SIGNS = "a cell a number: white is 0, below it grey (in grey tensors red)"
 CELL = 0.1  # inches of a cell of a tensor that is drawn to scale
 
 
@@ -53,6 +54,7 @@ def projections(
         end = start + across + 0.5
         write(axes, start + wide + 0.25, at, "→", size=12)
         tensor(axes, end, at - length * CELL / 2, x @ weight.T, colour, letter, cell=(CELL, CELL))
+    write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
     return figure
 
 
@@ -91,6 +93,7 @@ def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
     write(axes, at + wide * cell / 2 + 0.1, base - 0.34, "weighted sum", size=7.5, align="left")
     tensor(axes, at, base - 0.68, steps.context[None], OUTPUT, "", cell=(cell, 0.16), sizes=False)
     write(axes, at + wide * cell / 2, base - 0.84, f"context of “{query}”: 1 × {wide}", size=8, colour=OUTPUT)
+    write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
     return figure
 
 

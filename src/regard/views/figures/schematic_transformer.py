@@ -42,7 +42,7 @@ def embedding_process(
     each = 0.82
     rows = 1 if added is None else 3
     tall = 0.9
-    figure, axes = sheet(1.9 + each * len(tokens), 1.75 + rows * (tall + 0.38), "From tokens to vectors")
+    figure, axes = sheet(max(5.4, 1.9 + each * len(tokens)), 1.75 + rows * (tall + 0.38), "From tokens to vectors")
     top = 1.75 + rows * (tall + 0.38) - 0.75
     width = learned.shape[1]
     strips = [(f"row of the table\n{vocabulary:,} × {width}", learned, INPUT)]
@@ -60,11 +60,12 @@ def embedding_process(
         base = top - 0.9 - tall - row * (tall + 0.38)
         write(axes, 0.2, base + tall / 2, name, align="left", size=8.5)
         drawn = values[:, :SHOWN]
+        limit = float(drawn.abs().max())
         for n in range(len(tokens)):
             cell = (0.3, tall / drawn.shape[1])
-            tensor(axes, 1.7 + n * each + 0.21, base, drawn[n], colour, "", cell=cell, sizes=False)
+            tensor(axes, 1.7 + n * each + 0.21, base, drawn[n], colour, "", cell=cell, sizes=False, limit=limit)
     shown = f"the first {SHOWN} of {width} numbers are drawn, " if width > SHOWN else f"{width} numbers, "
-    write(axes, 0.2, 0.16, f"{shown}white is 0", size=7.5, align="left")
+    write(axes, 0.2, 0.16, f"{shown}white is 0, below it grey (in grey strips red)", size=7.5, align="left")
     return figure
 
 
