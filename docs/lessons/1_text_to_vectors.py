@@ -104,7 +104,7 @@ keep(
 # ## A model's own tokenizer, and special tokens
 #
 # The model of these pages is all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words: `##` marks one
-# that goes on a word. `[CLS]` and `[SEP]` stand for no text; the model was trained with one at either end, and pages 4
+# that goes on a word. `[CLS]` and `[SEP]` stand for no text; the model was trained with one at either end, and pages 5
 # and 8 show how much attention they take.
 
 # %%
