@@ -43,7 +43,7 @@ lint: $(VENV)/.for-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# A page may not say what was not checked: the walkthrough of the formula needs cl100k_base's ranks. Where
+# A page may not say what was not checked: the first lesson needs cl100k_base's ranks. Where
 # TIKTOKEN_CACHE_DIR is not set they are taken from the package that carries them under the name of tiktoken's cache.
 ifndef TIKTOKEN_CACHE_DIR
 docs: export TIKTOKEN_CACHE_DIR = $(abspath $(VENV))/ranks

@@ -67,6 +67,7 @@ ABOUT_SEVERAL = {
     "documented",
     "explain/stories",
     "layout",
+    "lessons",
     "models/long",
     "models/model_of_ours",
     "models/opus_mt",
@@ -77,7 +78,6 @@ ABOUT_SEVERAL = {
     "site/pages",
     "train/toys",
     "types",
-    "walkthroughs",
 }
 
 

@@ -1,6 +1,6 @@
 """Write the formulas of every page as MathML while the site is built: no script draws them, and none is loaded.
 
-In plain pages arithmatex has found them; in the pages made of walkthroughs they stand between dollar signs, as in any
+In plain pages arithmatex has found them; in the pages made of lessons they stand between dollar signs, as in any
 notebook. Code, what code printed, and dollar signs in plain pages stay as they are.
 """
 

@@ -22,16 +22,16 @@ def hook(name: str) -> ModuleType:
     return module
 
 
-formulas, walkthroughs = hook("formulas"), hook("walkthroughs")
+formulas, lessons = hook("formulas"), hook("lessons")
 
 
 def page(name: str) -> SimpleNamespace:
     return SimpleNamespace(file=SimpleNamespace(src_uri=name))
 
 
-def test_a_walkthroughs_formulas() -> None:
+def test_a_lessons_formulas() -> None:
     content = "<p>$$ \\frac{a_i}{\\sqrt{2}} $$</p><p>Of $a &lt; b$ and <b>$c$</b>.</p>"
-    written = formulas.on_page_content(content, page=page("walkthroughs/x.py"))
+    written = formulas.on_page_content(content, page=page("lessons/x.py"))
     assert "$" not in written
     assert written.count("<math ") == 3
     assert written.count('display="block"') == 1
@@ -62,7 +62,7 @@ def test_a_plain_pages_formulas() -> None:
         "one $ alone, and $ another",
     ],
 )
-@pytest.mark.parametrize("name", ["x.md", "walkthroughs/x.py"])
+@pytest.mark.parametrize("name", ["x.md", "lessons/x.py"])
 def test_code_stays(code: str, name: str) -> None:
     assert formulas.on_page_content(code, page=page(name)) == code
 
@@ -76,13 +76,22 @@ def test_words_are_one_name() -> None:
 
 @pytest.mark.parametrize("formula", [r"\nosuchcommand{a}", r"\frac{a}", r"a^"])
 def test_what_is_no_formula_is_refused(formula: str) -> None:
-    with pytest.raises(formulas.PluginError, match=r"walkthroughs/x\.py: no .*ormula"):
-        formulas.on_page_content(f"<p>${formula}$</p>", page=page("walkthroughs/x.py"))
+    with pytest.raises(formulas.PluginError, match=r"lessons/x\.py: no .*ormula"):
+        formulas.on_page_content(f"<p>${formula}$</p>", page=page("lessons/x.py"))
 
 
 def test_scripts_from_elsewhere_are_left_out() -> None:
     scripts = '<!-- Load mathjax --><script src=""></script><i>\n</i><!-- End of mermaid configuration -->'
-    assert walkthroughs.on_page_content(f"a{scripts}b", page=page("walkthroughs/x.py")) == "ab"
-    assert walkthroughs.on_page_content("a", page=page("x.md")) == "a"
-    with pytest.raises(walkthroughs.PluginError, match="are 0 times in the page"):
-        walkthroughs.on_page_content("a", page=page("walkthroughs/x.py"))
+    assert lessons.on_page_content(f"a{scripts}b", page=page("lessons/x.py")) == f"{lessons.STYLE}ab"
+    assert lessons.on_page_content("a", page=page("x.md")) == "a"
+    with pytest.raises(lessons.PluginError, match="are 0 times in the page"):
+        lessons.on_page_content("a", page=page("lessons/x.py"))
+
+
+def test_links_between_lessons_lead_to_what_is_built() -> None:
+    scripts = "<!-- Load mathjax --><!-- End of mermaid configuration -->"
+    content = '<a href="2_x.py">a</a><a href="../see.md#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
+    built = lessons.on_page_content(scripts + content, page=page("lessons/1_x.py"))
+    assert built == lessons.STYLE + (
+        '<a href="2_x.html">a</a><a href="../see.html#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
+    )

@@ -1,0 +1,203 @@
+# %% [markdown]
+# # 1. From text to tokens to vectors
+#
+# A model computes with numbers. So a text is cut into **tokens**, each token has a number (its **id**), and the id
+# chooses a row of a table of vectors: the token's **learned embedding**. Nothing on this page knows yet what a word
+# means in its sentence; that is what attention is for.
+#
+# Every page of this course is a plain Python file. What it prints was computed while the page was made, and figures
+# that others have published are asserted: were one wrong, the page would not be here.
+
+# %%
+import torch
+
+import regard
+from regard.text import tokenizers
+from regard.text.tiktoken import cl100k_base, cl100k_tokens
+from regard.textbook import dictionary, look_up
+from regard.views.figures import schematic, schematic_transformer
+from regard.views.figures.kept import keep
+from regard.views.figures.token_strip import token_strip
+from regard.views.terminal.numbers import show_numbers
+
+# %% [markdown]
+# ## A dictionary of six words
+#
+# The simplest tokenizer: commas dropped, split at blanks, the words sorted (capitals first) and numbered. The sentence
+# is that of "Understanding and Coding the Self-Attention Mechanism of Large Language Models From Scratch".
+
+# %%
+sentence = "Life is short, eat dessert first"
+words = dictionary(sentence)
+ids = look_up(sentence, words)
+for word, number in words.items():
+    print(f"{number}  {word}")
+print("the sentence:", ids.tolist())
+
+assert words == {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
+assert ids.tolist() == [0, 4, 5, 2, 1, 3]
+
+# %% [markdown]
+# A dictionary knows nothing else. A real vocabulary has 30,000 entries and more, and still there are words that it does
+# not have:
+
+# %%
+try:
+    look_up("Life is sweet", words)
+    raise AssertionError("a word was found that is not there")
+except regard.RegardError as error:
+    print(error)
+
+# %% [markdown]
+# ## Byte pairs: a vocabulary that knows every word
+#
+# Start from single characters, find the pair that stands side by side most often, make it one token, and again. Common
+# words become one token; rare ones stay in pieces, but nothing is unknown (Sennrich et al. 2016).
+
+# %%
+counts = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+pieces = {word: [*word] for word in counts}
+for step in range(6):
+    pairs = {}
+    for word, parts in pieces.items():
+        for n in range(len(parts) - 1):
+            pair = parts[n], parts[n + 1]
+            pairs[pair] = pairs.get(pair, 0) + counts[word]
+    best = max(sorted(pairs), key=pairs.get)
+    for parts in pieces.values():
+        for n in range(len(parts) - 2, -1, -1):
+            if (parts[n], parts[n + 1]) == best:
+                parts[n : n + 2] = ["".join(best)]
+    print(
+        f"{step + 1}. {best[0]} + {best[1]}, {pairs[best]} times:  ", "   ".join("·".join(p) for p in pieces.values())
+    )
+assert pieces["low"] == ["low"]
+assert pieces["lower"] == ["low", "e", "r"]
+assert pieces["widest"][-1] == "est"
+
+# %% [markdown]
+# `cl100k_base`, which several of OpenAI's models use, was made like this from bytes, with 100,277 entries. A blank
+# belongs to the word after it. Its ranks are a file of 1.7 MB: where there is a network tiktoken fetches it, elsewhere
+# `TIKTOKEN_CACHE_DIR` names a folder that holds it. Without either, this page says so and goes on from the published
+# ids.
+
+# %%
+question = "What is the capital of France?"
+published = {"What": 3923, " is": 374, " the": 279, " capital": 6864, " of": 315, " France": 9822, "?": 30}
+try:
+    tokens = cl100k_tokens(question, cl100k_base())
+    assert [(token.text, token.id) for token in tokens] == list(published.items())
+except regard.RegardError as error:
+    print(f"cl100k_base: NOT CHECKED HERE, going on from the published ids: {error}")
+    tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for part, number in published.items()]
+print(len(tokens), "tokens:", *(token.id for token in tokens))
+assert len(tokens) == 7
+figure, axes = schematic.sheet(4.5, 0.8)
+token_strip(axes, tokens)
+keep(
+    figure,
+    "cl100k_base.svg",
+    "What is the capital of France? in seven tokens; a dot is a blank",
+)
+
+# %% [markdown]
+# ## A model's own tokenizer, and special tokens
+#
+# The model of these pages is all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words: `##` marks one
+# that goes on a word. `[CLS]` and `[SEP]` stand for no text; the model was trained with one at either end, and pages 5
+# and 8 show how much attention they take.
+
+# %%
+model = regard.load()
+river = "Write a poem about a man fishing on a river bank."
+trace, rare = model.trace([river, "Write a poem about microfinance."])
+for number, token in enumerate(rare.tokens):
+    print(f"{number:2}  {token.text:8} {token.id:6}  characters {token.start} to {token.end}")
+assert [token.text for token in trace.tokens][11] == "bank"
+assert [token.text for token in rare.tokens][5:8] == ["micro", "##fin", "##ance"]
+assert len(trace.tokens) == 14
+figure, axes = schematic.sheet(8.5, 0.8)
+token_strip(axes, trace.tokens)
+keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen tokens, between [CLS] and [SEP]")
+
+# %% [markdown]
+# ## Padding, and how much fits
+#
+# A batch is a table, so that short texts are filled up. A **mask** says which tokens are real, and no token may look at
+# the others. `regard` takes the padding away again: a trace is as if its text had run alone.
+
+# %%
+small = tokenizers.words([river, "Money from a bank"], lower=True)
+batch = tokenizers.batch(small, [river, "Money from a bank"])
+print(batch.ids.tolist())
+print(batch.mask.int().tolist())
+assert batch.ids.shape == batch.mask.shape == (2, 12)
+assert batch.mask.sum(1).tolist() == [12, 4]
+
+# %% [markdown]
+# A model has positions for a certain number of tokens, its **context length**: here 512. Some libraries cut a longer
+# text without a word. `regard` refuses it, and reads it in windows only where that is asked for.
+
+# %%
+try:
+    model.trace("bank " * 600)
+    raise AssertionError("a text was cut")
+except regard.RegardError as error:
+    print(error)
+
+# %% [markdown]
+# ## Ids to vectors
+#
+# The embedding is a table with a row for each entry, here 6 × 16, drawn at random: an untrained model. Looking up an id
+# takes its row. These 96 numbers are the published ones.
+
+# %%
+torch.manual_seed(123)
+table = torch.nn.Embedding(6, 16)
+x = table(ids).detach()  # (6, 16): L tokens, M = 16
+names = sentence.replace(",", "").split()
+show_numbers(x, names, title="The embedded sentence, 6 × 16", digits=4)
+
+expected = torch.tensor([
+    [0.3374, -0.1778, -0.3035, -0.5880, 0.3486, 0.6603, -0.2196, -0.3792, 0.7671, -1.1925, 0.6984, -1.4097, 0.1794,
+     1.8951, 0.4954, 0.2692],
+    [0.5146, 0.9938, -0.2587, -1.0826, -0.0444, 1.6236, -2.3229, 1.0878, 0.6716, 0.6933, -0.9487, -0.0765, -0.1526,
+     0.1167, 0.4403, -1.4465],
+    [0.2553, -0.5496, 1.0042, 0.8272, -0.3948, 0.4892, -0.2168, -1.7472, -1.6025, -1.0764, 0.9031, -0.7218, -0.5951,
+     -0.7112, 0.6230, -1.3729],
+    [-1.3250, 0.1784, -2.1338, 1.0524, -0.3885, -0.9343, -0.4991, -1.0867, 0.8805, 1.5542, 0.6266, -0.1755, 0.0983,
+     -0.0935, 0.2662, -0.5850],
+    [-0.0770, -1.0205, -0.1690, 0.9178, 1.5810, 1.3010, 1.2753, -0.2010, 0.4965, -1.5723, 0.9666, -1.1481, -1.1589,
+     0.3255, -0.6315, -2.8400],
+    [0.8768, 1.6221, -1.4779, 1.1331, -1.2203, 1.3139, 1.0533, 0.1388, 2.2473, -0.8036, -0.2808, 0.7697, -0.6596,
+     -0.7979, 0.1838, 0.2293],
+])  # fmt: skip
+torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
+
+# %% [markdown]
+# The same as a picture, a cell a number:
+
+# %%
+figure = schematic_transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
+keep(figure, "embedding_process.svg", "Six tokens, their ids, and the row of the table that each id takes")
+
+# %% [markdown]
+# ## A look-up is a product, but nobody multiplies
+#
+# In formulas a look-up is the product of a one-hot vector $o$, which is 1 at the id and 0 elsewhere, with the table
+# $E$: $x = o E$. One source calls `nn.Embedding` a linear layer with the identity as activation, another calls
+# embeddings the tokenizer's output. It is a look-up, equal to that product; and the tokenizer's output are ids.
+
+# %%
+learned = model.model.get_input_embeddings().weight.detach()
+bank = trace.tokens[11].id
+one_hot = torch.nn.functional.one_hot(torch.tensor(bank), len(learned)).float()
+torch.testing.assert_close(one_hot @ learned, learned[bank])
+assert torch.equal(learned[bank], trace.learned[11])
+parameters = sum(parameter.numel() for parameter in model.model.parameters())
+print(f"{tuple(learned.shape)}: {learned.numel():,} of the model's {parameters:,} numbers are this table")
+assert learned.shape == (30522, 384)
+
+# %% [markdown]
+# The row of "bank" is the same in every sentence. Where such rows come from, and why one row is not enough for "bank",
+# is next: [2. Words before context](2_words_before_context.py).

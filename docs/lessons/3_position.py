@@ -1,0 +1,188 @@
+# %% [markdown]
+# # 3. Position
+#
+# Attention sees a set of vectors, in no order. "the cat ate the mouse" and "the mouse ate the cat" are the same set. So
+# the position of every token has to be told, and there are three ways: add a fixed code to the embedding, add a learned
+# one, or turn queries and keys inside attention.
+#
+# The small figures are those of "Self-Attention Explained with Code", asserted as printed.
+
+# %%
+import math
+
+import torch
+from matplotlib.figure import Figure
+
+import regard
+from regard.explain.similarity import table
+from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
+from regard.textbook import self_attention
+from regard.views.figures.kept import keep
+from regard.views.figures.schematic_transformer import embedding_process
+from regard.views.terminal.numbers import show_numbers
+
+# %% [markdown]
+# ## Sines and cosines
+#
+# $$ PE_{pos, 2i} = \sin\left(\frac{pos}{10000^{2i/d}}\right) $$
+#
+# $$ PE_{pos, 2i+1} = \cos\left(\frac{pos}{10000^{2i/d}}\right) $$
+#
+# Each pair of columns is a hand of a clock, the first fast, the last very slow (Vaswani et al. 2017). For five
+# positions of width 3 (of an odd width the last column is dropped), and added to five embeddings:
+
+# %%
+code = sinusoidal(5, 3).round(decimals=2)
+given = torch.tensor(
+    [[0.12, 0.94, 0.90], [0.14, 0.65, 0.22], [0.29, 0.58, 0.31], [0.69, 0.37, 0.62], [0.25, 0.61, 0.65]]
+)
+show_numbers(code, title="positional encoding, 5 × 3", digits=2)
+show_numbers(given, title="embeddings", digits=2)
+show_numbers(given + code, title="their sum, the input of the first layer", digits=2)
+
+expected = [[0, 1, 0], [0.84, 0.54, 0], [0.91, -0.42, 0], [0.14, -0.99, 0.01], [-0.76, -0.65, 0.01]]
+added = [[0.12, 1.94, 0.90], [0.98, 1.19, 0.22], [1.20, 0.16, 0.31], [0.83, -0.62, 0.63], [-0.51, -0.04, 0.66]]
+torch.testing.assert_close(code, torch.tensor(expected), atol=1e-6, rtol=0)
+torch.testing.assert_close(given + code, torch.tensor(added), atol=1e-6, rtol=0)
+
+# %% [markdown]
+# The same for the six words of page 1. Each strip is a vector of 16 numbers; every second number of the code is a
+# cosine and begins at 1.
+
+# %%
+torch.manual_seed(123)
+ids = [0, 4, 5, 2, 1, 3]
+x = torch.nn.Embedding(6, 16)(torch.tensor(ids)).detach()
+figure = embedding_process(["Life", "is", "short", "eat", "dessert", "first"], ids, x, 6, sinusoidal(6, 16))
+keep(figure, "added.svg", "Six learned embeddings, the positional encodings added to them, and their sums")
+
+# %% [markdown]
+# ## A hundred positions, 400 wide
+#
+# The picture that most texts show, with the source's colours: negative is blue, positive is red.
+
+# %%
+codes = sinusoidal(100, 400).double()
+
+
+def draw(matrix, title, across, name, shows):
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
+    axes = figure.add_subplot(xlabel=across, ylabel="position", title=title)
+    largest = float(matrix.abs().max())
+    image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    return keep(figure, name, shows)
+
+
+draw(codes, "sinusoidal positional encoding, 100 × 400", "dimension", "positions.svg",
+     "Positional encodings: fast waves in the first dimensions, hardly any change in the last")  # fmt: skip
+
+# %% [markdown]
+# Three things are said of it: it is bounded, it is periodic, and it is predictable. The first is true: no number is
+# beyond 1.
+#
+# The second needs a look. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions: the wavelengths go from
+# $2\pi$ up to nearly $10000 \cdot 2\pi$. Of the 400 columns, 278 do not repeat once within 100 positions.
+
+# %%
+assert float(codes.abs().max()) <= 1
+wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, 400, 2).double() / 400)
+slow = 2 * int((wavelengths > 100).sum())
+print(f"wavelengths from {wavelengths[0]:.2f} to {wavelengths[-1]:,.0f}; the bound is {20000 * math.pi:,.0f}")
+print(f"{slow} of 400 columns do not repeat within 100 positions")
+assert slow == 278
+torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
+assert wavelengths[-1] < 20000 * math.pi
+
+# %% [markdown]
+# The third is why it is useful. The code at $pos + k$ is that at $pos$ with each hand turned by an angle that depends
+# on $k$ alone: **one** matrix for all positions. And so the dot product of two codes depends on their distance only.
+
+# %%
+k = 7
+angles = rotary_angles(torch.tensor(k), 400)
+turn = torch.block_diag(*[torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]).double() for a in angles])
+torch.testing.assert_close(codes[:-k] @ turn.T, codes[k:], atol=1e-5, rtol=0)
+products = codes @ codes.T
+for distance in (0, 1, 7, 50):
+    along = products.diagonal(distance)
+    print(f"{distance:2} apart: {along.mean():6.1f}, the same from position 0 to the end within {along.std():.0e}")
+    assert float(along.std()) < 1e-3
+
+# %% [markdown]
+# ## Learned positions
+#
+# BERT and GPT-2 have a second table instead, with a row for each position, learned like the first. It ends where its
+# rows end: here at 512. In a trace it is a part of its own, and the parts add up to what enters the first layer.
+
+# %%
+model = regard.load()
+river = model.trace("Write a poem about a man fishing on a river bank.")
+torch.testing.assert_close(river.learned + river.positional + river.segment, river.input, atol=1e-5, rtol=0)
+lengths = [[part[11].norm().item()] for part in (river.learned, river.positional, river.segment, river.input)]
+names = ["learned embedding of “bank”", "+ position 11", "+ segment 0", "= input"]
+show_numbers(torch.tensor(lengths), names, ["length"])
+
+positions = model.model.embeddings.position_embeddings.weight.detach()
+assert torch.equal(positions[11], river.positional[11])
+cosines = table(positions[:100], positions[:100])
+near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
+print(f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, 50 apart: {far:.2f}")
+assert near > far
+
+# %%
+draw(cosines, "learned positions of MiniLM: cosines of the first 100 rows", "position", "learned_positions.png",
+     "Cosines of learned positions: those that are near are alike, without anybody having said so")  # fmt: skip
+
+# %% [markdown]
+# ## Rotary positions
+#
+# Llama and most newer models add nothing. Inside attention each pair of components of a query and of a key is turned by
+# an angle that grows with its position (Su et al. 2021). Two tokens three places apart then have the same score
+# wherever they stand:
+
+# %%
+torch.manual_seed(0)
+q, key = torch.randn(2, 64).double()
+
+
+def turned(vector, position):
+    return rotate(vector[None], rotary_angles(torch.tensor([position]), 64))[0]
+
+
+scores = [turned(q, p) @ turned(key, p - 3) for p in (3, 50, 500)]
+print("score at a distance of 3, from positions 3, 50, 500:", [f"{float(score):.4f}" for score in scores])
+torch.testing.assert_close(torch.stack(scores), scores[0].expand(3))
+torch.testing.assert_close(turned(q, 50).norm(), q.norm())  # a turn changes no length
+
+# %% [markdown]
+# ALiBi (Press et al. 2022) does it by distance alone: it takes a little off each score for every place between two
+# tokens, each head its own share.
+#
+# | kind | where it goes | what it knows | how far |
+# |---|---|---|---|
+# | sinusoidal | added to the embedding, once | the position | any |
+# | learned | added to the embedding, once | the position | as many rows as were learned |
+# | rotary | turns queries and keys in every layer; values stay | the distance | any, beyond training with care |
+# | ALiBi | taken off the scores in every layer | the distance | any |
+
+# %%
+print("ALiBi's share for each of 8 heads:", [round(slope, 4) for slope in alibi_slopes(8).tolist()])
+
+# %% [markdown]
+# ## Cat and mouse
+#
+# Attention without positions gives "cat" the same vector in both sentences, only in another row. With them it does not.
+
+# %%
+cat, mouse = (model.trace(text) for text in ("the cat ate the mouse", "the mouse ate the cat"))
+swapped = [0, 1, 5, 3, 4, 2, 6]  # [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
+without = self_attention(cat.learned), self_attention(mouse.learned)
+torch.testing.assert_close(without[0][swapped], without[1])
+with_them = self_attention(cat.learned + cat.positional), self_attention(mouse.learned + mouse.positional)
+change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
+print(f"largest change of any number: {change[0]:.1e} without positions, {change[1]:.3f} with them")
+assert change[1] > 1e-2
+
+# %% [markdown]
+# Words have vectors and places now. What they do with each other: [4. Self-attention](4_self_attention.py).

@@ -1,0 +1,329 @@
+# %% [markdown]
+# # 4. Self-attention
+#
+# Every word becomes a mixture of all words, and how much it takes of each is computed from the words themselves. That
+# is all. First without any parameter, on one sentence; then on six words that can be followed by eye; then with
+# queries, keys and values; and why scores are divided by a square root.
+
+# %%
+import torch
+from matplotlib.figure import Figure
+
+import regard
+from regard.explain.planes import plane
+from regard.explain.similarity import cosine
+from regard.textbook import plain_softmax, self_attention, softmax, steps
+from regard.views.figures import schematic_attention as schematic
+from regard.views.figures.heatmap import heatmap
+from regard.views.figures.kept import keep
+from regard.views.terminal.numbers import show_numbers
+
+# %% [markdown]
+# ## One sentence, no parameters
+#
+# The sentence of "Self-Attention Explained with Code", with the default model's learned embeddings of its eleven words,
+# 384 numbers each. For "bank": its dot product with every word (how alike they are), divided by $\sqrt{384}$, made to
+# weights by a softmax, and the words mixed by the weights:
+#
+# $$ y_{bank} = \sum_j w_j x_j \qquad w = \mathrm{softmax}\left(\frac{x_{bank} X^T}{\sqrt{d}}\right) $$
+
+# %%
+model = regard.load()
+river, money = model.trace(
+    ["Write a poem about a man fishing on a river bank.", "Write a poem about a man withdrawing money from a bank."]
+)
+words = [token.text for token in river.tokens[1:-2]]  # without [CLS], the full stop and [SEP]
+x = river.learned[1:-2]  # (11, 384)
+similarities = x @ x[-1]
+scaled = similarities / 384**0.5
+weights = softmax(scaled)
+y = weights @ x
+columns = ["similarity", "scaled", "weight"]
+show_numbers(torch.stack([similarities, scaled, weights], 1), words, columns, title="“bank” and the words around it")
+
+torch.testing.assert_close(y, self_attention(x, scale=384**-0.5)[-1])
+bare = {word: model.trace(word).learned[1] for word in ("bank", "river", "money")}
+y_money = self_attention(money.learned[1:-2], scale=384**-0.5)[-1]
+vectors = {"bare “bank”": bare["bank"], "in the river text": y, "in the money text": y_money}
+table = [[cosine(vector, bare[word]) for word in ("river", "money")] for vector in vectors.values()]
+show_numbers(torch.tensor(table), [*vectors], ["river", "money"], title="cosine of “bank” to two words")
+expected = torch.tensor([[0.255, 0.398], [0.376, 0.168], [0.115, 0.423]])
+torch.testing.assert_close(torch.tensor(table), expected, atol=5.1e-4, rtol=0)
+
+# %% [markdown]
+# By itself "bank" is nearer to money. In the river text it has moved to the river. Nothing was learned for this but
+# the embeddings.
+#
+# Look at the weights, though: they are nearly equal. These vectors are short, and divided by $\sqrt{384}$ their
+# products are close to 0. So $y_{bank}$ is nearly the plain mean of the words, and it moves because "river" is one of
+# them, not because "bank" has chosen it. To choose, queries and keys have to be learned. The source also says that
+# "bank" has the largest weight for itself: here it has, since a word meets itself; in trained layers it is mostly not
+# so (page 8).
+
+# %%
+print(f"weights from {weights.min():.3f} to {weights.max():.3f}; equal ones would be {1 / 11:.3f}")
+assert int(weights.argmax()) == 10
+assert float(weights.max()) < 0.11
+
+# %% [markdown]
+# ## All words at once
+#
+# With $X$ in the place of $x_{bank}$ all weights come as one matrix, n × n: every word looks at every word. Here
+# without the root, so that there is something to see.
+
+# %%
+scores = x @ x.T
+matrix = softmax(scores)
+result = regard.attend(x, x, x, scale=1.0)  # the same by a fused kernel, the way to the weights kept open
+torch.testing.assert_close(result.output, matrix @ x)
+torch.testing.assert_close(result.weights.scores[:], scores)
+torch.testing.assert_close(result.weights.dense(), matrix)
+figure = Figure(figsize=(11, 4.9), layout="constrained")
+left, right = figure.subplots(1, 2)
+names = ("query", "key")
+heatmap(scores, words, words, title="scores: symmetric", diverging=True, labels=names, axes=left)
+heatmap(matrix, words, words, title="weights: rows sum to 1, not symmetric", labels=names, axes=right)
+keep(figure, "matrix.svg", "Scores of eleven words with each other, and the weights that softmax makes of them")
+
+# %% [markdown]
+# What holds, and what is only said to hold:
+#
+# - the **scores** are symmetric, since $x_i \cdot x_j = x_j \cdot x_i$. One source says so of the softmaxed matrix:
+#   softmax divides each row by its own sum, so the weights are not symmetric;
+# - each row of **weights** sums to 1. The same source says it of the output's rows: these are mixtures of vectors;
+# - each word's largest score is that with itself or with an equal word;
+# - its code takes the root of a Python number with `torch.sqrt`, which takes tensors only: `math.sqrt`, or `** 0.5`.
+
+# %%
+torch.testing.assert_close(scores, scores.T)
+print(f"weights differ from their mirror by up to {(matrix - matrix.T).abs().max():.3f}")
+assert (matrix - matrix.T).abs().max() > 1e-2
+torch.testing.assert_close(matrix.sum(-1), torch.ones(11))
+assert not torch.allclose((matrix @ x).sum(-1), torch.ones(11), atol=0.1)
+assert bool((matrix > 0).all())
+assert [words[n] for n in scores.argmax(-1)] == words
+try:
+    torch.sqrt(384)
+    raise AssertionError("torch.sqrt took a Python int")
+except TypeError as error:
+    print("torch.sqrt(384):", str(error).splitlines()[0])
+
+# %% [markdown]
+# ## A softmax that does not overflow
+#
+# $e^{89}$ is more than float32 holds: the formula as printed divides infinity by infinity. With each row's largest
+# score taken off first nothing changes, since $e^{s - c} / \sum e^{s - c}$ is the same for every $c$.
+
+# %%
+large = torch.tensor([[10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
+show_numbers(plain_softmax(large), title="as printed", digits=6)
+show_numbers(softmax(large), title="with the largest score taken off", digits=6)
+assert bool(plain_softmax(large)[1].isnan().any())
+torch.testing.assert_close(plain_softmax(large)[0], softmax(large)[0])
+torch.testing.assert_close(softmax(large), large.softmax(-1))
+assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())  # attend's own is safe too
+
+# %% [markdown]
+# ## River and finance: four layers
+#
+# Two texts of three words, of four numbers each: the first stands for water, the second for money, and "bank" has both
+# in equal parts. Inputs and figures are those of "Self-Attention from First Principles", to three decimals.
+
+# %%
+embeddings = {"stream": [1.2, 0.0, 0.0, 0.3], "mud": [0.9, 0.0, 0.0, 0.9], "money": [0.0, 1.4, 0.0, 0.1],
+              "loan": [0.0, 1.1, 0.0, 0.6], "bank": [0.8, 0.8, 0.2, 0.0]}  # fmt: skip
+texts = {"river": ["stream", "bank", "mud"], "finance": ["money", "bank", "loan"]}
+x = {name: torch.tensor([embeddings[word] for word in text]) for name, text in texts.items()}
+
+
+def show(name, found, river, finance):
+    """Print what a layer makes of both texts, and hold it against the published figures."""
+    for text, expected in (("river", river), ("finance", finance)):
+        show_numbers(found[text], texts[text], title=f"{name}, {text}")
+        torch.testing.assert_close(found[text].detach(), torch.tensor(expected), atol=5.1e-4, rtol=0)
+
+
+show("embeddings", x, [[1.2, 0, 0, 0.3], [0.8, 0.8, 0.2, 0], [0.9, 0, 0, 0.9]],
+     [[0, 1.4, 0, 0.1], [0.8, 0.8, 0.2, 0], [0, 1.1, 0, 0.6]])  # fmt: skip
+
+# %% [markdown]
+# **A plain matrix**, $y_i = x_i W$: each word by itself. "bank" comes out the same, to the last bit.
+
+# %%
+w = torch.tensor([[1.0, 0.2, 0.0], [0.1, 1.1, 0.0], [0.5, 0.5, 1.0], [0.0, 0.3, 0.8]])
+show_numbers(w, title="W, 4 × 3")
+plain = {name: rows @ w for name, rows in x.items()}
+show("x W", plain, [[1.2, 0.33, 0.24], [0.98, 1.14, 0.2], [0.9, 0.45, 0.72]],
+     [[0.14, 1.57, 0.08], [0.98, 1.14, 0.2], [0.11, 1.39, 0.48]])  # fmt: skip
+assert torch.equal(plain["river"][1], plain["finance"][1])
+
+# %% [markdown]
+# **Attention without parameters**, $\mathrm{softmax}(X X^T) X$, unscaled as in the source. Now "bank" is another word
+# in each text: more water than money in one, three times as much money as water in the other.
+
+# %%
+raw = {name: regard.attend(rows, rows, rows, scale=1.0).weights.scores[:] for name, rows in x.items()}
+show("scores x xᵀ", raw, [[1.53, 0.96, 1.35], [0.96, 1.32, 0.72], [1.35, 0.72, 1.62]],
+     [[1.97, 1.12, 1.6], [1.12, 1.32, 0.88], [1.6, 0.88, 1.57]])  # fmt: skip
+mixed = {name: self_attention(rows) for name, rows in x.items()}
+show("softmax(x xᵀ) x", mixed,
+     [[1.001, 0.188, 0.047, 0.438], [0.949, 0.356, 0.089, 0.313], [0.987, 0.150, 0.037, 0.520]],
+     [[0.161, 1.181, 0.040, 0.243], [0.325, 1.078, 0.081, 0.190], [0.158, 1.163, 0.040, 0.278]])  # fmt: skip
+for name, (water, gold) in {name: rows[1, :2].tolist() for name, rows in mixed.items()}.items():
+    print(f"bank in the {name} text: {water:.3f} water, {gold:.3f} money")
+    assert (water > gold) == (name == "river")
+
+# %% [markdown]
+# **With projections.** So far a word looks for what it is itself. With a query $x W_q$ it can look for something else,
+# with a key $x W_k$ be found as something else, with a value $x W_v$ hand over something else again. These matrices are
+# written by hand; queries and keys are two wide, so scores are divided by $\sqrt{2}$.
+
+# %%
+w_query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.2, 0.2], [0.0, 0.0]])
+w_key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.1, 0.1]])
+w_value = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.5]])
+for name, matrix in (("Wq, 4 × 2", w_query), ("Wk, 4 × 2", w_key), ("Wv, 4 × 3", w_value)):
+    show_numbers(matrix, title=name, digits=1)
+projected = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="x @ W")
+show("projected", {name: projected(rows) for name, rows in x.items()},
+     [[0.992, 0.221, 0.261], [0.957, 0.314, 0.256], [0.986, 0.232, 0.263]],
+     [[0.188, 1.158, 0.169], [0.297, 1.089, 0.180], [0.204, 1.146, 0.172]])  # fmt: skip
+for rows in x.values():
+    by_hand = softmax((rows @ w_query) @ (rows @ w_key).T / 2**0.5) @ (rows @ w_value)
+    torch.testing.assert_close(projected(rows), by_hand)
+
+# %% [markdown]
+# **The layer**, as it is used: the three matrices are parameters that training fills. Before training they are random;
+# four numbers in, three out, scores divided by $\sqrt{3}$.
+
+# %%
+torch.manual_seed(0)
+layer = regard.SelfAttention.from_weights(torch.rand(4, 3), torch.rand(4, 3), torch.rand(4, 3), convention="x @ W")
+show("layer", {name: layer(rows) for name, rows in x.items()},
+     [[0.540, 0.705, 1.030], [0.538, 0.706, 1.030], [0.541, 0.703, 1.025]],
+     [[0.220, 0.418, 0.642], [0.213, 0.404, 0.624], [0.216, 0.409, 0.630]])  # fmt: skip
+assert [p.requires_grad for p in layer.parameters()] == [True, True, True]
+
+stages = {"embeddings": x, "x W": plain, "softmax(x xᵀ) x": mixed}
+stages["projected"] = {name: projected(rows).detach() for name, rows in x.items()}
+alike = torch.tensor([[cosine(rows["river"][1], rows["finance"][1])] for rows in stages.values()])
+show_numbers(alike, [*stages], ["cosine"], title="how alike the two banks are: 1 means they cannot be told apart")
+assert alike[:2].min() > 1 - 1e-6
+assert alike[2:].max() < 0.7
+
+# %% [markdown]
+# On the plane on which the six words differ most: "bank" before attention and after it. A weighted mean cannot leave
+# the ground between its words, which is why real models put projections, a residual and a feed-forward layer around it.
+
+# %%
+flat = plane(torch.cat([*x.values(), *mixed.values()]))
+figure = Figure(figsize=(7, 4.4), layout="constrained")
+axes = figure.add_subplot(title="“bank” before attention (black) and after it (stars)")
+for name, colour in (("river", "#0072b2"), ("finance", "#d55e00")):
+    before, after = flat.place(x[name]), flat.place(mixed[name])
+    for n, word in enumerate(texts[name]):
+        axes.plot(*before[n], "o", color="k" if word == "bank" else colour)
+        if word != "bank" or name == "river":
+            axes.annotate(word, before[n].tolist(), xytext=(6, 4), textcoords="offset points")
+    axes.plot(*zip(before[1].tolist(), after[1].tolist(), strict=True), "--", color=colour)
+    axes.plot(*after[1], "*", markersize=14, color=colour, label=f"bank in the {name} text")
+axes.set(xlabel=f"first axis, {flat.share[0]:.0%} of the variance", ylabel=f"second, {flat.share[1]:.0%}")
+axes.margins(0.15)
+axes.legend(frameon=False)
+keep(figure, "river_and_finance.svg", "The word bank moves to the river's words in one text, to money's in the other")
+
+# %% [markdown]
+# ## Query, key and value, number by number
+#
+# Now six words of 16 numbers: the sentence of page 1, with the matrices of its source. Queries and keys meet in a dot
+# product, so their widths are equal ($d_q = d_k = 24$); the width of the values is free ($d_v = 28$), and it is that of
+# the result. The source multiplies `W @ x`, PyTorch's layers and many texts `x @ W` with the matrix turned round; to
+# mix them up is the commonest mistake here, so `regard` asks which is meant.
+
+# %%
+sentence = ["Life", "is", "short", "eat", "dessert", "first"]
+torch.manual_seed(123)
+x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # page 1's table and ids
+torch.manual_seed(123)
+w_query, w_key, w_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+layer = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="W @ x")
+query, key, value = layer.query(x), layer.key(x), layer.value(x)
+assert (query.shape, key.shape, value.shape) == ((6, 24), (6, 24), (6, 28))
+figure = schematic.projections(x, w_query, w_key, w_value, sentence)
+keep(
+    figure, "projections.svg", "The input 6 × 16 times three matrices gives queries 6 × 24, keys 6 × 24, values 6 × 28"
+)
+
+# %% [markdown]
+# `steps` keeps the whole way of one query in float64, here of the second word, "is":
+
+# %%
+context, weights = layer(x, return_attention=True)
+way = steps(weights, value, query=1)
+show_numbers(torch.stack([way.products, way.scores, way.weights], 1), sentence, ["q · k", "/ √24", "weight"], digits=4)
+show_numbers(way.context.view(4, 7), ["", "", "", ""], title="context vector of “is”, 28 numbers", digits=4)
+close = {"atol": 5.1e-5, "rtol": 0}
+products = torch.tensor([8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.4800])
+torch.testing.assert_close(way.products.float(), products, **close)
+assert round(float(way.products[4]), 4) == 11.1466
+assert abs(way.scale - 24**-0.5) < 1e-9
+published = torch.tensor([0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458])
+torch.testing.assert_close(way.weights.float(), published, **close)
+expected = torch.tensor([
+    -1.5993, 0.0156, 1.2670, 0.0032, -0.6460, -1.1407, -0.4908, -1.4632, 0.4747, 1.1926, 0.4506, -0.7110, 0.0602,
+    0.7125, -0.1628, -2.0184, 0.3838, -2.1188, -0.8136, -1.5694, 0.7934, -0.2911, -1.3640, -0.2366, -0.9564, -0.5265,
+    0.0624, 1.7084,
+])  # fmt: skip
+torch.testing.assert_close(context[1].detach(), expected, **close)
+torch.testing.assert_close(context[1], way.context.float())
+
+# %%
+figure = schematic.single_head(way, "is", sentence)
+keep(
+    figure,
+    "single_head.svg",
+    "One query's way: dot products with six keys, scaled, softmax, weighted sum of six values",
+)
+
+# %% [markdown]
+# ## Why the square root
+#
+# The dot product of two vectors of $d$ numbers of spread 1 has a spread of $\sqrt{d}$. A softmax of such large scores
+# is nearly a switch: one weight is 1, all others 0, and a small change of a score changes nothing. So no gradient comes
+# through, and nothing is learned. The table has random queries on ten random keys.
+
+# %%
+torch.manual_seed(0)
+table, widths = [], (4, 24, 64, 512)
+for d in widths:
+    q, k = torch.randn(500, 1, d), torch.randn(500, 10, d)
+    row = [float((q * k).sum(-1).std())]
+    for scale in (1.0, d**-0.5):
+        s = (scale * (q * k).sum(-1)).softmax(-1)
+        slope = torch.diag_embed(s) - s[:, :, None] * s[:, None]  # d weight / d score: zero where it is saturated
+        row += [float(s.amax(-1).mean()), float(slope.norm(dim=(1, 2)).mean())]
+    table.append(row)
+across = ["spread of q·k", "largest weight", "gradient", "scaled: largest", "scaled: gradient"]
+show_numbers(torch.tensor(table), [f"d = {d}" for d in widths], across)
+assert table[-1][1] > 0.95
+assert table[-1][2] < 0.3 * table[-1][4]
+assert abs(table[-1][0] / 512**0.5 - 1) < 0.1
+
+# %% [markdown]
+# The width in the root is that of the queries and keys of **one head**. One source writes $\sqrt{d_{model}}$: for a
+# model of width 384 with 12 heads it is $\sqrt{32}$.
+#
+# ## A database that answers with a mixture
+#
+# A query is compared with every key. A database returns the value of the one key that is equal; attention returns all
+# values, more of those whose keys are more alike. With scores far apart it is the database:
+
+# %%
+keys, values = torch.eye(3), torch.tensor([[10.0], [20.0], [90.0]])
+for scale in (1.0, 5.0, 100.0):
+    answer = regard.attend(keys[1:2], keys, values, scale=scale).output.item()
+    print(f"asked for the second key, scores × {scale:5.1f}: {answer:.3f}")
+assert answer == 20.0
+
+# %% [markdown]
+# One head looks for one kind of thing. A word needs several: [5. Heads](5_heads.py).

@@ -1,0 +1,189 @@
+# %% [markdown]
+# # 5. Heads
+#
+# In "I ate some of Bob's chocolate cake" the word "ate" wants to know who, whose and what. One set of weights, which
+# sums to 1, cannot look everywhere at once. So attention is done several times side by side, each time with matrices of
+# its own: these are **heads**.
+
+# %%
+import torch
+from matplotlib.figure import Figure
+
+import regard
+from regard.textbook import softmax
+from regard.trace.trace import gives
+from regard.views.figures import schematic_attention as schematic
+from regard.views.figures.heatmap import heatmap
+from regard.views.figures.kept import keep
+from regard.views.figures.links import links
+from regard.views.terminal.numbers import show_numbers
+
+# %% [markdown]
+# ## Three heads
+#
+# Three sets of the three matrices are tensors with one more axis. They are drawn where the single head's stream of
+# random numbers (page 4) goes on, as the source does. Its shapes tell the story: the input is laid out once a head as
+# (3, 16, 6), projected to (3, 24, 6), and turned to (3, 6, 24), so that each token's key is a row again.
+
+# %%
+torch.manual_seed(123)
+x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+torch.manual_seed(123)
+single = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)  # the single head's
+head_query, head_key, head_value = torch.rand(3, 24, 16), torch.rand(3, 24, 16), torch.rand(3, 28, 16)
+one_token = torch.einsum("hdm,m->hd", head_query, x[1])
+stacked = x.T.repeat(3, 1, 1)
+keys, values = torch.bmm(head_key, stacked), torch.bmm(head_value, stacked)
+print("query of one token", tuple(one_token.shape), "input", tuple(stacked.shape))
+print("keys", tuple(keys.shape), "values", tuple(values.shape), "before they are turned")
+assert one_token.shape == (3, 24)
+assert stacked.shape == (3, 16, 6)
+assert (keys.shape, values.shape) == ((3, 24, 6), (3, 28, 6))
+
+queries = torch.bmm(head_query, stacked).permute(0, 2, 1)
+keys, values = keys.permute(0, 2, 1), values.permute(0, 2, 1)
+print("keys", tuple(keys.shape), "values", tuple(values.shape), "turned")
+assert (keys.shape, values.shape) == ((3, 6, 24), (3, 6, 28))
+
+heads = regard.attend(queries, keys, values)
+show_numbers(heads.weights[:, 1, :], ["head 0", "head 1", "head 2"],
+             ["Life", "is", "short", "eat", "dessert", "first"], title="what “is” looks at", digits=4)  # fmt: skip
+for head in range(3):  # each is what a layer of its own gives
+    alone = regard.SelfAttention.from_weights(head_query[head], head_key[head], head_value[head], convention="W @ x")
+    torch.testing.assert_close(heads.output[head], alone(x))
+
+# %% [markdown]
+# ## The original sizes
+#
+# $$ \mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O $$
+#
+# $$ \mathrm{head}_h = \mathrm{Attention}(Q W_h^Q, K W_h^K, V W_h^V) $$
+#
+# With $d_{model}$ = 512 and 8 heads, $d_q = d_k = d_v = 64$ (Vaswani et al. 2017). $W_O$ has $H d_v$ × $d_{model}$
+# numbers. The tokens stay as many and as wide as they were. Each head divides its scores by $\sqrt{64}$, its own width.
+
+# %%
+figure = schematic.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
+keep(figure, "multi_head.svg", "Eight heads: each reads 7 × 512, gives 7 × 64; joined 7 × 512, times W_O, 7 × 512")
+
+# %% [markdown]
+# The seven tokens are those of page 1's question, their vectors random: shapes and algebra are the point. By hand, head
+# by head, it is what the layer gives:
+
+# %%
+names = ["What", " is", " the", " capital", " of", " France", "?"]
+torch.manual_seed(0)
+layer = regard.MultiHeadAttention(d_model=512, heads=8)
+m = torch.nn.functional.layer_norm(torch.randn(7, 512), (512,))
+for projection in (layer.query, layer.key):
+    torch.nn.init.normal_(projection.weight, std=512**-0.5)  # queries and keys with components of spread 1
+output, maps = layer(m, return_attention=True)
+assert output.shape == (7, 512)
+assert maps.shape == (8, 7, 7)
+assert maps.rule.scale == 64**-0.5
+
+parts = {name: parameter.detach() for name, parameter in layer.named_parameters()}
+joined = []
+for head in range(8):
+    own = slice(64 * head, 64 * (head + 1))  # this head's rows of each matrix: (64, 512)
+    q, k, v = (m @ parts[f"{name}.weight"][own].T + parts[f"{name}.bias"][own] for name in ("query", "key", "value"))
+    joined.append(softmax(q @ k.T / 64**0.5) @ v)  # (7, 64)
+joined = torch.cat(joined, -1)
+assert joined.shape == (7, 8 * 64)
+assert parts["output.weight"].shape == (512, 8 * 64)
+torch.testing.assert_close(output.detach(), joined @ parts["output.weight"].T + parts["output.bias"])
+
+# %%
+figure = Figure(figsize=(12, 6.2), layout="constrained")
+for head, axes in enumerate(figure.subplots(2, 4).flat):
+    heatmap(maps[head], names, names, title=f"head {head}", axes=axes)
+figure.suptitle("Eight untrained heads: each has its own matrices, and so its own weights")
+keep(figure, "untrained_heads.svg", "The weights of eight untrained heads on seven tokens: all different")
+
+# %% [markdown]
+# ## No head gets "a chunk"
+#
+# It is often written that the embedding is cut into chunks and each head gets one. The *output* of the projection is
+# cut; each head's matrices are 512 wide and read all of a token. So head 0's query changes with the last component of
+# the input, which a chunk of 64 would not hold:
+
+# %%
+nudged = m.clone()
+nudged[:, -1] += 1
+before, after = (layer.query(rows)[:, :64] for rows in (m, nudged))
+change = (after - before).detach()
+print(f"head 0's query changes by {change[0].norm():.3f} when component 511 does")
+torch.testing.assert_close(change[0], parts["query.weight"][:64, -1])
+assert change[0].norm() > 0.1
+
+# %% [markdown]
+# ## Long range, short range
+#
+# Training makes heads differ. How far does each look? `distance()` is the mean of $|i - j|$, weighted by the weights,
+# without the matrix being built. Here of the default model's 6 layers and 12 heads, on a text of some 60 tokens. A head
+# that rests on `[CLS]`, the very first token, counts as looking far: see what it looks at before believing the number.
+
+# %%
+model = regard.load()
+text = (
+    "The old man walked down to the river bank with his nets and waited for the boat. His daughter had gone to the "
+    "bank in the town that morning to ask about the loan, and she had not come back. When the rain began he took the "
+    "nets under the trees and thought about the money."
+)
+trace = model.trace(text)
+real = [n for n, token in enumerate(trace.tokens) if not token.special]
+far = torch.stack([weights.distance()[:, real].mean(1) for weights in trace.attention])  # (layers, heads)
+show_numbers(far, [f"layer {n}" for n in range(6)], [f"head {n}" for n in range(12)],
+             title=f"mean distance in tokens, of {len(real)} words", digits=1)  # fmt: skip
+near_layer, near_head = divmod(int(far.argmin()), 12)
+far_layer, far_head = divmod(int(far.argmax()), 12)
+print(f"shortest: layer {near_layer}, head {near_head}; longest: layer {far_layer}, head {far_head}")
+assert far.max() > 3 * far.min()
+before = trace.attention[near_layer][near_head].diagonal(-1)[:-1].mean()  # weight of the token before
+print(f"the nearest head gives {before:.2f} of its weight to the token before")
+takes = trace.attention[far_layer][far_head][real].mean(0)
+most = [f"{trace.tokens[n].text} {takes[n]:.2f}" for n in takes.topk(4).indices.tolist()]
+print(f"the farthest head gives on average most to: {', '.join(most)}")
+
+# %%
+figure = Figure(figsize=(11, 5.2), layout="constrained")
+for axes, (n, head) in zip(figure.subplots(1, 2), ((near_layer, near_head), (far_layer, far_head)), strict=True):
+    axes.imshow(trace.attention[n][head] ** 0.5, cmap="cividis", vmin=0, interpolation="nearest")
+    axes.set(title=f"layer {n}, head {head}: {far[n, head]:.1f} tokens on average", xlabel="key", ylabel="query")
+figure.suptitle("The head that looks nearest and the one that looks farthest (colours: root of the weight)")
+keep(figure, "ranges.png", "One head's weights lie along the diagonal, the other's far away from it")
+
+# %% [markdown]
+# ## Bob's cake
+#
+# Which head lets "ate" look at who, whose and what? Measured over all layers and heads, and then drawn where it is. For
+# each of the three words the head that gives it most:
+
+# %%
+eaten = model.trace("I ate some of Bob's chocolate cake")
+ate = eaten.word("ate")[0]
+names = [token.text for token in eaten.tokens]
+figure = Figure(figsize=(12.5, 4.2), layout="constrained")
+for axes, target in zip(figure.subplots(1, 3), ("I", "Bob's", "cake"), strict=True):
+    wanted = list(eaten.word(target)[0].tokens)
+    taken = torch.stack([gives(weights, ate)[:, wanted].sum(1) for weights in eaten.attention])  # (layers, heads)
+    n, head = divmod(int(taken.argmax()), taken.shape[1])
+    print(f"ate → {target:6} {taken.max():.2f} in layer {n}, head {head}; mean of all heads {taken.mean():.2f}")
+    assert float(taken.max()) > 2 * float(taken.mean())
+    title = f"“{target}”: layer {n}, head {head}"
+    links(axes, eaten.attention[n][head], names, names, title=title, followed=list(ate.tokens))
+keep(figure, "ate.svg", "Lines from ate to what it attends to, in the head that looks most at I, at Bob's, at cake")
+
+# %%
+slowly = model.trace("This is the cake that I slowly ate")
+row = gives(slowly.attention[near_layer], slowly.word("ate")[0])[near_head]
+print(f"“slowly ate”: {row[slowly.word('slowly')[0].tokens[0]]:.2f} to “slowly”, ", end="")
+print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
+
+# %% [markdown]
+# Mind the first: it is the head of the shortest range, which looks at the token before, whatever it is. Here that is
+# the subject; in "the cake that I slowly ate" it is "slowly".
+#
+# It is said that a head "is for" grammar or for meaning. What can be measured is where it looks, and what becomes of
+# the text when it is left out: `regard why` does both. A whole model has a few more parts: [6. A transformer that
+# writes](6_a_transformer_that_writes.py).

@@ -1,0 +1,243 @@
+# %% [markdown]
+# # 6. A transformer that writes
+#
+# A model that writes guesses the next token, puts it behind the text, and guesses again. This page builds one of two
+# layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a nursery rhyme, lets it
+# write a verse that it has never read, and watches its attention form.
+
+# %%
+import math
+
+import torch
+from matplotlib.figure import Figure
+
+import regard
+from regard.text import tokenizers
+from regard.views.figures import schematic_transformer as schematic
+from regard.views.figures.heatmap import heatmap
+from regard.views.figures.kept import keep
+from regard.views.figures.links import links
+from regard.views.terminal.numbers import show_numbers
+
+# %% [markdown]
+# ## The text
+#
+# "The House That Jack Built", printed in 1755. Each verse puts a line before the last one. The verse of the maiden is
+# **held out**: the model never reads it, though it has met all its words in other verses.
+
+# %%
+chain = [
+    ("man all tattered and torn", "kissed"),
+    ("maiden all forlorn", "milked"),
+    ("cow with the crumpled horn", "tossed"),
+    ("dog", "worried"),
+    ("cat", "killed"),
+    ("rat", "ate"),
+    ("malt", "lay in"),
+    ("house", ""),
+]
+verses = []
+for first in range(len(chain)):
+    lines = " ".join(f"the {who} that {does}" for who, does in chain[first:-1])
+    verses.append(f"This is {lines} the house that Jack built".replace("  ", " "))
+held_out = verses.pop(1)
+for verse in [*verses[-4:], f"held out: {held_out}"]:
+    print(verse)
+
+tokenizer = tokenizers.words(verses, frame="end")  # [EOS] ends a text
+stream = torch.cat([tokenizers.batch(tokenizer, [verse]).ids[0] for verse in verses])  # one after another
+secret = tokenizers.batch(tokenizer, [held_out]).ids
+print(f"{len(verses)} verses, {len(stream)} tokens, a vocabulary of {len(tokenizer)}")
+
+# %% [markdown]
+# ## The model
+#
+# Attention mixes tokens; the **feed-forward** network works on each token alone; both *add* what they find to the
+# token's vector (the **residual stream**), and a **norm** before each keeps the numbers in bounds.
+
+# %%
+config = regard.TransformerConfig(vocabulary=len(tokenizer), positions="rotary", layers=2, d_model=64, heads=4)
+torch.manual_seed(0)
+model = regard.Transformer(config)
+print(f"{sum(parameter.numel() for parameter in model.parameters()):,} numbers to learn")
+shows = "A decoder block: norm, causal self-attention, add; norm, feed-forward, add"
+keep(schematic.blocks(config), "decoder_block.svg", shows)
+
+# %% [markdown]
+# Taken by hand, a block is two lines:
+#
+# $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) \qquad y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
+
+# %%
+mine = regard.load(model, tokenizer=tokenizer)
+untrained = mine.trace(held_out)
+block, x = model.decoder[0], untrained.hidden_states[0]
+with torch.no_grad():
+    h = x + block.attention(block.attention_norm(x), causal=True)
+    y = h + block.feedforward(block.feedforward_norm(h))
+torch.testing.assert_close(y, untrained.hidden_states[1], atol=1e-5, rtol=0)
+
+# %% [markdown]
+# ## The causal mask
+#
+# To learn to guess the next token, no token may see it. Scores of later keys are set to −∞ before the softmax, so their
+# weights are exactly 0: half the matrix is empty. And so what comes later changes nothing before it, which makes one
+# pass over a text as many lessons as it has tokens.
+
+# %%
+weights = untrained.attention[0][0]
+names = [token.text for token in untrained.tokens]
+assert bool((weights.triu(1) == 0).all())
+torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
+other = mine.trace(held_out.replace("Jack built", "Jack milked"))
+change = (other.contextual - untrained.contextual).abs().amax(1)
+print("largest change when “built” becomes “milked”:", [f"{number:.0e}" for number in change.tolist()[-4:]])
+assert float(change[: names.index("built")].max()) < 1e-5
+assert float(change[names.index("built")]) > 1e-3
+
+figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+heatmap(weights[:9, :9], names[:9], names[:9], title="untrained: each token looks back, evenly",
+        labels=("query", "key"), axes=figure.add_subplot())  # fmt: skip
+keep(figure, "causal_mask.svg", "The weights of the first nine tokens: a triangle, each row nearly even")
+
+# %% [markdown]
+# ## Training
+#
+# Each lesson is 16 pieces of 32 tokens that begin anywhere in the text, so that no place in a verse can be learned by
+# heart. The loss is the mean of −log of the probability given to each true next token. Guessing evenly among all tokens
+# costs log V. The learned embeddings, drawn at random like page 1's, are trained with everything else. On the way some
+# traces of the held-out verse are kept.
+
+
+# %%
+def loss(ids):
+    logits = model(ids).logits  # (B, L, V)
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+
+
+optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+watched, table = {}, []
+for step in range(401):
+    pieces = stream[torch.randint(len(stream) - 32, (16, 1)) + torch.arange(32)]  # (16, 32)
+    if step in (0, 10, 20, 40, 80, 400):
+        watched[step] = mine.trace(held_out)
+        with torch.no_grad():
+            table.append([float(loss(pieces)), float(loss(secret))])
+    found = loss(pieces)
+    optimiser.zero_grad()
+    found.backward()
+    optimiser.step()
+show_numbers(torch.tensor(table), [f"step {n}" for n in watched], ["pieces read", "held out"], title="loss, in nats")
+print(f"even guesses: {math.log(len(tokenizer)):.3f}")
+assert table[0][1] > 0.8 * math.log(len(tokenizer))
+assert table[-1][1] < 1.0
+
+# %% [markdown]
+# What is left of the loss are the animals that a verse may begin with: "This is the …" has seven answers. A rhyme of
+# 150 words is learned by heart, of course. What is not by heart is the held-out verse.
+#
+# ## Attention as it forms
+#
+# After "that" comes what the one before did: "the dog that **worried**", "all forlorn that **milked**". So "that" has
+# to look at the word before it. How much of each head's weight goes there, on average over the verse?
+
+# %%
+text = [token.text for token in untrained.tokens]
+thats = [n for n, word in enumerate(text) if word == "that"]
+others = [n for n in range(1, len(text)) if n not in thats]
+
+
+def back(trace, places=thats):
+    """(layers, heads): the weight that tokens give to the one before them, averaged over some places."""
+    return torch.stack([
+        torch.stack([weights[:, n, n - 1] for n in places]).mean(0) for weights in trace.attention
+    ])  # fmt: skip
+
+
+layer, head = divmod(int(back(watched[400]).argmax()), config.heads)
+formed = [[float(back(trace, places)[layer, head]) for places in (thats, others)] for trace in watched.values()]
+across = ["“that” → word before", "other words → word before"]
+show_numbers(torch.tensor(formed), [f"step {n}" for n in watched], across, title=f"layer {layer}, head {head}")
+assert formed[0][0] < 0.15
+assert formed[-1][0] > 3 * formed[0][0]
+assert formed[-1][0] > 2 * formed[-1][1]
+
+# %%
+part = slice(text.index("dog") - 1, text.index("malt"))
+figure = Figure(figsize=(13, 4.0), layout="constrained")
+for axes, step in zip(figure.subplots(1, 4), (0, 20, 40, 400), strict=True):
+    rows = watched[step].attention[layer][head][part, part]
+    followed = [n for n, word in enumerate(text[part]) if word == "that"]
+    links(axes, rows, text[part], text[part], title=f"step {step}", followed=followed, least=0.05)
+figure.suptitle(f"What “that” looks at, layer {layer}, head {head}")
+keep(figure, "attention_forms.svg", "From an even look back to a look at dog, cat and rat while the model is trained")
+
+# %% [markdown]
+# Nobody told it where to look; and it is no rule of the head for every word, as the second column shows. (`regard
+# train` and `regard evolve` make such pictures, and films, of longer runs.)
+#
+# ## What became of the learned embeddings
+#
+# Verbs came to stand with verbs and nouns with nouns, since the same things are guessed before and after them.
+
+# %%
+groups = {"verbs": ["kissed", "tossed", "worried", "killed", "ate"], "nouns": ["cow", "dog", "cat", "rat", "malt"]}
+rows = torch.stack([model.embedding.weight[tokenizer.convert_tokens_to_ids(word)].detach()
+                    for group in groups.values() for word in group])  # fmt: skip
+rows = torch.nn.functional.normalize(rows - model.embedding.weight.detach().mean(0), dim=1)
+cosines = rows @ rows.T
+inside = torch.cat([cosines[n : n + 5, n : n + 5][~torch.eye(5, dtype=torch.bool)] for n in (0, 5)]).mean()
+between = cosines[:5, 5:].mean()
+print(f"mean cosine inside the groups {inside:.2f}, between them {between:.2f}")
+assert inside > between + 0.1
+
+# %% [markdown]
+# ## Writing, one token at a time
+#
+# The verse that it has never read, from its first four words on. At each step the most probable token is taken.
+
+# %%
+made = mine.generate("This is the maiden", new_tokens=40)
+print(made.text)
+assert made.text.strip() == held_out
+chances = made.trace.logits[made.start - 1 : made.start + 5].softmax(-1)
+for place, row in enumerate(chances):
+    best = row.topk(3)
+    told = ", ".join(f"{tokenizer.decode([n])} {p:.2f}" for p, n in zip(best.values, best.indices, strict=True))
+    print(f"after “{made.trace.tokens[made.start - 1 + place].text}”: {told}")
+
+# %% [markdown]
+# ## The KV cache
+#
+# Nothing that comes later changes a token (the causal mask), so its key and value can be kept. Each new token then
+# costs one query against the kept keys instead of a whole new pass. The outcome is the same:
+
+# %%
+ids = torch.tensor([made.ids])
+caches = model.caches()  # one for each layer
+with torch.no_grad():
+    whole = model(ids).logits
+    single = [model.decode(ids[:, n : n + 1], caches=caches).logits for n in range(ids.shape[1])]
+torch.testing.assert_close(torch.cat(single, 1), whole, atol=1e-4, rtol=0)
+n = ids.shape[1]
+print(f"{n} tokens are in each cache of {len(caches)} layers: {2 * n * config.d_model} numbers a layer")
+print(f"scores computed for one head: {n * (n + 1) // 2} with the cache, {sum(k * k for k in range(1, n + 1))} without")
+assert all(len(cache) == n for cache in caches)
+
+# %% [markdown]
+# Each written token has its row of weights, as if the text had been read at once:
+
+# %%
+written = made.trace.attention[layer][head]
+names = [token.text for token in made.trace.tokens]
+figure = Figure(figsize=(9.6, 8), layout="constrained")
+axes = figure.add_subplot(xlabel="key", ylabel="query", title=f"The whole verse, layer {layer}, head {head}")
+image = axes.imshow(written**0.5, cmap="cividis", vmin=0, vmax=1, interpolation="nearest")
+figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="root of the weight")
+axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+axes.set_yticks(range(len(names)), names, fontsize=8)
+axes.axhline(made.start - 0.5, color="w", linestyle="--", linewidth=1)
+keep(figure, "written.svg", "Weights of the verse: below the dashed line are the tokens that the model wrote")
+
+# %% [markdown]
+# One text so far. Next, one text looks at another: [7. Across](7_across.py).

@@ -1,0 +1,137 @@
+"""Every lesson runs from nothing, asserts its own figures, and leaves files in its output folder alone."""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from regard.models.model import Model
+from tests.support import ROOT, SHARED
+
+RANKS = SHARED / "tokenizers"
+FOLDER = ROOT / "docs" / "lessons"
+PICTURES = {
+    "1_text_to_vectors": ["cl100k_base.svg", "embedding_process.svg", "minilm_tokens.svg"],
+    "2_words_before_context": ["skip_gram_and_cbow.svg"],
+    "3_position": ["added.svg", "learned_positions.png", "positions.svg"],
+    "4_self_attention": ["matrix.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
+    "5_heads": ["ate.svg", "multi_head.svg", "ranges.png", "untrained_heads.svg"],
+    "6_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],
+    "7_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],
+    "8_contextual_embeddings": ["bank_moves.svg", "encoder_block.svg"],
+}
+ORDER = sorted(PICTURES)
+IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
+
+
+def run(file: Path, folder: Path, **extra: str) -> "subprocess.CompletedProcess[str]":
+    """Run a lesson in an empty folder, without the models that are not of the package."""
+    without = ("REGARD_OPUS_MT", "REGARD_DISTILBERT", "REGARD_HUB", "REGARD_GLOVE")
+    inherited = {name: value for name, value in os.environ.items() if name not in without}
+    environment = {**inherited, "REGARD_OUT": "here/out", **extra}
+    return subprocess.run(
+        [sys.executable, str(file)],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+
+def test_all_are_listed_and_lead_on_to_the_next() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.py")) == ORDER
+    for name, following in pairwise(ORDER):
+        assert f"({following}.py)" in (FOLDER / f"{name}.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_form(name: str) -> None:
+    text = (FOLDER / f"{name}.py").read_text("utf-8")
+    cells = re.split(r"^# %%.*$", text, flags=re.MULTILINE)
+    imports = [len(IMPORT.findall(cell)) for cell in cells]
+    assert sum(count > 0 for count in imports) == 1  # all in one cell
+    assert sum(imports) <= 10
+    assert text.count("assert") >= 5
+    assert 100 <= text.count("\n") <= 340
+    assert "print(" in text or "show_numbers(" in text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ORDER)
+def test_runs_and_stays_in_its_folder(name: str, tmp_path: Path) -> None:
+    cache = os.environ.get("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
+    done = run(FOLDER / f"{name}.py", tmp_path, TIKTOKEN_CACHE_DIR=cache)
+    assert done.returncode == 0, done.stderr
+    left = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    assert left == [Path("here/out") / picture for picture in PICTURES[name]]
+    assert all((tmp_path / path).stat().st_size > 5000 for path in left)
+    assert done.stdout.strip()
+    if name == ORDER[0] and "NOT CHECKED HERE" in done.stdout:
+        pytest.skip("everything ran but cl100k_base, whose ranks cannot be had here (network, or TIKTOKEN_CACHE_DIR)")
+
+
+@pytest.mark.long
+@pytest.mark.shared
+@pytest.mark.skipif(not RANKS.is_dir(), reason=f"no folder {RANKS} (REGARD_SHARED names another place)")
+def test_cl100k_base_where_its_ranks_are(tmp_path: Path) -> None:
+    pytest.importorskip("tiktoken")
+    done = run(FOLDER / f"{ORDER[0]}.py", tmp_path, TIKTOKEN_CACHE_DIR=str(RANKS))
+    assert done.returncode == 0, done.stderr
+    assert "NOT CHECKED HERE" not in done.stdout
+    assert "3923 374 279 6864 315 9822 30" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.real
+@pytest.mark.skipif("REGARD_OPUS_MT" not in os.environ, reason="REGARD_OPUS_MT names no folder with opus-mt-en-fr")
+def test_a_real_translator_where_there_is_one(tmp_path: Path) -> None:
+    done = run(FOLDER / "7_across.py", tmp_path, REGARD_OPUS_MT=os.environ["REGARD_OPUS_MT"])
+    assert done.returncode == 0, done.stderr
+    assert "rive" in done.stdout
+    assert (tmp_path / "here/out/opus_mt.svg").stat().st_size > 5000
+
+
+@pytest.mark.long
+def test_analogies_where_there_are_vectors(tmp_path: Path) -> None:
+    words = ["king", "man", "woman", "queen", "prince", "river", "bank", "money"]
+    rows = [" ".join([word, *(str((n * k) % 7 - 3) for k in range(1, 5))]) for n, word in enumerate(words, 1)]
+    (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", "utf-8")
+    source = (FOLDER / "2_words_before_context.py").read_text("utf-8")
+    cells = source.split("# %%")  # what the analogies need: the imports, and their own cell
+    short = tmp_path / "short.py"
+    short.write_text(
+        "\n".join("#" + cell for cell in cells if "\nimport os" in cell or "REGARD_GLOVE" in cell), "utf-8"
+    )
+    done = run(short, tmp_path, REGARD_GLOVE=str(tmp_path / "glove.txt"))
+    assert done.returncode == 0, done.stderr
+    assert "king − man + woman, and queen" in done.stdout
+
+
+@pytest.mark.long
+def test_another_model_does_not_pass_for_the_published_one(tmp_path: Path, minilm: Model) -> None:
+    folder = minilm.model.config._name_or_path
+    done = run(FOLDER / "8_contextual_embeddings.py", tmp_path, REGARD_DISTILBERT=str(folder))
+    assert done.returncode == 1
+    assert "Mismatched elements: 36 / 36" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "figure", "other"),
+    [
+        ("4_self_attention", "0.2912", "0.2914"),
+        ("4_self_attention", "11.1466", "11.1468"),
+        ("4_self_attention", "0.313]", "0.315]"),
+        ("1_text_to_vectors", "-1.4465", "-1.4467"),
+        ("3_position", "-0.62", "-0.63"),
+    ],
+)
+def test_a_wrong_figure_fails(name: str, figure: str, other: str, tmp_path: Path) -> None:
+    source = (FOLDER / f"{name}.py").read_text("utf-8")
+    assert figure in source
+    changed = tmp_path / "changed.py"
+    changed.write_text(source.replace(figure, other), "utf-8")
+    done = run(changed, tmp_path)
+    assert done.returncode == 1
+    assert "AssertionError" in done.stderr
