@@ -18,6 +18,7 @@ Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value w
 embedding parts, K width of the last hidden state, V vocabulary. W, M and K are one number in most models.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,15 +29,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.errors import OutOfRangeError
+from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token
-from regard.text.words import Word, find_word
+from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset
+from regard.trace.sentence_embedding import check_pooling, pool
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
+    import regard.trace.transformers_output
+
     StateSubset = LayerSubset[Vectors]
-    Maps = Layers[AttentionMap] | LayerSubset[AttentionMap]
+    Maps = Layers[LabelledMap] | LayerSubset[LabelledMap]
     Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
     CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
     Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
@@ -78,6 +85,8 @@ class Status:
 
 NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
+MAPS = ("attention", "cross")
+NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
 class _Saved:
@@ -110,8 +119,10 @@ class Trace(_Saved):
     attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
     cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
+    pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    By words: attention[n]["bank", "river"] is (H,), trace["bank"] the word's contextual embedding.
     """
 
     text: str
@@ -131,10 +142,40 @@ class Trace(_Saved):
     attention_outputs: Outputs = NONE
     cross_attention_outputs: Outputs = NONE
     names: Callable[[int], str] | None = field(default=None, repr=False)
+    pooling: Pooling = field(default=NO_POOLING, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Make `Layers` of the tuples that have one item a layer, so that a wrong number is refused with the range."""
-        object.__setattr__(self, name, Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value)
+        """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""
+        value = Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value
+        if name in MAPS:
+            value = self._labelled(name, value)
+        object.__setattr__(self, name, value)
+        if name in ("text", "tokens"):  # set anew: so are the words of the maps
+            for each in MAPS:
+                if each in vars(self):
+                    setattr(self, each, getattr(self, each))
+
+    def _labelled(self, name: str, maps: Any) -> Any:
+        """Maps with the words of their queries, and of their keys where these are of the same text."""
+        own = Labels(self.text, self.tokens)
+        return label_all(maps, own, own if name == "attention" else None)
+
+    # An index is a place in the text: a trace is no sequence to walk along.
+    __iter__ = None
+
+    def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
+        """Look up the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a token's number.
+
+        Raises:
+            RegardError: the word is not in the text or occurs several times (the occurrences are named), or there is no
+                token of that number.
+        """
+        if isinstance(place, (str, Word, tuple)):
+            return vector(self.contextual, only_word(self.text, self.tokens, place))
+        number, count = operator.index(place), len(self.tokens)
+        if not -count <= number < count:
+            raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")
+        return self.contextual[number]
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
@@ -155,16 +196,44 @@ class Trace(_Saved):
         """
         return find_word(self.text, self.tokens, word)
 
+    def embedding(self) -> Float[Tensor, " P"]:
+        """Pool the contextual embeddings into the text's own, normalised where the model does so; nothing is cut.
+
+        Raises:
+            RegardError: the model's folder does not say how, or in a way that is not known here; or the text is not as
+                the model reads it (its prompt is missing, or it is to be in lower case).
+        """
+        check_pooling(self.pooling, self.status.model, self.text)
+        return pool(self.contextual, self.pooling)
+
+    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
+        """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.
+
+        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+
+        Raises:
+            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+        """
+        from regard.trace.transformers_output import output_of  # which needs this class, and transformers
+
+        return output_of(self, attentions)
+
 
 @dataclass
 class PairTrace(_Saved):
     """An encoder-decoder's forward pass: the trace of a text and that of its target.
 
-    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens.
+    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens. Asked by words, the
+    query is of the target and the key of the text: decoder.cross[n]["rive", "bank"].
     """
 
     encoder: Trace
     decoder: Trace
+
+    def __post_init__(self) -> None:
+        """Give the keys of cross-attention the words of the text."""
+        queries, keys = (Labels(side.text, side.tokens) for side in (self.decoder, self.encoder))
+        self.decoder.cross = label_all(self.decoder.cross, queries, keys)
 
     @property
     def sides(self) -> tuple[Trace, ...]:
@@ -175,6 +244,18 @@ class PairTrace(_Saved):
     def status(self) -> Status:
         """The statuses of both sides in one: a copy, which to change changes neither."""
         return merge_statuses(self.encoder.status, self.decoder.status)
+
+    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":
+        """Make what the model of transformers returns, the sides' hidden states and attentions, with the batch axis.
+
+        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+
+        Raises:
+            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+        """
+        from regard.trace.transformers_output import output_of_pair  # which needs this class, and transformers
+
+        return output_of_pair(self, attentions)
 
 
 def merge_statuses(encoder: Status, decoder: Status) -> Status:
