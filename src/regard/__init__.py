@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from regard.capture.interventions import head as head
     from regard.errors import RegardError as RegardError
     from regard.models.load import load as load
+    from regard.models.see_texts import see as see
     from regard.nn.config import TransformerConfig as TransformerConfig
     from regard.nn.kv_cache import KeyValueCache as KeyValueCache
     from regard.nn.multihead import MultiHeadAttention as MultiHeadAttention
@@ -65,6 +66,7 @@ _WHERE = {
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "scope": "regard.attention.recording",
+    "see": "regard.models.see_texts",
 }
 
 _MODULES = ("explain", "masks", "nn", "text", "textbook", "train")

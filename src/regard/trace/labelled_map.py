@@ -16,7 +16,7 @@ without a word is the map's own, numpy-style.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,7 +27,11 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import is_word, only_word
+from regard.trace.display import map_html, plot_map
 from regard.trace.layer_subset import Layers, LayerSubset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
 
@@ -79,6 +83,19 @@ class LabelledMap(AttentionMap):
             found = found if last else found.mT
             found = found[..., [n - rows[0] for n in rows]].mean(-1)
         return found
+
+    def plot(self, head: int | None = None, *, axes: "Axes | None" = None) -> "Axes":
+        """Draw the map into matplotlib axes, by default new ones of pyplot, with its tokens on them; returns the axes.
+
+        head: None for the mean of all heads.
+
+        Raises:
+            RegardError: there is no such head.
+        """
+        return plot_map(self, head, axes)
+
+    def _repr_html_(self) -> str:
+        return map_html(self)
 
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
         """Return the same map on another device or in another dtype: see `AttentionMap.to`."""

@@ -22,6 +22,7 @@ from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
 MOST_LAYERS = 8  # layers that the table has, of a deeper model those in which most happens
 _NOTHING = Share(0, "", 0.0)
+MORE = "--all (every layer and value), --figure FILE, --json FILE"
 MOST_ROWS = 8  # of tables of occurrences and links
 
 
@@ -30,8 +31,8 @@ def show(summary: Summary, console: Console, took: float | None = None) -> None:
     put(render(summary, console.width, took), console)
 
 
-def render(summary: Summary, width: int = 80, took: float | None = None) -> list[RenderableType]:
-    """The parts, the findings first."""
+def render(summary: Summary, width: int = 80, took: float | None = None, more: str = MORE) -> list[RenderableType]:
+    """The parts, the findings first. more: where the rest is."""
     parts: list[RenderableType] = [*unknown_first(of_summary(summary)), sentences(findings(summary), width), Text()]
     parts += token_bars(summary, width)
     if 0 < len(summary.windows) <= MOST_ROWS:
@@ -47,7 +48,7 @@ def render(summary: Summary, width: int = 80, took: float | None = None) -> list
         parts.append(static_table(summary.static))
     for side in (summary, *([] if summary.target is None else [summary.target.summary])):
         parts += [lens(each, side, "text" if side is summary else "target", width) for each in side.logit_lenses]
-    return [*parts, _status(summary, took)]
+    return [*parts, _status(summary, took, more)]
 
 
 def sentences(found: Sequence[str], width: int) -> RenderableType:
@@ -164,7 +165,7 @@ def _links(summary: Summary) -> list[RenderableType]:
     return [Group(table, Text())] if rows else []
 
 
-def _status(summary: Summary, took: float | None) -> RenderableType:
+def _status(summary: Summary, took: float | None, more: str) -> RenderableType:
     """How far the figures can be trusted, in a line, its notes, and where the rest is."""
     statuses = summary.statuses
     if summary.target is not None:
@@ -179,7 +180,7 @@ def _status(summary: Summary, took: float | None) -> RenderableType:
         which = "" if len(written) == len(summary.labels) else f" of text {', '.join(written)}"
         lines.append(Text(f"the model wrote the target{which} itself: the likeliest token each time", style="dim"))
     lines += [Text(f"note: {note}", style="dim") for note in dict.fromkeys(n for s in statuses for n in s.notes)]
-    lines.append(Text("more: --all (every layer and value), --figure FILE, --json FILE", style="dim"))
+    lines.append(Text(f"more: {more}", style="dim"))
     return Group(*lines)
 
 

@@ -61,7 +61,7 @@ def _text_with_bars(
         under = Text(" " * (len(label) + 2))
         for place in line:
             marked = own is not None and place in own.tokens
-            style = "bold reverse" if marked else "dim" if tokens[place].special else ""
+            style = "bold underline magenta" if marked else "dim" if tokens[place].special else ""
             written.append(names[place], style=style)
             written.append(" ")
             bar = " " if row is None or row.weights is None else _bar(row.weights[place])

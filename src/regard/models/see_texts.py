@@ -1,0 +1,47 @@
+"""`regard.see`: look at texts in one line of Python, as the command of that name does."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.models.load import load
+from regard.models.model import Model
+from regard.trace.display import SummaryView
+from regard.trace.display import see as see_traces
+
+
+def see(
+    texts: str | Sequence[str],
+    word: str | None = None,
+    *,
+    references: str | Sequence[str] = (),
+    target: str | Sequence[str] | None = None,
+    model: Model | str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> SummaryView:
+    """Trace texts and look at a word in them, or without one at what is most worth a look.
+
+    Args:
+        texts: one or several.
+        word: in every text.
+        references: words to compare it with, each read as a text of its own.
+        target: of an encoder-decoder, what its decoder reads: one, or one for each text (`model.generate` writes one).
+        model: what `regard.load` gives or takes; None for the default model.
+        layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
+
+    Returns a `SummaryView`, which shows itself, has the numbers as `.summary`, the sentences as `.findings`, the traces
+    as `.traces`, and draws itself with `.plot()`.
+
+    Raises:
+        RegardError: as `regard.load`, `Model.trace` and `Trace.see`.
+    """
+    opened = model if isinstance(model, Model) else load(model)
+    given, words = _listed(texts), _listed(references)
+    traces: Any = opened.trace(given, target=None if target is None else _listed(target))
+    compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
+    return see_traces(traces, word, references=[each.sides[0] for each in compared], layer=layer, head=head, top=top)
+
+
+def _listed(texts: str | Sequence[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)

@@ -1,0 +1,192 @@
+"""Let a trace, and what is made of one, show itself: printed in a terminal, in a notebook, as a picture.
+
+The one module below the views that imports them, and only when something is shown. HTML is what a terminal would show,
+escaped, in one element that needs nothing from outside; a map's is its picture.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+    from regard.explain.summary import Summary
+    from regard.trace.labelled_map import LabelledMap
+    from regard.trace.trace import PairTrace, Trace
+
+WIDTH = 100  # columns of what a notebook shows
+NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
+CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
+LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
+PRE = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
+
+
+class Shown:
+    """Shows itself: `print` writes what a terminal shows, rich prints it in colour, a notebook shows it as HTML."""
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """The parts to show, for a terminal of so many columns."""
+        raise NotImplementedError
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Any:
+        yield from self.shown(options.max_width)
+
+    def _repr_html_(self) -> str:
+        return html(self.shown(WIDTH))
+
+    def __str__(self) -> str:
+        return plain(self.shown(80))
+
+
+@dataclass(eq=False)
+class SummaryView(Shown):
+    """What `see` found: the summary as plain numbers, and the traces that it is of. It shows itself."""
+
+    summary: "Summary"
+    traces: "Sequence[Any]"
+
+    @property
+    def findings(self) -> list[str]:
+        """What was found, in sentences."""
+        from regard.explain.findings import findings
+
+        return findings(self.summary)
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """What `regard see` prints."""
+        from regard.views.terminal.brief import render
+
+        return render(self.summary, width, more=".plot() draws it, .summary has every number")
+
+    def plot(self, *, layer: int | None = None, head: int | None = None) -> "Figure":
+        """Draw what `regard see --figure` draws. layer, head: show these."""
+        from regard.views.figures.summary import paint
+
+        return paint(self.summary, self.traces, layer=layer, head=head)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def see(
+    traces: "Sequence[Trace | PairTrace]",
+    word: str | None = None,
+    *,
+    references: "Sequence[Trace]" = (),
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+) -> SummaryView:
+    """Look at traces as `regard see` does: at one word in them, or at what is most worth a look.
+
+    The arguments and errors are those of `regard.explain.summary.summarise`.
+    """
+    from regard.explain.summary import summarise
+
+    given: Any = traces  # of one kind, which `summarise` checks
+    return SummaryView(summarise(given, word, references=references, layer=layer, head=head, top=top), traces)
+
+
+def shown_trace(trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableType]":
+    """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
+    from rich.text import Text
+
+    from regard.views.terminal.layout import status
+
+    if max(len(side.tokens) for side in trace.sides) > LONG or not trace.sides[0].tokens:
+        return [Text(repr(trace)), Text(), status([trace.status])]
+    try:
+        return see([trace]).shown(width)
+    except RegardError:  # a trace that holds no attention
+        return [Text(repr(trace)), Text(), status([trace.status])]
+
+
+def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None" = None) -> "Axes":
+    """Draw a map (H, L, S) into axes, by default new ones of pyplot: queries down, keys across, named by their tokens.
+
+    head: None for the mean of all heads. A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each
+    the mean of the weights that it stands for.
+
+    Raises:
+        RegardError: there is no such head.
+    """
+    from regard.checks import from_zero
+    from regard.views.figures.heatmap import heatmap
+
+    heads, length, size = weights.shape
+    if head is not None:
+        head = from_zero("head", head, heads, "the map has")
+    whose = f"mean of {heads} heads" if head is None else f"head {head}"
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        side = [max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in (length, size)]
+        _, axes = plt.subplots(figsize=(side[1] + 0.8, side[0]), layout="constrained")
+    rows, columns = (
+        None if labels is None or len(labels.tokens) != count else [_name(token.text) for token in labels.tokens]
+        for labels, count in ((weights.query_labels, length), (weights.key_labels, size))
+    )
+    if max(length, size) <= NAMED:
+        matrix = weights.dense().mean(0) if head is None else weights[head]
+        title = f"attention weights, {whose}"
+        heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
+        return axes
+    pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
+    matrix = pooled.mean(0) if head is None else pooled[head]
+    title = f"attention weights, {whose}: {length} × {size}, a cell is the mean of its weights"
+    heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
+    return axes
+
+
+def map_html(weights: "LabelledMap") -> str:
+    """Make the HTML of a map: its picture, the mean of its heads, with its size in words."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    heads, length, size = weights.shape
+    side = [max(3.2, 1.6 + 0.26 * min(count, NAMED)) for count in (length, size)]
+    figure = Figure(figsize=(side[1] + 0.8, side[0]), layout="constrained")
+    FigureCanvasAgg(figure)
+    plot_map(weights, axes=figure.add_subplot())
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=90)
+    data = base64.b64encode(written.getvalue()).decode("ascii")
+    says = f"attention weights of {heads} heads, {length} queries on {size} keys"
+    return f'<img alt="{escape(says)}" src="data:image/png;base64,{data}">'
+
+
+def html(parts: "Sequence[RenderableType]") -> str:
+    """Make HTML of what a terminal would show: one element, escaped, that loads nothing."""
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor", highlight=False
+    )
+    for part in parts:
+        console.print(part)
+    return console.export_html(inline_styles=True, code_format=f'<pre style="{PRE}">{{code}}</pre>')
+
+
+def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
+    """Make the plain text of what a terminal would show."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, highlight=False, color_system=None)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip().splitlines())
+
+
+def _name(text: str) -> str:
+    from regard.views.terminal.layout import spelled
+
+    return spelled(text, 16)

@@ -1,0 +1,128 @@
+"""What a trace shows of itself is what the views show, light, escaped and offline, and its pictures hold its numbers."""
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import regard
+from regard.explain.findings import findings
+from regard.explain.summary import summarise
+from regard.trace.display import CELLS, LONG, NAMED, SummaryView, html
+
+
+def test_a_word(bank, minilm) -> None:
+    seen = bank[0].see("bank", references=minilm.trace(["money", "river"]))
+    assert isinstance(seen, SummaryView)
+    assert seen.findings == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
+    assert " ".join(str(seen).split()).startswith("• " + seen.findings[0])
+    assert repr(seen) == str(seen)
+    console = Console(width=90, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(seen)
+    assert "river" in console.export_text()
+    with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
+        bank[0].see("lake")
+
+
+def test_html_is_light_escaped_and_offline(minilm) -> None:
+    trace = minilm.trace('a <script>alert("1")</script> \x1b[31m river & bank <img src="http://x.y/z">')
+    for page in (trace._repr_html_(), trace.see("bank")._repr_html_()):
+        assert page.startswith("<pre ")
+        assert "<script" not in page
+        assert "<img" not in page
+        assert "\x1b" not in page
+        assert "&lt;" in page
+        assert not re.search(r"<(link|script|img|iframe)|url\(|@import", page)
+        assert len(page) < 20_000
+    assert html([]).startswith("<pre ")
+
+
+def test_a_trace_shows_what_is_worth_a_look(bank) -> None:
+    page = re.sub(r"<[^>]+>", "", bank[0]._repr_html_())
+    assert findings(summarise([bank[0]]))[0][:40] in " ".join(page.split())
+    assert repr(bank[0]).startswith("Trace('Write a poem")
+
+
+def test_a_long_trace_says_its_size(minilm) -> None:
+    trace = minilm.trace("a river bank " * 165)
+    assert len(trace.tokens) < LONG
+    longer = regard.load(minilm.model, tokenizer=minilm.tokenizer).trace("a b c d " * 127)
+    assert len(longer.tokens) <= LONG
+    assert "moves most" in re.sub(r"<[^>]+>", "", trace._repr_html_())
+
+
+def test_several_texts_in_one_line(minilm) -> None:
+    seen = regard.see(["a river bank", "a money bank"], "bank", references="river", model=minilm)
+    traces = minilm.trace(["a river bank", "a money bank"])
+    assert seen.summary.pairs == summarise(traces, "bank").pairs
+    assert [each.text for each in seen.traces] == ["a river bank", "a money bank"]
+    assert [each.word for each in seen.summary.references] == ["river", "river"]
+    assert regard.see("a river bank", model=minilm).summary.word is None
+
+
+def test_a_maps_picture_is_its_weights(bank) -> None:
+    trace = bank[0]
+    figure, axes = plt.subplots()
+    try:
+        assert trace.attention[3].plot(head=2, axes=axes) is axes
+        (image,) = axes.get_images()
+        np.testing.assert_allclose(image.get_array(), trace.attention[3][2].numpy(), atol=1e-6)
+        assert [label.get_text() for label in axes.get_yticklabels()] == [token.text for token in trace.tokens]
+        assert "head 2" in axes.get_title()
+        mean = trace.attention[-1].plot()
+        np.testing.assert_allclose(mean.get_images()[0].get_array(), trace.attention[5].dense().mean(0), atol=1e-6)
+        assert "mean of 12 heads" in mean.get_title()
+    finally:
+        plt.close("all")
+    with pytest.raises(regard.RegardError, match="head 12 is out of range"):
+        trace.attention[3].plot(head=12)
+    assert figure is not None
+
+
+def test_a_large_map_is_drawn_in_means(minilm) -> None:
+    trace = minilm.trace("a river bank and a money bank " * 40)
+    size = len(trace.tokens)
+    assert size > NAMED
+    axes = trace.attention[1].plot(head=3)
+    try:
+        drawn = torch.as_tensor(np.asarray(axes.get_images()[0].get_array()))
+        cells = min(CELLS, size)
+        assert drawn.shape == (cells, cells)
+        expected = trace.attention[1].pooled(cells, cells)[3]
+        torch.testing.assert_close(drawn.float(), expected.float(), atol=1e-6, rtol=0)
+        assert f"{size} × {size}, a cell is the mean of its weights" in axes.get_title()
+    finally:
+        plt.close("all")
+
+
+def test_a_map_in_a_notebook(bank) -> None:
+    page = bank[0].attention[0]._repr_html_()
+    assert page.startswith(
+        '<img alt="attention weights of 12 heads, 14 queries on 14 keys" src="data:image/png;base64,'
+    )
+    assert len(page) < 100_000
+
+
+def test_an_encoder_decoder(tmp_path) -> None:
+    from regard.text import tokenizers
+
+    text, target = "a bank of a river", "la rive"
+    torch.manual_seed(5)
+    words = tokenizers.words([text, target], frame="end")
+    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
+    model = regard.load(regard.Transformer(sizes), tokenizer=words)
+    pair = model.trace(text, target=target)
+    seen = pair.see("bank")
+    assert seen.summary.target is not None
+    assert "<pre" in pair._repr_html_()
+    assert regard.see(text, "bank", target=target, model=model).findings == seen.findings
+    pair.save(tmp_path / "a.safetensors")
+    assert regard.open(tmp_path / "a.safetensors").see("bank").findings == seen.findings
+
+
+def test_the_picture_of_a_word(bank) -> None:
+    figure = bank[0].plot("bank", layer=0)
+    assert len(figure.findobj(plt.Axes)) >= 2
