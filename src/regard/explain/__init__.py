@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regard.explain import rollout as rollout
     from regard.explain import similarity as similarity
     from regard.explain import sinks as sinks
+    from regard.explain import specific_weights as specific_weights
     from regard.explain import static_words as static_words
     from regard.explain import summary as summary
     from regard.explain import why as why
@@ -56,6 +57,7 @@ __all__ = (
     "rollout",
     "similarity",
     "sinks",
+    "specific_weights",
     "static_words",
     "summary",
     "why",

@@ -29,7 +29,7 @@ class Labels:
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
         """Write a name beside its point; one that is not needed is left out where there is no room close by."""
-        width, height = _width(text) * size * 0.62 / 72, size * 1.25 / 72
+        width, height = characters(text) * size * 0.62 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS if needed else RINGS[:1]:
             for across, up in AROUND:
@@ -67,6 +67,6 @@ def _shared(one: Box, other: Box) -> float:
     )
 
 
-def _width(text: str) -> float:
+def characters(text: str) -> float:
     """Characters, those of East Asian writing counted as they are drawn."""
     return sum(1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text)

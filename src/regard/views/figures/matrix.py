@@ -7,12 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.explain.matrix import Matrix
-from regard.views.figures.canvas import FOLLOWED, whose, write
+from regard.views.figures.canvas import whose, write
+from regard.views.figures.colours import FOLLOWED, WEIGHTS
 
 DECADES = 1e-5  # the smallest weight that has a colour of its own, as a part of the largest
 NOTHING = "#d9d9d9"  # where there is no pair of tokens in one window
@@ -37,7 +38,12 @@ def paint_matrix(matrix: Matrix) -> Figure:
     return figure
 
 
-def _whole(figure: Figure, matrix: Matrix) -> None:
+def rows(matrix: Matrix) -> list[tuple[float, Any]]:
+    """(height, painter) of the row that shows a long text's matrix in a picture of several."""
+    return [(9.6, lambda figure, _: _whole(figure, matrix))]
+
+
+def _whole(figure: FigureBase, matrix: Matrix) -> None:
     values, length = np.array(matrix.picture, dtype=float), matrix.tokens
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 7), width_ratios=(32, 1))
     axes = figure.add_subplot(grid[1, 0])
@@ -103,7 +109,7 @@ def _cells(axes: Axes, beside: Any, values: Any, across: tuple[float, float, flo
     settings: Any = {"extent": across, "interpolation": "nearest", "aspect": "auto", "origin": "upper"}
     image = axes.imshow(
         np.ma.masked_where(~(values > 0), np.maximum(np.nan_to_num(values), smallest)),
-        cmap="cividis", norm=LogNorm(vmin=smallest, vmax=largest), **settings,
+        cmap=WEIGHTS, norm=LogNorm(vmin=smallest, vmax=largest), **settings,
     )  # fmt: skip
     if (values == 0).any():
         axes.imshow(np.ma.masked_where(values != 0, np.ones_like(values)), cmap="gray", vmin=0, vmax=1, **settings)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from regard.explain.static_words import Static
 from regard.views.terminal.layout import short, visible
 
 
-def paint(figure: Figure, place: Any, static: Static) -> None:
+def paint(figure: FigureBase, place: Any, static: Static) -> None:
     """Draw the words on the plane on which they differ most: the followed one is one star, whatever the text."""
     axes = figure.add_subplot(place)
     for number, each in enumerate(static.words):
