@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.early_checks import EarlyChecks, no_steps
-from regard.cli.options import JsonFile, ModelName, NeededWord, SaveFile, whole_number
+from regard.cli.options import FigureFile, JsonFile, ModelName, NeededWord, SaveFile, whole_number
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.source import Source, traced
 from regard.errors import RegardError
@@ -29,6 +29,7 @@ def steps(
     model: ModelName = None,
     layer: OneLayer = 0,
     head: OneHead = 0,
+    figure: FigureFile = None,
     json_file: JsonFile = None,
     open_file: OpenOne = None,
     save_file: SaveFile = None,
@@ -38,7 +39,7 @@ def steps(
     given.check("steps")
     if word is None or not word.strip():
         raise RegardError("--word is needed: a word of the text")
-    outputs = Outputs(json=json_file, save=TraceFile(save_file))
+    outputs = Outputs(figure, json_file, save=TraceFile(save_file))
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
@@ -66,9 +67,17 @@ def steps(
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)
-    outputs.write(traces=trace, data=lambda: steps_data(trace, layer, head, found, apart))
+
+    def draw(file: Path) -> list[str]:
+        from regard.explain.block_steps import block_steps
+        from regard.views.figures.head_steps import Way, draw_steps
+
+        ways = [Way(n, record, block_steps(trace, n, layer)) for n, record in found]
+        return draw_steps(ways, trace.tokens, layer, head, file, [sink.token for sink in apart])
+
+    notes = outputs.write(traces=trace, draw=draw, data=lambda: steps_data(trace, layer, head, found, apart))
     put(unknown_first(of_traces([trace])), console)
     for n, record in found:
         where = f"layer {layer}, head {head}"
         show_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
-    finish(console, errors, outputs.files)
+    finish(console, errors, outputs.files, notes)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from regard.explain import alignment as alignment
     from regard.explain import attended as attended
     from regard.explain import band as band
+    from regard.explain import block_steps as block_steps
     from regard.explain import contributions as contributions
     from regard.explain import distant_weights as distant_weights
     from regard.explain import evolution as evolution
@@ -39,6 +40,7 @@ __all__ = (
     "alignment",
     "attended",
     "band",
+    "block_steps",
     "contributions",
     "distant_weights",
     "evolution",
