@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.explain import matrix as matrix
     from regard.explain import movement as movement
     from regard.explain import occurrences as occurrences
+    from regard.explain import offset_means as offset_means
     from regard.explain import part as part
     from regard.explain import places as places
     from regard.explain import plane_order as plane_order
@@ -50,6 +51,7 @@ __all__ = (
     "matrix",
     "movement",
     "occurrences",
+    "offset_means",
     "part",
     "places",
     "plane_order",

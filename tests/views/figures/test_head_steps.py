@@ -42,8 +42,9 @@ def test_every_strip_holds_the_records_numbers(bank) -> None:
     assert set(drawn) == {
         "enters layer 0", "query of “bank”", "keys", "query · key", "× 1/√32",
         f"exp(s − m)\nm = {float(found.scores.max()):.2f}", f"÷ {found.total:.4g}\n= weight", "values",
-        "weight × value", "sum: head 4's context", "the contexts of all 12 heads side by side", "by W_O: what attention adds",
-        "+ “bank” as it came: the residual", "= their sum", "the norm of it: enters the feed-forward part",
+        "weight × value", "sum: head 4's context", "the contexts of all 12 heads side by side",
+        "by W_O: what attention adds", "+ “bank” as it came: the residual", "= their sum",
+        "the norm of it: enters the feed-forward part",
     }  # fmt: skip
     close(drawn["enters layer 0"], block.entering)
     close(drawn["query of “bank”"], found.query)

@@ -90,6 +90,18 @@ def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
     assert arcs == {f"arc {word.tokens[0]} {n}" for n in expected}
 
 
+def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
+    trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
+    figure = paint(summarise([trace]), [trace])
+    best = max((w for layer in specific_weights(trace) for w in layer), key=lambda each: each.divergence)
+    title = figure.subfigs[0].get_suptitle()
+    assert title.startswith(
+        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\nchosen: "
+    )
+    assert f"{best.weight:.2f} (others at that distance {best.by_distance:.2f}" in title
+    assert len(axes_with(figure, "How far each head looks")) == 1
+
+
 def test_more_occurrences_than_are_drawn_are_noted(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("bank " * 9)
     notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")

@@ -11,6 +11,7 @@ from regard.views.figures.colours import FOLLOWED, WEIGHTS, weight_scale
 
 NAME = 0.135  # inches that a name, written upright, needs beside the next
 DEEP = 1.15  # inches below the line that are for names
+ANGLES = tuple(np.pi / 2 + side * np.pi * n / 48 for n in range(20) for side in ((1, -1) if n else (1,)))
 FAINTEST = 0.35  # where on the map of colours the smallest weight lies: fainter could not be seen on white
 
 
@@ -68,17 +69,21 @@ def draw_arcs(
 
 
 def _labels(axes: Axes, links: Sequence[Link], farthest: int, length: int, inches: float) -> None:
-    """What stands on the arcs: on their tops, moved up along the arc's middle where two would lie on each other."""
-    taken: list[tuple[float, float]] = []
-    wide = 0.075 / inches * length
+    """What stands on the arcs: each on its own, at the top or further down where another label is."""
+    taken: list[tuple[float, float, float]] = []
+    wide = 0.032 / inches * length  # of half a character
     for link in links:
         if not link.label:
             continue
-        x = (link.query + link.key) / 2
-        y = (abs(link.query - link.key) / farthest) ** 0.5 + 0.03
-        reach = wide * len(link.label)
-        while any(abs(x - other) < reach and abs(y - height) < 0.085 for other, height in taken):
-            y -= 0.09
-        taken.append((x, y))
+        middle, half = (link.query + link.key) / 2, abs(link.query - link.key) / 2
+        top, reach = (2 * half / farthest) ** 0.5, wide * len(link.label)
+        places = [(middle + half * np.cos(turn), top * np.sin(turn) + 0.02) for turn in ANGLES]
+        free = [
+            (x, y)
+            for x, y in places
+            if all(abs(x - other) >= reach + own or abs(y - height) >= 0.08 for other, height, own in taken)
+        ]
+        x, y = (free or places)[0]
+        taken.append((x, y, reach))
         axes.text(x, y, link.label, ha="center", va="center", fontsize=7, color="#333333",
                   bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}, zorder=4)  # fmt: skip

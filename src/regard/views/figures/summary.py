@@ -123,7 +123,10 @@ def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head
         if mine:
             rows += _word_rows(summary, trace, number, mine, chosen, layer, head)
         elif len(trace.tokens) > LABELS and trace.attention[chosen.layer].shape[2] == len(trace.tokens):
-            rows += long_text.rows(matrix(trace, chosen.layer, chosen.head))
+            best = reason_of(chosen)
+            reason = "" if best is None else why(best, trace, layer is not None and head is not None)
+            whole = matrix(trace, chosen.layer, chosen.head)
+            rows += long_text.rows(whole, f"Text {summary.labels[number]}: ", reason)
         else:
             rows.append(_overview_row(summary, trace, number, chosen, layer is not None and head is not None))
     return rows
@@ -243,4 +246,4 @@ def _arcs(
     if keys:
         title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
     best = reason_of(chosen)
-    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace, asked)}", fontsize=9.5)
+    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace, asked)}", fontsize=9)
