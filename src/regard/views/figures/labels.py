@@ -60,6 +60,21 @@ class Labels:
         return (box[2] - box[0]) * (box[3] - box[1]) - inside
 
 
+def framed(axes: Axes, points: Sequence[tuple[float, float]], across: float, up: float) -> Labels:
+    """Set limits around some points, with a tenth to spare, in the shape of the room there is, and make its labels.
+
+    across, up: the room, in inches. Both axes get one scale.
+    """
+    xs, ys = zip(*points, strict=True)
+    middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+    wide = 1.2 * max((max(xs) - min(xs)) / across, (max(ys) - min(ys)) / up, 1e-9)  # units per inch
+    (left, right), (bottom, top) = (
+        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (across, up), strict=True)
+    )
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
+
+
 def _shared(one: Box, other: Box) -> float:
     """The area that two boxes share."""
     return max(0.0, min(one[2], other[2]) - max(one[0], other[0])) * max(

@@ -4,7 +4,6 @@ import math
 import textwrap
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from regard.explain.movement import LeftOut, Movement
@@ -13,7 +12,7 @@ from regard.explain.summary import Occurrence, Summary
 from regard.views.figures import cosines
 from regard.views.figures.canvas import LABELS
 from regard.views.figures.colours import line_style
-from regard.views.figures.labels import Labels
+from regard.views.figures.labels import framed
 from regard.views.terminal.layout import short, spelled, visible
 
 SAME = 1e-4  # two starts this near are one
@@ -62,7 +61,7 @@ def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
     if not shown:
         axes.set_axis_off()
         return
-    labels = _frame(axes, shown)
+    labels = framed(axes, shown, ACROSS, UP)
     labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
     labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
     labels.keep_free([point for _, point in ends], 6.0)
@@ -156,18 +155,6 @@ def _starts(starts: list[tuple[Point, str]]) -> list[tuple[Point, str]]:
         else:
             found[same] = found[same][0], "black"
     return found
-
-
-def _frame(axes: Axes, shown: list[Point]) -> Labels:
-    """Limits around some points, with a tenth to spare, in the shape of the room that there is; its labels."""
-    xs, ys = zip(*shown, strict=True)
-    middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
-    wide = 1.2 * max((max(xs) - min(xs)) / ACROSS, (max(ys) - min(ys)) / UP, 1e-9)  # units per inch
-    (left, right), (bottom, top) = (
-        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (ACROSS, UP), strict=True)
-    )
-    axes.set(xlim=(left, right), ylim=(bottom, top))
-    return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
 
 
 def _named(summary: Summary, occurrence: Occurrence) -> str:
