@@ -83,6 +83,7 @@ ABOUT_SEVERAL = {
     "package",
     "site/formulas",
     "site/pages",
+    "site/pictures",
     "train/toys",
     "types",
     "walkthroughs",
