@@ -40,4 +40,4 @@ def framed(axes: Any) -> list[tuple[int, int]]:
 
 def axes_with(figure: Any, title: str) -> list[Any]:
     """The axes whose title has these words in it, in the order in which they were drawn."""
-    return [axes for axes in all_axes(figure) if title in axes.get_title()]
+    return [axes for axes in all_axes(figure) if title in axes.get_title() + axes.get_title(loc="left")]

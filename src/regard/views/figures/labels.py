@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top, in inches
-RINGS = (5, 13, 22, 32, 44)  # how far from its point a name may stand, in points; beyond the first a line leads to it
+RINGS = (
+    5,
+    13,
+    22,
+    32,
+    44,
+    60,
+    80,
+    104,
+)  # how far from its point a name may stand, in points; beyond the first a line leads to it
 AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 
 
@@ -29,7 +38,7 @@ class Labels:
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
         """Write a name beside its point; one that is not needed is left out where there is no room close by."""
-        width, height = characters(text) * size * 0.62 / 72, size * 1.25 / 72
+        width, height = characters(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS if needed else RINGS[:1]:
             for across, up in AROUND:
