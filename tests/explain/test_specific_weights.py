@@ -12,6 +12,7 @@ from regard.explain.specific_weights import (
     SpecificWeight,
     choose_layer,
     expected,
+    most_specific,
     specific_weights,
     word_numbers,
 )
@@ -33,6 +34,11 @@ def made_up(length: int, heads: int = 3, *, causal: bool = False, seed: int = 0,
     return Trace(text, tokens, None, None, None, None, (one, one), one, None, (weights,), (None,), STATUS)
 
 
+def mean(values: list[float]) -> float:
+    seen = [value for value in values if value > 0]
+    return sum(seen) / max(1, len(seen))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_what_others_give_is_that_of_loops(causal: bool) -> None:
     trace = made_up(11, causal=causal)
@@ -43,11 +49,12 @@ def test_what_others_give_is_that_of_loops(causal: bool) -> None:
         for at, i in enumerate(queries.tolist()):
             for j in range(11):
                 others = [q for q in range(11) if q != i]
-                far = [float(dense[h, q, q + j - i]) for q in others if 0 <= q + j - i < 11]
+                far = {q: float(dense[h, q, q + j - i]) for q in others if 0 <= q + j - i < 11}
+                near = [value for q, value in far.items() if abs(q - i) <= 4]
                 same = [float(dense[h, q, j]) for q in others]
-                for found, values in ((by_distance, far), (by_key, same)):
-                    seen = [value for value in values if value > 0]
-                    assert float(found[h, at, j]) == pytest.approx(sum(seen) / max(1, len(seen)), abs=1e-12)
+                distance = max(mean(list(far.values())), mean(near))
+                assert float(by_distance[h, at, j]) == pytest.approx(distance, abs=1e-12)
+                assert float(by_key[h, at, j]) == pytest.approx(mean(same), abs=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -135,7 +142,29 @@ def test_of_many_queries_some_are_looked_at() -> None:
     by_distance, by_key = expected(trace.attention[0], torch.tensor([query]), dense[:, [query]])
     assert float(by_key[0, 0, 9]) == pytest.approx(float(dense[0, sample, 9].mean()), abs=1e-12)
     far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
-    assert float(by_distance[0, 0, query - 4]) == pytest.approx(sum(far) / len(far), abs=1e-12)
+    near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
+    assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
+
+
+def test_a_run_of_queries_that_look_equally_far_is_expected_to() -> None:
+    """Query 20 to 28 give the token 9 before them nearly all, all others nothing: of the whole head that is little."""
+    length = 60
+    query, key = torch.zeros(1, 1, length, length), 60 * torch.eye(length)[None, None]
+    for n in range(20, 29):
+        query[0, 0, n, n - 9] = 1
+    weights = attend(query, key, key, scale=1.0).weights
+    weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
+    by_distance, _ = expected(weights, torch.tensor([24]), weights[:, [24]].double())
+    assert float(by_distance[0, 0, 15]) > 0.99
+
+
+def test_of_a_whole_text_the_head_with_most_of_the_largest_sum() -> None:
+    def one(layer: int, head: int, divergence: float) -> SpecificWeight:
+        return SpecificWeight(layer, head, (0,), 1, 0.5, 0.1, 0.1, divergence)
+
+    found = [[one(0, 1, 3.0)], [one(1, 2, 1.9), one(1, 5, 1.2), one(1, 5, 1.0)]]
+    assert most_specific(found) == one(1, 5, 1.2)
+    assert most_specific([[], []]) is None
 
 
 def test_the_layer_with_the_largest_sum_is_chosen() -> None:

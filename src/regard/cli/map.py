@@ -1,5 +1,6 @@
 """`regard map`: the whole attention matrix of one layer over a long text, in numbers and as a picture."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,11 @@ from regard.errors import RegardError
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
     int | None,
-    typer.Option(parser=whole_number, metavar="N", help="The layer, needed: counted from 0; -1 is the last."),
+    typer.Option(
+        parser=whole_number,
+        metavar="N",
+        help="The layer, from 0 (-1: the last); else one is chosen. --window requires it.",
+    ),
 ]
 Head = Annotated[
     int | None, typer.Option(parser=whole_number, metavar="N", help="One head of it; by default the mean of all.")
@@ -56,8 +61,10 @@ def map_file(
         for option, given in (("FILE", file), ("--window", window), ("--model", model)):
             if given is not None:
                 raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
-    if layer is None:
-        raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
+    if layer is None and window is not None:
+        raise RegardError(
+            "--layer is needed with --window: windows go by one after another, none is there to choose by"
+        )
     outputs = Outputs(figure, json_file, TraceFile(save_file))
     _check(top, far, window, stride, outputs)
     text = "" if file is None else read_text(file)
@@ -87,14 +94,17 @@ def map_file(
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
         looking = bars.add_task("going through the matrix", total=1)
-        trace = None
+        trace, reason = None, ""
         if window is None:
             if open_file is not None:
                 trace = _saved(open_file)
             else:
                 with layers_run(opened.model, lambda share: bars.advance(tracing, share)):
-                    trace = opened.trace(text, layers=[layer], logits=False)
+                    trace = opened.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
+            if layer is None:
+                layer, reason = _chosen(trace, head)
+                outputs = replace(outputs, save=replace(outputs.save, layers=[layer]))
             found = matrix(trace, layer, head, top=top, far=far, progress=lambda share: bars.advance(looking, share))
         else:
 
@@ -102,16 +112,19 @@ def map_file(
                 bars.advance(tracing, share)
                 bars.advance(looking, share)
 
+            assert layer is not None
             plan, windows = opened.stream(text, window=window, stride=stride, layers=[layer])
             found = windowed(plan, windows, layer, head, top=top, far=far, progress=step)
 
     def draw(file: Path) -> list[str]:
         from regard.views.figures.matrix import draw_matrix
 
-        return draw_matrix(found, file)
+        return draw_matrix(found, file, reason)
 
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
     show_matrix(found, str(file or open_file), console, clock.seconds())
+    if reason:
+        console.print(f"layer {layer} {reason}", style="dim", markup=False)
     finish(console, errors, outputs.files, notes)
 
 
@@ -171,11 +184,30 @@ def _check(
     outputs.check()
 
 
-def _numbers(opened: Any, layer: int, head: int | None) -> tuple[int, int | None]:
+def _chosen(trace: Any, head: int | None) -> tuple[int, str]:
+    """The layer that says most, and why: the first that is there where none says anything."""
+    from regard.explain.attended import check_head, there
+    from regard.explain.sinks import sinks
+    from regard.explain.specific_weights import most_specific, specific_weights
+    from regard.views.choice import why
+
+    head = None if head is None else check_head(trace, head)
+    best = most_specific(specific_weights(trace, None, [sink.token for sink in sinks(trace)], head=head))
+    if best is not None:
+        return best.layer, f"{why(best, trace.tokens)}, in head {best.head}"
+    held = there(trace.attention)
+    if not held:
+        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    return held[0], ""
+
+
+def _numbers(opened: Any, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
     """Layer and head counted from 0, held against the model's config before the text is traced."""
     config = opened.model.config
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if isinstance(layers, int):
+    if layer is None:
+        pass
+    elif isinstance(layers, int):
         layer = from_zero("layer", layer, layers, f"{opened.name} has")
     elif layer < 0:
         raise RegardError(f"layer {layer}: {opened.name} does not tell how many layers it has, count them from 0")

@@ -3,8 +3,10 @@
     divergence = weight · ln(weight / expected),  expected = the largest of (by distance, by key, equal)
 
 by distance: the mean weight that the head's other queries give the token which stands as far from them, on the same
-side. by key: the mean weight that the other queries which see this key give it. equal: one by the number of keys that
-the query sees. In nats: the key's term in the Kullback-Leibler divergence of the row from what is expected.
+side; the mean over all of them, or over the eight nearest where that is larger (far off, some heads take a place for
+another one by a fixed shift, for stretches of a text). by key: the mean weight that the other queries which see this
+key give it. equal: one by the number of keys that the query sees. In nats: the key's term in the Kullback-Leibler
+divergence of the row from what is expected.
 
 A head that looks at the token before, whatever it is, has large weights that say nothing about these tokens, and so has
 one in which every token looks at the same place (positional heads and sinks: Voita et al. 2019, "Analyzing Multi-Head
@@ -25,6 +27,7 @@ from regard.explain.attended import there
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 
+NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -106,8 +109,8 @@ def expected(
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
     """What other queries give at the same distance, and what they give the same key: means, 0 where there are none.
 
-    rows: the weights of the queries. A query counts where it gives a key any weight; of more than 512 queries, 512
-    evenly apart are looked at.
+    At the same distance: the larger of the means over all and over the eight nearest. rows: the weights of the queries.
+    A query counts where it gives a key any weight; of more than 512 queries, 512 evenly apart are looked at.
     """
     heads, length, size = weights.shape
     count = min(length, SAMPLED)
@@ -126,8 +129,26 @@ def expected(
     own = torch.stack([rows, (rows > 0).double()]) * mine
     total, many = sums[:, :, offsets(queries)] - own
     by_distance = torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+    by_distance = torch.maximum(by_distance, _beside(weights, queries))
     total, many = columns[:, :, None] - own
     return by_distance, torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+
+
+def _beside(weights: AttentionMap, queries: Int[Tensor, " q"]) -> Float[Tensor, "H q S"]:
+    """What the eight nearest queries give at the same distance: the mean of those that give it any weight."""
+    heads, length, size = weights.shape
+    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)
+    many = torch.zeros_like(total)
+    for shift in NEAREST:
+        there = ((queries + shift >= 0) & (queries + shift < length)).nonzero()[:, 0]
+        if len(there) == 0:
+            continue
+        rows = weights[:, queries[there] + shift].double().cpu()
+        keys = torch.arange(max(0, -shift), min(size, size - shift))  # whose shifted ones there are
+        shifted = rows[:, :, keys + shift]
+        total[:, there[:, None], keys] += shifted
+        many[:, there[:, None], keys] += shifted > 0
+    return total / many.clamp(min=1)
 
 
 def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
@@ -139,6 +160,21 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
         numbers.append(number)
         end = -1 if token.special else token.end
     return numbers
+
+
+def most_specific(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
+    """Choose the layer and head that say most about a whole text, by its weight with the largest divergence.
+
+    The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a
+    single large weight may be chance. found: of each layer, what `specific_weights` gives. None where none has any.
+    """
+    layer = choose_layer([found])
+    here = [each for weights in found for each in weights if each.layer == layer]
+    totals: dict[int, float] = {}
+    for each in here:
+        totals[each.head] = totals.get(each.head, 0.0) + each.divergence
+    of_head = [each for each in here if totals[each.head] == max(totals.values())]
+    return max(of_head, key=lambda each: each.divergence, default=None)
 
 
 def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | None:

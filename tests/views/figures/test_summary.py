@@ -6,7 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from regard.explain.specific_weights import specific_weights
+from regard.explain.specific_weights import most_specific, specific_weights
 from regard.explain.summary import summarise
 from regard.views.figures.canvas import spread
 from regard.views.figures.summary import choices, draw, paint
@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
 def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
     figure = paint(summarise(bank), bank)
     for number, trace in enumerate(bank):
-        best = max((w for layer in specific_weights(trace) for w in layer), key=lambda each: each.divergence)
+        best = most_specific(specific_weights(trace))
         (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
         np.testing.assert_array_equal(drawn_weights(axes), trace.attention[best.layer][best.head].double().numpy())
         assert framed(axes) == [(best.queries[0], best.key)]
@@ -93,7 +93,7 @@ def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
 def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
     figure = paint(summarise([trace]), [trace])
-    best = max((w for layer in specific_weights(trace) for w in layer), key=lambda each: each.divergence)
+    best = most_specific(specific_weights(trace))
     title = figure.subfigs[0].get_suptitle()
     assert title.startswith(
         f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\nchosen: "

@@ -108,6 +108,8 @@ def _settle(figure: Figure) -> None:
     """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
     for axes in all_axes(figure):
         left, bottom, width, height = (round(float(x), 7) for x in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height), which="original")

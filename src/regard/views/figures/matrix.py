@@ -24,20 +24,20 @@ NO_WEIGHT = "#efefef"
 BAR = "#4292c6"
 
 
-def draw_matrix(matrix: Matrix, file: Path) -> list[str]:
+def draw_matrix(matrix: Matrix, file: Path, why: str = "") -> list[str]:
     """Write the picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
     them what each part of the text receives. Then the mean weight of each head by how far the key is from the query,
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
-    is, since there is no weight beyond a window.
+    is, since there is no weight beyond a window. why: the reason for this layer, said in the title.
     """
-    return write(paint_matrix(matrix), file)
+    return write(paint_matrix(matrix, why), file)
 
 
-def paint_matrix(matrix: Matrix) -> Figure:
+def paint_matrix(matrix: Matrix, why: str = "") -> Figure:
     """The picture as a figure."""
-    return stack(rows(matrix), WIDE)
+    return stack(rows(matrix, why=why), WIDE)
 
 
 def rows(matrix: Matrix, label: str = "", why: str = "") -> list[tuple[float, Any]]:

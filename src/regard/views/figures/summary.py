@@ -11,9 +11,10 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.attended import check_heads, there
 from regard.explain.matrix import matrix
-from regard.explain.specific_weights import SpecificWeight, choose_layer, specific_weights
+from regard.explain.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
 from regard.explain.summary import Occurrence, Summary
 from regard.trace.trace import Trace
+from regard.views.choice import why
 from regard.views.figures import alignment, canvas, movement, predictions, static_words
 from regard.views.figures import matrix as long_text
 from regard.views.figures.arcs import Link, draw_arcs
@@ -52,8 +53,8 @@ def draw(
 
     Of a followed word, for each text: the matrix of the head that says most about it (`explain.specific_weights`), what
     the word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over
-    it in the place of the matrix. Without a word: the matrix of the head with the largest such weight in the text
-    beside all heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a
+    it in the place of the matrix. Without a word: the matrix of the head that says most about all of them, beside
+    all heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a
     language model says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder,
     for each text and its target the cross-attention between them in the place of the matrices and of the path.
 
@@ -100,7 +101,7 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
     together = choose_layer(found)
     made = []
     for n, text in enumerate(found):
-        best = max((each for weights in text for each in weights), key=lambda each: each.divergence, default=None)
+        best = most_specific(text)
         shown = layer
         if shown is None:
             shown = together if summary.occurrences else best.layer if best is not None else None
@@ -124,7 +125,7 @@ def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head
             rows += _word_rows(summary, trace, number, mine, chosen, layer, head)
         elif len(trace.tokens) > LABELS and trace.attention[chosen.layer].shape[2] == len(trace.tokens):
             best = reason_of(chosen)
-            reason = "" if best is None else why(best, trace, layer is not None and head is not None)
+            reason = "" if best is None else why(best, trace.tokens, layer is not None and head is not None)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.rows(whole, f"Text {summary.labels[number]}: ", reason)
         else:
@@ -209,7 +210,7 @@ def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Cho
     for each in chosen.best:
         if each is not None and each.head == chosen.head:
             frame(axes, max(each.queries, key=lambda query: values[query, each.key]), each.key)
-    axes.set_title(title if best is None else f"{title}\n{why(best, trace, asked)}", fontsize=9.5)
+    axes.set_title(title if best is None else f"{title}\n{why(best, trace.tokens, asked)}", fontsize=9.5)
     bare(axes)
 
 
@@ -217,14 +218,6 @@ def reason_of(chosen: Choice) -> SpecificWeight | None:
     """The largest divergence in the head that is drawn."""
     here = [each for each in chosen.best if each is not None and each.head == chosen.head]
     return max(here, key=lambda each: each.divergence, default=None)
-
-
-def why(best: SpecificWeight, trace: Trace, asked: bool) -> str:
-    """Why a head is drawn, or was asked for: what is given, and what is given there by others."""
-    query = "".join(trace.tokens[n].text for n in best.queries)
-    key = spelled(trace.tokens[best.key].text, 16)
-    others = f"others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f}"
-    return f"{'' if asked else 'chosen: '}“{short(query.strip(), 16)}” gives “{key}” {best.weight:.2f} ({others})"
 
 
 def _arcs(
@@ -246,4 +239,4 @@ def _arcs(
     if keys:
         title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
     best = reason_of(chosen)
-    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace, asked)}", fontsize=9)
+    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace.tokens, asked)}", fontsize=9)
