@@ -116,14 +116,18 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
 
 
 def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> Rows:
-    """The rows about the attention of each text."""
+    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw."""
     rows: Rows = []
+    if not there(traces[0].attention):
+        return rows
     for number, chosen in enumerate(choices(summary, traces, layer, head)):
         trace = traces[number]
+        if trace.attention[chosen.layer].shape[2] != len(trace.tokens):
+            continue
         mine = [o for o in summary.occurrences if o.text == number]
         if mine:
             rows += _word_rows(summary, trace, number, mine, chosen, layer, head)
-        elif len(trace.tokens) > LABELS and trace.attention[chosen.layer].shape[2] == len(trace.tokens):
+        elif len(trace.tokens) > LABELS:
             best = reason_of(chosen)
             reason = "" if best is None else why(best, trace.tokens, layer is not None and head is not None)
             whole = matrix(trace, chosen.layer, chosen.head)
@@ -192,15 +196,13 @@ def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Cho
     shown = weights.dense().mean(0) if chosen.head is None else weights[chosen.head]
     values = shown.cpu().double().numpy()
     sinks = {sink.token for sink in summary.sinks[number]}
-    size_fits = values.shape[1] == len(trace.tokens)
-    own = own_tokens(trace.tokens, sinks) if size_fits else list(range(values.shape[1]))
+    own = own_tokens(trace.tokens, sinks)
     paint_weights(axes, values, own)
     write_weights(axes, values, own)
     places, labels, size = names(trace.tokens)
     followed = {n for o in summary.occurrences if o.text == number for n in o.tokens}
-    if size_fits:
-        axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size)
-        mark_names(axes, "x", trace.tokens, followed, sinks)
+    axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size)
+    mark_names(axes, "x", trace.tokens, followed, sinks)
     axes.set_yticks(places, labels, fontsize=size)
     mark_names(axes, "y", trace.tokens, followed, sinks)
     axes.set_xlabel("attended to (key)", fontsize=8)

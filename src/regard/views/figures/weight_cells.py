@@ -50,7 +50,7 @@ def write_weights(axes: Axes, values: Any, own: Collection[int], largest: float 
     axes.tick_params(which="minor", length=0)
     size = 7 if values.shape[1] <= 20 else 6
     for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
-        dark = (values[i, j] / (largest if j in own else 2.0)) ** 0.5 > 0.6
+        dark = (values[i, j] / (largest if j in own else 1.0)) ** 0.5 > 0.6
         number = f"{values[i, j]:.2f}".removeprefix("0")
         axes.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if dark else "#333333")
 

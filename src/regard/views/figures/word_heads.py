@@ -33,7 +33,9 @@ class WordRows:
     def __init__(self, summary: Summary, trace: Trace, occurrence: Occurrence, chosen: SpecificWeight | None) -> None:
         self.summary, self.trace, self.occurrence, self.chosen = summary, trace, occurrence, chosen
         word = occurrence.as_word()
-        self.layers = {n: gives(trace.attention[n], word).cpu().double().numpy() for n in there(trace.attention)}
+        size = len(trace.tokens)  # layers whose keys are no tokens of the text have no columns to draw
+        held = [n for n in there(trace.attention) if trace.attention[n].shape[2] == size]
+        self.layers = {n: gives(trace.attention[n], word).cpu().double().numpy() for n in held}
         self.sinks = {sink.token for sink in summary.sinks[occurrence.text]}
 
     def columns(self, layer: int) -> list[int]:
@@ -90,7 +92,7 @@ class WordRows:
 
     def strip(self, figure: FigureBase, place: Any, start: int, shown: int) -> None:
         """Draw some layers' rows small, side by side; shown: the layer that is drawn large."""
-        parts = place.subgridspec(1, min(ACROSS, max(4, len(self.layers))))
+        parts = place.subgridspec(1, min(ACROSS, max(2, len(self.layers))))
         for at, layer in enumerate(list(self.layers)[start : start + ACROSS]):
             self._small(figure.add_subplot(parts[at]), layer, shown, first=at == 0)
 
