@@ -41,8 +41,8 @@ def test_one_module_for_every_layer() -> None:
 
 def test_several_calls_of_a_layer() -> None:
     ids, capture = numbering("diffllama", False)
-    capture.layer = "model.layers", 1
-    assert [ids("model.layers.1.self_attn", nth) for nth in range(2)] == [CallId(None, 1, 0), CallId(None, 1, 1)]
+    capture.layer = "layers", 1
+    assert [ids("layers.1.self_attn", nth) for nth in range(2)] == [CallId(None, 1, 0), CallId(None, 1, 1)]
 
 
 def test_a_call_outside_of_layers_has_no_id() -> None:

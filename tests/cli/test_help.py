@@ -16,7 +16,7 @@ NEEDED = {  # what a call needs beside its texts, as --help says it
     "see": [],
     "why": ["--word", "text"],
     "steps": ["--word", "text"],
-    "map": ["--layer", "0"],
+    "map": [],
     "generate": ["--model", "m"],
     "translate": ["--model", "m"],
     "tokens": [],

@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard.cli.map import map_file
+from regard.explain.specific_weights import most_specific, specific_weights
 from tests.support import ROOT, SHARED, run_all_in_process
 
 BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
@@ -132,6 +133,22 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
 
 
 @pytest.mark.slow
+def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Path, capsys) -> None:
+    trace = minilm.trace(Path("text.txt").read_text(encoding="utf-8"))
+    best = most_specific(specific_weights(trace))
+    run(Path("text.txt"), figure=Path("a.svg"), save_file=Path("a.safetensors"))
+    out = " ".join(capsys.readouterr().out.split())
+    said = f"{best.weight:.2f} (others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
+    assert f"layer {best.layer} chosen: " in out
+    assert f"{said}, in head {best.head}" in out
+    assert said in (folder / "a.svg").read_text(encoding="utf-8")
+    assert regard.open("a.safetensors").attention.kept == (best.layer,)
+    of_head = most_specific(specific_weights(trace, head=3))
+    run(Path("text.txt"), head=3)
+    assert f"layer {of_head.layer} chosen: " in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
 def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out
@@ -148,7 +165,7 @@ def test_windows(run, folder: Path, capsys) -> None:
     ("file", "options", "says"),
     [
         (None, {}, "no file given: regard map FILE --layer N"),
-        ("text.txt", {"layer": None}, "--layer is needed"),
+        ("text.txt", {"layer": None, "window": 64}, "--layer is needed with --window"),
         ("none.txt", {}, "cannot read 'none.txt': No such file"),
         (".", {}, "cannot read '.': Is a directory"),
         ("empty.txt", {}, "'empty.txt' is empty"),

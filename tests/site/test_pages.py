@@ -90,6 +90,8 @@ def size(picture: bytes) -> tuple[float, float]:
         box = re.search(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)
         assert box is not None
         return float(box[1]), float(box[2])
+    if picture.startswith(b"GIF89a"):
+        return struct.unpack("<HH", picture[6:10])
     png = picture
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", png[16:24])

@@ -27,8 +27,10 @@ class LongText:
     stride: int | None = None
     opened: Path | None = None
 
-    def check(self, *, saved: bool) -> None:
+    def check(self, layer: int | None, *, saved: bool) -> None:
         """Refuse, before the file is read, no text at all and options that exclude each other. saved: with --save.
+
+        layer: None where one is to be chosen.
 
         Raises:
             RegardError: naming the option.
@@ -39,6 +41,10 @@ class LongText:
             for option, given in (("FILE", self.file), ("--window", self.window), ("--model", self.model)):
                 if given is not None:
                     raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
+        if self.window is not None and layer is None:
+            raise RegardError(
+                "--layer is needed with --window: windows go by one after another, none is there to choose by"
+            )
         if self.stride is not None and self.window is None:
             raise RegardError("--stride needs --window: it says how far one window is past the last")
         if saved and self.window is not None:
@@ -49,11 +55,12 @@ class LongText:
         return "" if self.file is None else read_text(self.file)
 
     def matrix(
-        self, text: str, layer: int, head: int | None, *, top: int, far: int, console: Console
-    ) -> "tuple[Matrix, Trace | None]":
+        self, text: str, layer: int | None, head: int | None, *, top: int, far: int, console: Console
+    ) -> "tuple[Matrix, Trace | None, str]":
         """Go through the matrix of one layer, with progress bars on the console, as `regard.explain.matrix` does.
 
-        text: as `read` gave it. Returns the trace, too, None of windows, which are not held.
+        text: as `read` gave it. layer: None for the one that says most. Returns the trace as well, None of windows,
+        which are not held, and why the layer was chosen, "" where it was given.
 
         Raises:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
@@ -68,7 +75,9 @@ class LongText:
             if self.opened is not None:
                 looking = bars.add_task("going through the matrix", total=1)
                 trace = saved_trace(self.opened)
-                return matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking)), trace
+                layer, reason = _chosen(trace, layer, head)
+                found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
+                return found, trace, reason
             loading = bars.add_task("loading the model", total=None)
             model = load(self.model)
             layer, head = _from_zero(model, layer, head)
@@ -77,16 +86,19 @@ class LongText:
             looking = bars.add_task("going through the matrix", total=1)
             if self.window is None:
                 with layers_run(model.model, partial(bars.advance, tracing)):
-                    trace = model.trace(text, layers=[layer], logits=False)
+                    trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
-                return matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking)), trace
+                layer, reason = _chosen(trace, layer, head)
+                found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
+                return found, trace, reason
 
             def step(share: float) -> None:
                 bars.advance(tracing, share)
                 bars.advance(looking, share)
 
+            assert layer is not None  # see `check`
             plan, windows = model.stream(text, window=self.window, stride=self.stride, layers=[layer])
-            return windowed(plan, windows, layer, head, top=top, far=far, progress=step), None
+            return windowed(plan, windows, layer, head, top=top, far=far, progress=step), None, ""
 
 
 def read_text(file: Path) -> str:
@@ -131,11 +143,33 @@ def saved_trace(file: Path) -> "Trace":
     return each[0]
 
 
-def _from_zero(model: "Model", layer: int, head: int | None) -> tuple[int, int | None]:
+def _chosen(trace: "Trace", layer: int | None, head: int | None) -> tuple[int, str]:
+    """The layer that was given, or the one that says most and why; the first that is there where none says anything."""
+    from regard.explain.attended import check_head
+    from regard.explain.sinks import sinks
+    from regard.explain.specific_weights import most_specific, specific_weights
+    from regard.trace.layer_subset import kept_numbers
+    from regard.views.choice import why
+
+    if layer is not None:
+        return layer, ""
+    head = None if head is None else check_head(trace, head)
+    best = most_specific(specific_weights(trace, None, [sink.token for sink in sinks(trace)], head=head))
+    if best is not None:
+        return best.layer, f"{why(best, trace.tokens)}, in head {best.head}"
+    held = kept_numbers(trace.attention)
+    if not held:
+        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    return held[0], ""
+
+
+def _from_zero(model: "Model", layer: int | None, head: int | None) -> tuple[int | None, int | None]:
     """Layer and head counted from 0, held against the model's config before the text is traced."""
     config = model.model.config
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if isinstance(layers, int):
+    if layer is None:
+        pass
+    elif isinstance(layers, int):
         layer = from_zero("layer", layer, layers, f"{model.name} has")
     elif layer < 0:
         raise RegardError(f"layer {layer}: {model.name} does not tell how many layers it has, count them from 0")

@@ -1,5 +1,6 @@
 """`regard map`: the whole attention matrix of one layer over a long text, in numbers and as a picture."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,9 @@ from regard.cli.source import Source
 from regard.errors import RegardError
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
-Layer = Annotated[int | None, options.number("N", "The layer, needed: counted from 0; -1 is the last.")]
+Layer = Annotated[
+    int | None, options.number("N", "The layer, from 0 (-1: the last); else one is chosen. --window requires it.")
+]
 Head = Annotated[int | None, options.number("N", "One head of it; by default the mean of all.")]
 Top = Annotated[int, options.number("K", "How many tokens and pairs of tokens to name.")]
 Far = Annotated[int, options.number("N", "Name pairs of tokens more than N tokens apart.")]
@@ -38,9 +41,7 @@ def map_file(
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
     given = LongText(file, model, window, stride, open_file)
-    given.check(saved=save_file is not None)
-    if layer is None:
-        raise RegardError("--layer is needed: the layer whose matrix is shown, counted from 0")
+    given.check(layer, saved=save_file is not None)
     chosen = Selection(layer, head, top)
     chosen.check()
     if far < 0:
@@ -59,13 +60,17 @@ def map_file(
     from regard.views.terminal.matrix import show_matrix
 
     console, errors = consoles(json_file)
-    found, trace = given.matrix(text, layer, head, top=top, far=far, console=errors)
+    found, trace, reason = given.matrix(text, layer, head, top=top, far=far, console=errors)
+    if layer is None:
+        outputs = replace(outputs, save=replace(outputs.save, layers=[found.layer]))
 
     def draw(file: Path) -> list[str]:
         from regard.views.figures.matrix import draw_matrix
 
-        return draw_matrix(found, file)
+        return draw_matrix(found, file, reason)
 
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
     show_matrix(found, str(file or open_file), console, clock.seconds())
+    if reason:
+        console.print(f"layer {found.layer} {reason}", style="dim", markup=False)
     finish(console, errors, outputs.files, notes)

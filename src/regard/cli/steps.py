@@ -22,6 +22,7 @@ def steps(
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
     head: OneHead = 0,
+    figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     open_file: OpenOne = None,
     save_file: options.SaveFile = None,
@@ -31,7 +32,7 @@ def steps(
     given.check("steps")
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
-    outputs = Outputs(json=json_file, save=TraceFile(save_file))
+    outputs = Outputs(figure, json_file, save=TraceFile(save_file))
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
@@ -54,9 +55,17 @@ def steps(
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     apart = sinks(trace)
-    outputs.write(traces=trace, data=lambda: head_steps_data(trace, layer, head, found, apart))
+
+    def draw(file: Path) -> list[str]:
+        from regard.explain.block_steps import block_steps
+        from regard.views.figures.head_steps import Way, draw_steps
+
+        ways = [Way(n, record, block_steps(trace, n, layer)) for n, record in found]
+        return draw_steps(ways, trace.tokens, layer, head, file, [sink.token for sink in apart])
+
+    notes = outputs.write(traces=trace, draw=draw, data=lambda: head_steps_data(trace, layer, head, found, apart))
     put(unknown_first(of_traces([trace])), console)
     for n, record in found:
         where = f"layer {layer}, head {head}"
         show_head_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
-    finish(console, errors, outputs.files)
+    finish(console, errors, outputs.files, notes)

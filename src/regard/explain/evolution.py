@@ -38,6 +38,20 @@ class Evolution:
     paths: list[Path2D]
     share: tuple[float, float]
 
+    def from_start(self, n: int) -> list[list[float]]:
+        """Subtract the weights of the first step from those of steps[n]."""
+        return [
+            [now - then for now, then in zip(*rows, strict=True)]
+            for rows in zip(self.weights[n], self.weights[0], strict=True)
+        ]
+
+    def most_changed(self) -> tuple[int, int] | None:
+        """Find the (query, key) whose weight at the last step differs most from the first; None where none does."""
+        rows = self.from_start(len(self.steps) - 1)
+        spots = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
+        size, i, j = max(spots, default=(0.0, 0, 0))
+        return (-i, -j) if size > 0 else None
+
 
 def evolution(
     traces: Sequence[tuple[int, Trace | PairTrace]], layer: int, head: int | None = None, *, part: str | None = None

@@ -19,6 +19,7 @@ from regard.errors import RegardError
 from regard.explain.attended import check_head, check_layer
 from regard.explain.band import Band
 from regard.explain.distant_weights import Distant, whole_map
+from regard.explain.offset_means import OffsetMeans, offset_means
 from regard.explain.sinks import sinks_of
 from regard.text.tokens import Token
 from regard.trace.trace import Status, Trace
@@ -81,10 +82,11 @@ class HeadFigures:
 class Matrix:
     """One layer's attention over a whole text, of one head or (head None) the mean of all.
 
-    receivers: the tokens that receive most. pairs: the largest weights between tokens more than far apart, special ones
-    and attention sinks aside, in any of the heads shown. picture: mean weights of cells, query down and key across;
-    None of a text that was read in windows, which has a band in its place. received: what the keys of each of the
-    picture's columns, or of as many parts of the text, receive, as in Receiver, mean over them.
+    near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
+    the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
+    shown. picture: mean weights of cells, query down and key across; None of a text that was read in windows, which has
+    a band in its place. received: what the keys of each of the picture's columns, or of as many parts of the text,
+    receive, as in Receiver, mean over them.
     """
 
     layer: int
@@ -92,6 +94,7 @@ class Matrix:
     tokens: int
     characters: int
     heads: list[HeadFigures]
+    near: OffsetMeans
     receivers: list[Receiver]
     far: int
     pairs: list[Pair]
@@ -114,6 +117,7 @@ class Sums:
     special: Float[Tensor, " H"]
     sink: Float[Tensor, " H"]
     sink_tokens: Float[Tensor, " H"]
+    near: OffsetMeans
     pairs: Distant
     sinks: Collection[int]
 
@@ -159,6 +163,7 @@ def matrix(
         special=received[:, special].double().sum(-1) / length,
         sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
         sink_tokens=received[:, sunk].double().sum(-1) / length,
+        near=offset_means(weights),
         pairs=whole_map(weights, values, keys, special | sunk, far, top),
         sinks=sinks,
     )
@@ -199,6 +204,7 @@ def matrix_of(
         head=head,
         tokens=length,
         characters=len(text),
+        near=sums.near,
         heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
         receivers=[
             Receiver(place(n), value, value / length, tokens[n].special, n in sums.sinks)

@@ -14,6 +14,7 @@ from regard.explain.attended import check_head, check_layer
 from regard.explain.band import Band, BandSums, reach
 from regard.explain.distant_weights import BLOCK, Distant, offer_rows
 from regard.explain.matrix import CELLS, Matrix, Sums, heads_shown, matrix, matrix_of
+from regard.explain.offset_means import OffsetSums
 from regard.explain.sinks import sinks_of
 from regard.models.windows import Plan, looks_ahead, maps_of, merged
 from regard.trace.trace import Status, Trace
@@ -80,6 +81,7 @@ class _Whole:
             if len(own):
                 spans.append((int(own[0]), int(own[-1]), keys.start, keys.stop - 1))
         self.band = BandSums(length, CELLS, *reach(spans, causal))
+        self.near = OffsetSums(heads, length)
 
     def _own(self, number: int) -> Int[Tensor, " r"]:
         """The whole text's tokens that are taken from a window."""
@@ -103,6 +105,7 @@ class _Whole:
         shares = None if weights.rule.sinks is None else weights.sink_share.cpu()
         for rows in own.split(max(1, BLOCK // size)):
             spots = self.band.spots(rows + shift, torch.arange(keys.start, keys.stop))
+            near = self.near.spots(rows + shift, torch.arange(keys.start, keys.stop))
             for head in range(len(weights)):
                 part = weights[head, rows.to(weights.device)].cpu()
                 if shares is not None:
@@ -111,6 +114,7 @@ class _Whole:
                 self.totals[4, head] += part[:, sunk].double().sum()
                 self._rows(part, head, rows, keys, special, sunk, shift)
                 self.band.add(spots, part[:, keys.start - shift : keys.stop - shift])
+                self.near.add(head, near, part[:, keys.start - shift : keys.stop - shift])
 
     def _rows(
         self,
@@ -137,4 +141,5 @@ class _Whole:
         entropy, distance, special, sink, sunk = self.totals / length
         plan, found = self.plan, self.band
         band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
-        return Sums(self.received, None, band, entropy, distance, special, sink, sunk, self.pairs, self.sinks)
+        near = self.near.means()
+        return Sums(self.received, None, band, entropy, distance, special, sink, sunk, near, self.pairs, self.sinks)

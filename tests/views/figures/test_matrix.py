@@ -1,11 +1,13 @@
-"""The picture of a text read in windows shows the band that there is, and what its axes are."""
+"""The picture of a long text: far weights over it, what it receives, how far heads look, and all of it."""
 
 import numpy as np
 import pytest
 
 from regard.explain.matrix import matrix
 from regard.explain.windowed_matrix import windowed
+from regard.views.figures.canvas import all_axes
 from regard.views.figures.matrix import paint_matrix
+from tests.support.pictures import axes_with
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 9
 
@@ -16,8 +18,13 @@ def found(minilm):
     return windowed(plan, windows, 2, top=3, far=9)
 
 
+@pytest.fixture(scope="module")
+def whole(minilm):
+    return matrix(minilm.trace(TEXT, layers=[2]), 2)
+
+
 def test_the_band_is_what_is_drawn(found) -> None:
-    axes = paint_matrix(found).axes[0]
+    (axes,) = axes_with(paint_matrix(found), "All of it, by query and offset")
     (image,) = axes.images
     band, drawn = np.array(found.band.values, dtype=float), image.get_array()
     there = ~np.isnan(band) & (band > 0)
@@ -27,24 +34,58 @@ def test_the_band_is_what_is_drawn(found) -> None:
     assert image.get_extent() == [found.band.first - 0.5, found.band.first + found.band.count - 0.5, found.tokens, 0]
     assert found.tokens == len(band) < 256
     assert (there.sum(1) >= 62).all()  # of every query, the keys of its window
-
-
-def test_its_axes_title_and_circles_say_what_they_are(found) -> None:
-    figure = paint_matrix(found)
-    axes = figure.axes[0]
     assert axes.get_xlabel().startswith("offset of the key from the query, in tokens")
     assert axes.get_ylabel() == "attending (query), in tokens of the text"
-    title = figure.get_suptitle()
-    assert f"Attention of {found.tokens} tokens read in {found.band.windows} windows of 64 tokens, stride 31" in title
-    assert "layer 2, mean of 12 heads" in title
-    assert "grey: no two tokens of one window" in title
+    assert "grey: no two tokens of one window" in axes.get_title()
     spots = [tuple(line.get_xydata()[0]) for line in axes.lines]
     assert spots == [(pair.key.token - pair.query.token, pair.query.token + 0.5) for pair in found.pairs]
-    assert len(spots) == 3
 
 
-def test_a_text_that_was_read_as_a_whole_has_its_matrix(minilm) -> None:
-    whole = matrix(minilm.trace(TEXT, layers=[2]), 2)
-    axes = paint_matrix(whole).axes[0]
+def test_its_title_says_how_the_text_was_read(found, whole) -> None:
+    title = paint_matrix(found).subfigs[0].get_suptitle()
+    assert f"Attention of {found.tokens} tokens read in {found.band.windows} windows of 64 tokens, stride 31" in title
+    assert "layer 2, mean of 12 heads" in title
+    assert (
+        paint_matrix(whole).subfigs[0].get_suptitle()
+        == f"Attention of {whole.tokens} tokens, layer 2, mean of 12 heads"
+    )
+
+
+def test_a_text_that_was_read_as_a_whole_has_its_matrix(whole) -> None:
+    (axes,) = axes_with(paint_matrix(whole), "All of it; circles: the arcs")
     assert axes.get_xlabel() == "attended to (key), in tokens"
-    assert axes.images[0].get_array().shape == (len(whole.picture), len(whole.picture))
+    np.testing.assert_allclose(axes.images[0].get_array(), np.maximum(whole.picture, np.max(whole.picture) * 1e-5))
+    spots = [tuple(line.get_xydata()[0]) for line in axes.lines]
+    assert spots == [(pair.key.token + 0.5, pair.query.token + 0.5) for pair in whole.pairs]
+
+
+@pytest.mark.parametrize("which", ["found", "whole"])
+def test_arcs_are_the_far_pairs_with_their_weights_and_heads(which: str, request) -> None:
+    shown = request.getfixturevalue(which)
+    (axes,) = axes_with(paint_matrix(shown), f"The largest weights between tokens more than {shown.far} apart")
+    arcs = [line.get_gid() for line in axes.lines if line.get_gid()]
+    assert sorted(arcs) == sorted(f"arc {pair.query.token} {pair.key.token}" for pair in shown.pairs)
+    texts = [text.get_text() for text in axes.texts]
+    assert {f"{n}: {p.weight:.2f}, head {p.head}" for n, p in enumerate(shown.pairs, 1)} <= set(texts)
+    assert {f"{p.query.text} {p.query.token}" for p in shown.pairs} <= set(texts)
+
+
+def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
+    figure = paint_matrix(whole)
+    (received,) = [axes for axes in all_axes(figure) if axes.get_xlabel().startswith("token of the text")]
+    (stairs,) = received.patches
+    np.testing.assert_allclose(stairs.get_data().values, whole.received)
+    named = {text.get_text() for text in received.texts}
+    assert {f"{each.place.text} {each.received:.1f}" for each in whole.receivers} == named
+    (near,) = axes_with(figure, "How far each head looks")
+    np.testing.assert_array_equal(near.images[0].get_array(), np.array(whole.near.values))
+    one = matrix(minilm.trace(TEXT, layers=[2]), 2, 3)
+    (near,) = axes_with(paint_matrix(one), "How far each head looks")
+    np.testing.assert_array_equal(near.patches[0].get_data().values, one.near.values[0])
+    assert near.get_ylabel() == "mean weight, head 3"
+
+
+def test_nothing_far_is_said(minilm) -> None:
+    short = matrix(minilm.trace("a man on a river bank"), 1)
+    (axes,) = axes_with(paint_matrix(short), "The largest weights")
+    assert [text.get_text() for text in axes.texts] == ["none: no token attends so far"]

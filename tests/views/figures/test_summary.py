@@ -6,9 +6,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from regard.explain.specific_weights import most_specific, specific_weights
 from regard.explain.summary import summarise
 from regard.views.figures.canvas import spread
-from regard.views.figures.summary import draw
+from regard.views.figures.summary import choices, draw, paint
+from tests.support.pictures import axes_with, drawn_weights, framed
 
 
 @pytest.mark.slow
@@ -22,6 +24,88 @@ def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | Non
     assert picture.shape[1] > 500
     pixels = (picture * 255).round().astype(np.uint32) @ (1 << np.arange(0, 8 * picture.shape[2], 8, dtype=np.uint32))
     assert len(np.unique(pixels)) > 100  # not blank: colours as whole numbers, which sort fast
+
+
+def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -> None:
+    figure = paint(summarise(bank, "bank"), bank)
+    matrices = axes_with(figure, "attention weights of layer 0")
+    assert len(matrices) == 2
+    for axes, trace, head, key, said in (
+        (
+            matrices[0],
+            bank[0],
+            4,
+            "river",
+            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.04)",
+        ),
+        (matrices[1], bank[1], 0, "withdrawing", "“bank” gives “withdrawing” 0.39"),
+    ):
+        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[0][head].double().numpy())
+        (word,) = trace.word("bank")
+        assert framed(axes) == [(word.tokens[0], [token.text for token in trace.tokens].index(key))]
+        assert f"head {head}\nchosen: {said}" in axes.get_title()
+    assert len(axes_with(figure, "gives each token in layer 0")) == 2
+    for n in range(6):
+        assert len(axes_with(figure, f"layer {n}" + (": large" if n == 0 else ""))) >= 2
+
+
+def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
+    figure = paint(summarise(bank, "bank", layer=3, head=5), bank, layer=3, head=5)
+    first, second = axes_with(figure, "attention weights of layer 3, head 5")
+    np.testing.assert_array_equal(drawn_weights(first), bank[0].attention[3][5].double().numpy())
+    assert "chosen" not in first.get_title() + second.get_title()
+    (chosen,) = choices(summarise(bank[:1], "bank"), bank[:1], 3, None)
+    assert chosen.layer == 3
+    assert chosen.head == chosen.best[0].head
+
+
+def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
+    figure = paint(summarise(bank), bank)
+    for number, trace in enumerate(bank):
+        best = most_specific(specific_weights(trace))
+        (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
+        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[best.layer][best.head].double().numpy())
+        assert framed(axes) == [(best.queries[0], best.key)]
+    assert len(axes_with(figure, "the matrix of every head")) == 2
+
+
+def test_one_token_has_nothing_to_choose_by(minilm) -> None:
+    trace = minilm.trace("bank")
+    (axes,) = axes_with(paint(summarise([trace], "bank"), [trace]), "attention weights")
+    assert axes.get_title() == "Text 1: attention weights of layer 0, mean of heads"
+    np.testing.assert_array_equal(drawn_weights(axes), trace.attention[0].dense().mean(0).double().numpy())
+
+
+def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
+    trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
+    figure = paint(summarise([trace], "bank"), [trace])
+    (axes,) = axes_with(figure, "Where “bank” looks in layer")
+    (chosen,) = choices(summarise([trace], "bank"), [trace], None, None)
+    (word,) = trace.word("bank")
+    given = trace.attention[chosen.layer][:, word.tokens[0]].amax(0)
+    apart = [n for n, token in enumerate(trace.tokens) if token.special or n in word.tokens]
+    given[apart] = 0
+    expected = set(given.sort(descending=True, stable=True).indices[:14].tolist())
+    arcs = {line.get_gid() for line in axes.lines if line.get_gid()}
+    assert arcs == {f"arc {word.tokens[0]} {n}" for n in expected}
+
+
+def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
+    trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
+    figure = paint(summarise([trace]), [trace])
+    best = most_specific(specific_weights(trace))
+    title = figure.subfigs[0].get_suptitle()
+    assert title.startswith(
+        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\nchosen: "
+    )
+    assert f"{best.weight:.2f} (others at that distance {best.by_distance:.2f}" in title
+    assert len(axes_with(figure, "How far each head looks")) == 1
+
+
+def test_more_occurrences_than_are_drawn_are_noted(minilm, tmp_path: Path) -> None:
+    trace = minilm.trace("bank " * 9)
+    notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
+    assert notes == ["text 1: the first 8 of 9 occurrences are drawn large"]
 
 
 @pytest.mark.slow
@@ -63,7 +147,7 @@ def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
     found = written(tmp_path / "a.svg")
     for trace in bank:
         assert {token.text for token in trace.tokens} <= set(found)
-    assert any(text.startswith("Text 1: attention weights, layer 0") for text in found)
+    assert any(text.startswith("Text 1: attention weights of layer 0, head 4") for text in found)
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert drawn.count("sans-serif") >= len(found)  # the last resort of every text's list of fonts
 

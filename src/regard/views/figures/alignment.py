@@ -5,17 +5,22 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.figure import FigureBase
 
 from regard.explain.alignment import Alignment
 from regard.explain.summary import Summary
 from regard.text.tokens import Token
-from regard.views.figures.canvas import FOLLOWED, mark_names, names, whose
+from regard.views.figures.canvas import mark_names, names, whose
+from regard.views.figures.weight_cells import (
+    bare,
+    frame,
+    largest_own,
+    own_tokens,
+    paint_weights,
+    weight_bar,
+    write_weights,
+)
 
-COLOURS = "Blues"  # weights on white: an alignment is a few cells in an empty field
-NUMBERED = 26  # tokens up to which cells carry their weight
-TOLD = 0.1  # the least weight that is written into its cell
 ACROSS = 12  # small pictures side by side
 
 
@@ -33,15 +38,15 @@ def rows(summary: Summary, alignment: Alignment) -> list[tuple[float, Any]]:
     return [(height, lambda figure, place: _views(figure, place, summary, alignment)), *small]
 
 
-def _views(figure: Figure, place: Any, summary: Summary, alignment: Alignment) -> None:
+def _views(figure: FigureBase, place: Any, summary: Summary, alignment: Alignment) -> None:
     """The two views of an alignment side by side, with the same rows: the target's tokens, the start token aside."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text][1:]
     written = np.array(alignment.weights[alignment.layers.index(alignment.written_layer)])[:-1]
     read = np.array(alignment.weights[alignment.layers.index(alignment.read_layer)])[1:]
     sinks = {sink.token for sink in alignment.sinks}
-    own = _own(source, sinks)
-    largest = max(written[:, own].max(initial=0), read[:, own].max(initial=0), 1e-6)
+    own = own_tokens(source, sinks)
+    largest = max(largest_own(written, own), largest_own(read, own))
     columns = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
     lines = {n - 1 for o in summary.target.summary.occurrences if o.text == alignment.text for n in o.tokens}
     parts = place.subgridspec(1, 2)
@@ -54,24 +59,7 @@ def _views(figure: Figure, place: Any, summary: Summary, alignment: Alignment) -
         axes.set_ylabel(f"target {label}: token that is {doing}", fontsize=8)
         title = f"Text {label}: where each target token looks as it is {doing}"
         axes.set_title(f"{title} ({whose(layer, alignment.head)})", fontsize=10)
-        bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-        bar.ax.tick_params(labelsize=7)
-        bar.outline.set_visible(False)
-        bar.set_label(f"weight; grey: what special tokens{' and sinks' if sinks else ''} take", fontsize=7)
-
-
-def _own(source: Sequence[Token], sinks: Collection[int]) -> list[int]:
-    """The tokens that are neither special nor sinks: what the colours are for."""
-    return [n for n, token in enumerate(source) if not token.special and n not in sinks]
-
-
-def _paint(axes: Axes, values: Any, source: Sequence[Token], largest: float, sinks: Collection[int]) -> Any:
-    """The matrix in colours that end at the largest weight given; columns of special tokens and sinks in grey."""
-    own = set(_own(source, sinks))
-    special = np.broadcast_to([n not in own for n in range(len(source))], values.shape)
-    shown: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "vmin": 0}
-    axes.imshow(np.ma.masked_array(values, ~special), cmap="Greys", vmax=1.3, **shown)
-    return axes.imshow(np.ma.masked_array(values, special), cmap=COLOURS, vmax=largest, **shown)
+        weight_bar(figure, image, axes, source, sinks)
 
 
 def _heat(
@@ -85,7 +73,9 @@ def _heat(
     sinks: Collection[int],
 ) -> Any:
     """One matrix. columns, lines: those of the followed word; they and what looks at it most are named in colour."""
-    image = _paint(axes, values, source, largest, sinks)
+    own = own_tokens(source, sinks)
+    image = paint_weights(axes, values, own, largest)
+    write_weights(axes, values, own, largest)
     peaks = _peaks(values, columns, lines)
     for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
         places, labels, size = names(tokens)
@@ -94,21 +84,9 @@ def _heat(
         else:
             axes.set_yticks(places, labels, fontsize=size + 1)
         mark_names(axes, which, tokens, marked, sinks if which == "x" else ())
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    few = max(values.shape) <= NUMBERED
-    if few:
-        axes.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(values.shape[0] + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="#e6e6e6", linewidth=0.6)
-        axes.tick_params(which="minor", length=0)
-        for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
-            light = values[i, j] > (0.5 if source[j].special or j in sinks else 0.55 * largest)
-            number = f"{values[i, j]:.2f}".removeprefix("0")
-            axes.text(j, i, number, ha="center", va="center", fontsize=7, color="white" if light else "#444444")
+    bare(axes)
     for i, j in peaks:
-        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=FOLLOWED, linewidth=2, zorder=3))
+        frame(axes, i, j)
     return image
 
 
@@ -118,27 +96,27 @@ def _peaks(values: Any, columns: Collection[int], lines: Collection[int]) -> set
     return found | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}
 
 
-def _strip(figure: Figure, place: Any, summary: Summary, alignment: Alignment, start: int) -> None:
+def _strip(figure: FigureBase, place: Any, summary: Summary, alignment: Alignment, start: int) -> None:
     """Every layer's matrix, small: a row reads a target token and writes the next."""
     shown = range(start, min(start + ACROSS, len(alignment.weights)))
     width = min(ACROSS, max(6, len(alignment.weights)))
     parts = place.subgridspec(1, width)
     source, label = summary.tokens[alignment.text], summary.labels[alignment.text]
     sinks = {sink.token for sink in alignment.sinks}
-    own = _own(source, sinks)
+    own = own_tokens(source, sinks)
+    largest = max(largest_own(np.array(each), own) for each in alignment.weights)
     for column, n in enumerate(shown):
         axes, layer = figure.add_subplot(parts[column]), alignment.layers[n]
         values = np.array(alignment.weights[n])
-        _paint(axes, values, source, max(values[:, own].max(initial=0), 1e-6), sinks)
+        paint_weights(axes, values, own, largest)
         axes.set_xticks([])
         axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_color("#cccccc")
         roles = [
             name
             for name, chosen in (("written", alignment.written_layer), ("read", alignment.read_layer))
             if layer == chosen
         ]
+        bare(axes, "black" if roles else "#cccccc")
         title = f"layer {layer}" + (f": {', '.join(roles)}" if roles else "")
         axes.set_title(title, fontsize=8, color="black" if roles else "#777777")
         if column == 0:

@@ -1,34 +1,39 @@
-"""What every picture is put together from: colours, names on axes, and the writing of the file."""
+"""What every picture is put together from: names on axes, and the writing of the file."""
 
 import unicodedata
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import fontManager
 from matplotlib.text import Text
 
 from regard.files import whole
 from regard.text.tokens import Token
+from regard.views.figures.colours import FOLLOWED, SPECIAL
 from regard.views.terminal.layout import spelled
 
-# One colour a head: light and dark of six hues, distinct to colour-blind eyes as far as twelve can be; lines of the
-# next twelve are dashed, then dotted.
-HEADS = (
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
-    "#332288", "#b8a800", "#44aa99", "#882255", "#117733", "#777777",
-)  # fmt: skip
-DASHES = ("-", "--", ":", "-.")
-PATHS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
-FOLLOWED = "#d55e00"
-SPECIAL = "#999999"
 LABELS = 48  # tokens up to which every row and column is named
-NAMED = 32  # of more tokens, how many of those that lines go to are named
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
+
+
+def stack(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
+    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
+
+    A row's painter is called with its part of the figure, and with the place in that part for its axes.
+    """
+    figure = Figure(figsize=(wide, sum(height for height, _ in rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)
+    for part, (_, paint) in zip(parts[:, 0], rows, strict=True):
+        paint(part, part.add_gridspec(1, 1)[0, 0])
+    return figure
 
 
 def spread(places: Sequence[int], gap: float, last: float) -> list[float]:
@@ -93,9 +98,27 @@ def write(figure: Figure, file: Path) -> list[str]:
         for text in figure.findobj(Text):
             text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
             text.set_parse_math(False)
+        _settle(figure)
         with whole(file) as temporary:
             figure.savefig(temporary, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
     return missing_glyphs(caught, kind)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
+    for axes in all_axes(figure):
+        left, bottom, width, height = (round(float(x), 7) for x in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height), which="original")
+
+
+def all_axes(figure: FigureBase) -> list[Axes]:
+    """Every axes of a figure and of its parts."""
+    whole: Any = figure  # whose .axes the stubs do not know
+    return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)
 
 
 def missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:

@@ -5,103 +5,251 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.evolution import Evolution
 from regard.files import whole
-from regard.views.figures.canvas import missing_glyphs, write
+from regard.views.figures.canvas import missing_glyphs, stack, write
+from regard.views.figures.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
+from regard.views.figures.labels import framed
+from regard.views.figures.weight_cells import bare, frame
 from regard.views.terminal.layout import spelled
 
 MOST = 12  # steps that small multiples show
+WIDE = 13.0  # inches
+NAMED = 40  # tokens up to which axes and paths have names
+NUMBERED = 12  # and up to which cells have numbers
+NEVER = "#e9e9e9"  # what has no weight at any step: the future, to a causal model
+Values = Any  # a (queries, keys) array
 
 
 def draw_evolution(found: Evolution, file: Path) -> list[str]:
-    """How the attention formed: small multiples with the embeddings' path below, or (.gif) one frame a step.
+    """Write how the attention formed: the first and the last step, what came between, or (.gif) one frame a step.
 
-    Returns notes on missing characters.
+    Where there are several steps: the weights of the first and the last, their difference, small the difference to the
+    first at up to twelve steps, and the entropy and the change of each. Then the path of the tokens' learned
+    embeddings. Returns notes on missing characters.
     """
     if file.suffix.lower() == ".gif":
         with matplotlib.rc_context({"text.parse_math": False}):
             return _animate(found, file)
+    return write(paint_evolution(found), file)
+
+
+def paint_evolution(found: Evolution) -> Figure:
+    """The picture as a figure."""
+    tokens = max(len(found.queries), len(found.keys))
+    rows: list[tuple[float, Any]] = [
+        (min(6.5, max(3.8, 1.9 + 0.19 * tokens)), lambda figure, place: _ends(figure, place, found))
+    ]
+    if len(found.steps) > 1:
+        rows.append((2.0, lambda figure, place: _between(figure, place, found)))
+    if len(found.steps) > 1 or found.paths:
+        rows.append((4.8, lambda figure, place: _rest(figure, place, found)))
+    return stack(rows, WIDE)
+
+
+def _title(found: Evolution) -> str:
+    """What is shown, and which weight changed most."""
+    first, last = found.steps[0], found.steps[-1]
+    if len(found.steps) == 1:
+        return f"{found.title}: step {first}{_grey(found)}"
+    title = f"{found.title}: steps {first} to {last}{_grey(found)}"
+    spot = found.most_changed()
+    if spot is None:
+        return f"{title}\nno weight changed"
+    i, j = spot
+    return (
+        f"{title}\nmost changed: “{spelled(found.queries[i], 16)}” gives “{spelled(found.keys[j], 16)}” "
+        f"{found.weights[0][i][j]:.2f} at step {first}, {found.weights[-1][i][j]:.2f} at step {last}"
+    )
+
+
+def _ends(figure: FigureBase, place: Any, found: Evolution) -> None:
+    """The first step, the last, and what lies between."""
+    last = len(found.steps) - 1
+    parts = place.subgridspec(1, 3 if last else 1)
+    shown = [0, last] if last else [0]
+    for at, n in enumerate(shown):
+        axes = figure.add_subplot(parts[at])
+        image = _weights(axes, found, n)
+        axes.set_title(
+            f"step {found.steps[n]}" + ("" if not last else ": the first" if n == 0 else ": the last"), fontsize=10
+        )
+        _names(axes, found, down=at == 0)
+        if at == len(shown) - 1:
+            _bar(figure, image, axes, "weight, square-root scale")
+    if last:
+        axes = figure.add_subplot(parts[2])
+        image = _difference(axes, found, last)
+        axes.set_title(f"the difference: step {found.steps[last]} less step {found.steps[0]}", fontsize=10)
+        _names(axes, found, down=False)
+        spot = found.most_changed()
+        if spot is not None:
+            frame(axes, *spot)
+        _bar(figure, image, axes, "difference of weights")
+    figure.suptitle(_title(found), fontsize=11)
+
+
+def _between(figure: FigureBase, place: Any, found: Evolution) -> None:
+    """The difference to the first step at several, in the colours of the large one."""
     chosen = _spread(len(found.steps))
-    across = min(4, len(chosen))
-    down = -(-len(chosen) // across)
-    figure = _figure(3.3 * across, 3.1 * down + 4.6)
-    grid = figure.add_gridspec(down + 1, across, height_ratios=[3.1] * down + [4.6])
-    image, every = None, []
-    for place, n in enumerate(chosen):
-        axes = figure.add_subplot(grid[place // across, place % across])
-        every.append(axes)
-        image = _weights(axes, found, n, names=place % across == 0, below=place + across >= len(chosen))
-    if image is not None:
-        figure.colorbar(image, ax=every, fraction=0.03, pad=0.01, label="weight").ax.tick_params(labelsize=7)
-    _paths(figure.add_subplot(grid[down, :]), found, len(found.steps))
-    figure.suptitle(found.title, fontsize=11)
-    return write(figure, file)
+    parts = place.subgridspec(1, max(4, len(chosen)))
+    for at, n in enumerate(chosen):
+        axes = figure.add_subplot(parts[at])
+        _difference(axes, found, n, numbers=False)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        bare(axes, "#cccccc")
+        axes.set_title(f"step {found.steps[n]}", fontsize=8, color="#555555")
+        if at == 0:
+            axes.set_ylabel("less the first", fontsize=8, color="#555555")
+
+
+def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
+    """Entropy and change by step, beside the paths of the embeddings."""
+    several = len(found.steps) > 1
+    parts = place.subgridspec(
+        1, 2 if several and found.paths else 1, width_ratios=(1, 1.6) if several and found.paths else (1,)
+    )
+    if several:
+        lines = parts[0].subgridspec(2, 1)
+        for at, (values, what) in enumerate(
+            (
+                (found.entropy, "entropy in nats, mean of the tokens"),
+                (found.change, "mean change since the step before"),
+            )
+        ):
+            axes = figure.add_subplot(lines[at])
+            axes.plot(found.steps, values, "-o", color=LINES[0], markersize=3, linewidth=1.4)
+            axes.set_title(what, fontsize=9)
+            axes.tick_params(labelsize=7)
+            if at:
+                axes.set_ylim(0, 1.1 * max(*values, 1e-9))
+            axes.set_xlabel("step" if at else "", fontsize=8)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+    if found.paths:
+        room = (WIDE * 1.6 / 2.6 - 0.7, 4.0) if several else (WIDE - 0.7, 4.0)
+        _paths(figure.add_subplot(parts[1 if several else 0]), found, len(found.steps), room)
 
 
 def _animate(found: Evolution, file: Path) -> list[str]:
-    figure = _figure(11.5, 4.8)
-    left, right = figure.subplots(1, 2)
-    colours = figure.colorbar(_weights(left, found, 0, names=True, below=True), ax=left, fraction=0.04, label="weight")
-    colours.ax.tick_params(labelsize=7)
+    """A frame a step: the weights, their difference to the start, and the paths so far."""
+    across = 3 if found.paths else 2
+    figure = Figure(figsize=(5.2 * across, 5.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    every = figure.subplots(1, across)
 
-    def frame(n: int) -> list[Any]:
-        left.clear()
-        right.clear()
-        _weights(left, found, n, names=True, below=True)
-        _paths(right, found, n + 1)
+    def frame_of(n: int, *, bars: bool = False) -> list[Any]:
+        for axes in every:
+            axes.clear()
+        image = _weights(every[0], found, n)
+        every[0].set_title(f"step {found.steps[n]}", fontsize=10)
+        _names(every[0], found, down=True)
+        difference = _difference(every[1], found, n)
+        every[1].set_title(f"step {found.steps[n]} less step {found.steps[0]}", fontsize=10)
+        _names(every[1], found, down=False)
+        if found.paths:
+            _paths(every[2], found, n + 1, (4.2, 4.0))
+        if bars:
+            _bar(figure, image, every[0], "weight, square-root scale")
+            _bar(figure, difference, every[1], "difference of weights")
         return []
 
-    figure.suptitle(found.title, fontsize=11)
+    frame_of(0, bars=True)
+    figure.suptitle(_title(found), fontsize=11)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # else every frame is laid out anew, and the picture trembles
     frames = [*range(len(found.steps)), *[len(found.steps) - 1] * 4]  # the end stays for a while
     with warnings.catch_warnings(record=True) as caught, whole(file) as temporary:
         warnings.simplefilter("always")
-        FuncAnimation(figure, frame, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=110)
+        FuncAnimation(figure, frame_of, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=100)
     return missing_glyphs(caught, "gif")
 
 
-def _weights(axes: Axes, found: Evolution, n: int, *, names: bool, below: bool) -> AxesImage:
-    largest = max(float(max(map(max, rows))) for rows in found.weights)
-    image = axes.imshow(found.weights[n], cmap="cividis", vmin=0, vmax=largest, aspect="auto", interpolation="nearest")
-    axes.set_title(f"step {found.steps[n]}", fontsize=9)
-    size = 7 if max(len(found.queries), len(found.keys)) <= 24 else 5
-    if names and len(found.queries) <= 48:
-        axes.set_yticks(range(len(found.queries)), [spelled(name, 12) for name in found.queries], fontsize=size)
-    else:
-        axes.set_yticks([])
-    if below and len(found.keys) <= 48:
-        axes.set_xticks(range(len(found.keys)), [spelled(name, 12) for name in found.keys], fontsize=size, rotation=90)
-    else:
-        axes.set_xticks([])
+def _weights(axes: Axes, found: Evolution, n: int) -> Any:
+    values = np.array(found.weights[n])
+    return _cells(axes, values, _never(found), {"cmap": WEIGHTS, "norm": weight_scale(1.0)}, lambda value: value > 0.36)
+
+
+def _difference(axes: Axes, found: Evolution, n: int, *, numbers: bool = True) -> Any:
+    """The difference to the first step, in colours that end at the largest of any step."""
+    largest = max(float(np.abs(found.from_start(m)).max()) for m in range(len(found.steps))) or 1.0
+    settings = {"cmap": DIFFERENCES, "vmin": -largest, "vmax": largest}
+    return _cells(
+        axes, np.array(found.from_start(n)), _never(found), settings, lambda value: abs(value) > 0.6 * largest,
+        numbers=numbers,
+    )  # fmt: skip
+
+
+def _cells(
+    axes: Axes, values: Values, never: Values, settings: dict[str, Any], dark: Any, *, numbers: bool = True
+) -> Any:
+    axes.set_facecolor(NEVER)
+    image = axes.imshow(np.ma.masked_array(values, never), aspect="auto", interpolation="nearest", **settings)
+    if numbers and max(values.shape) <= NUMBERED:
+        for (i, j), value in np.ndenumerate(values):
+            if not never[i, j] and abs(value) >= 0.005:
+                number = f"{value:.2f}".replace("0.", ".", 1)
+                axes.text(
+                    j, i, number, ha="center", va="center", fontsize=6.5, color="white" if dark(value) else "#333333"
+                )
     return image
 
 
-def _paths(axes: Axes, found: Evolution, until: int) -> None:
-    """Where the tokens' learned embeddings went, on one plane for all steps."""
-    colours = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
-    seen = set()
-    for number, (name, path) in enumerate(zip(found.embedded, found.paths, strict=True)):
-        xs, ys = zip(*path[:until], strict=True)
-        colour = colours[number % len(colours)]
-        axes.plot(xs, ys, "-", color=colour, linewidth=0.8, alpha=0.7)
-        axes.plot(xs[-1:], ys[-1:], "o", color=colour, markersize=4)
-        if len(found.embedded) <= 40 and name not in seen:
-            axes.annotate(spelled(name, 12), (xs[-1], ys[-1]), xytext=(4, 3), textcoords="offset points",
-                          fontsize=7, color=colour)  # fmt: skip
-        seen.add(name)
-    points = [point for path in found.paths for point in path]
-    for low_high, set_limits in (
-        ([x for x, _ in points], axes.set_xlim),
-        ([y for _, y in points], axes.set_ylim),
-    ):
-        margin = 0.08 * (max(low_high) - min(low_high)) or 1.0
-        set_limits(min(low_high) - margin, max(low_high) + margin)
-    axes.set_title(f"learned embeddings, on one plane ({sum(found.share):.0%} of the variance); dots: now", fontsize=9)
+def _never(found: Evolution) -> Values:
+    """Whether a weight is 0 at every step."""
+    return (np.array(found.weights) == 0).all(0)
+
+
+def _grey(found: Evolution) -> str:
+    return "; grey: no weight at any step" if _never(found).any() else ""
+
+
+def _names(axes: Axes, found: Evolution, *, down: bool) -> None:
+    size = 8 if max(len(found.queries), len(found.keys)) <= 16 else 6.5
+    axes.set_xticks([])
+    axes.set_yticks([])
+    if len(found.keys) <= NAMED:
+        axes.set_xticks(range(len(found.keys)), [spelled(name, 12) for name in found.keys], fontsize=size, rotation=50,
+                        ha="right", rotation_mode="anchor")  # fmt: skip
+    if len(found.queries) <= NAMED and down:
+        axes.set_yticks(range(len(found.queries)), [spelled(name, 12) for name in found.queries], fontsize=size)
+    axes.set_xlabel("attended to (key)", fontsize=8)
+    if down:
+        axes.set_ylabel("attending (query)", fontsize=8)
+    bare(axes)
+
+
+def _bar(figure: FigureBase, image: Any, axes: Axes, what: str) -> None:
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
+    bar.set_label(what, fontsize=8)
+
+
+def _paths(axes: Axes, found: Evolution, until: int, room: tuple[float, float]) -> None:
+    """Where the tokens' learned embeddings went, on one plane for all steps: the later, the darker."""
+    labels = framed(axes, [point for path in found.paths for point in path], *room)
+    axes.set_aspect("equal")
+    count = max(2, len(found.steps))
+    labels.keep_free([path[until - 1] for path in found.paths], 5.0)
+    for name, path in zip(found.embedded, found.paths, strict=True):
+        points = np.array(path[:until])
+        colours = [WEIGHTS(0.3 + 0.7 * (n + 1) / (count - 1)) for n in range(until - 1)]
+        axes.add_collection(LineCollection([*np.stack([points[:-1], points[1:]], 1)], colors=colours, linewidths=1.3))
+        axes.plot(*points[-1], "o", color=WEIGHTS(1.0), markersize=4, gid=f"end {name}")
+        if len(found.embedded) <= NAMED:
+            labels.put(spelled(name, 12), path[until - 1], 8.0, color="#222222")
+    kept = sum(found.share)
+    title = ["learned embeddings, the later the darker", f"(a plane with {kept:.0%} of the variance)"]
+    axes.set_title((" " if room[0] > 6 else "\n").join(title), fontsize=9)
     axes.tick_params(labelsize=7)
 
 
@@ -110,9 +258,3 @@ def _spread(count: int) -> list[int]:
     if count <= MOST:
         return list(range(count))
     return sorted({round(n * (count - 1) / (MOST - 1)) for n in range(MOST)})
-
-
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure

@@ -9,6 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from regard.views.figures.colours import DIFFERENCES, WEIGHTS
+
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 
 
@@ -24,8 +26,8 @@ def heatmap(
 ) -> Figure:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
-    rows, columns: names of them, by default their numbers. diverging: colours that are white at 0, for numbers of both
-    signs; else from dark to light, from 0. labels: what stands down and across.
+    rows, columns: names of them, by default their numbers. diverging: colours that are white at 0, blue below and red
+    above, for numbers of both signs; else from white, at 0, to dark. labels: what stands down and across.
     """
     if axes is None:
         height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
@@ -34,7 +36,7 @@ def heatmap(
         axes = figure.add_subplot()
     values = matrix.detach().cpu().double().numpy()
     largest = max(float(abs(values).max()), 1e-12)
-    low, colours = (-largest, "RdBu") if diverging else (min(0.0, float(values.min())), "cividis")
+    low, colours = (-largest, DIFFERENCES) if diverging else (min(0.0, float(values.min())), WEIGHTS)
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=largest, interpolation="nearest")
     if rows is not None:
         axes.set_yticks(range(len(rows)), rows)
@@ -46,7 +48,7 @@ def heatmap(
     axes.set_xlabel(labels[1], fontsize=8)
     if max(values.shape) <= NUMBERS:
         for (row, column), value in np.ndenumerate(values):
-            dark = abs(value) > 0.6 * largest if diverging else value < low + 0.5 * (largest - low)
+            dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
             axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole: Figure = axes.figure  # type: ignore[assignment]
     whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03).ax.tick_params(labelsize=7)

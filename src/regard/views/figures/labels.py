@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top, in inches
-RINGS = (5, 13, 22, 32, 44)  # how far from its point a name may stand, in points; beyond the first a line leads to it
+RINGS = (
+    5,
+    13,
+    22,
+    32,
+    44,
+    60,
+    80,
+    104,
+)  # how far from its point a name may stand, in points; beyond the first a line leads to it
 AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 
 
@@ -29,7 +38,7 @@ class Labels:
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
         """Write a name beside its point; one that is not needed is left out where there is no room close by."""
-        width, height = _width(text) * size * 0.62 / 72, size * 1.25 / 72
+        width, height = characters(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS if needed else RINGS[:1]:
             for across, up in AROUND:
@@ -60,6 +69,21 @@ class Labels:
         return (box[2] - box[0]) * (box[3] - box[1]) - inside
 
 
+def framed(axes: Axes, points: Sequence[tuple[float, float]], across: float, up: float) -> Labels:
+    """Set limits around some points, with a tenth to spare, in the shape of the room there is, and make its labels.
+
+    across, up: the room, in inches. Both axes get one scale.
+    """
+    xs, ys = zip(*points, strict=True)
+    middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+    wide = 1.2 * max((max(xs) - min(xs)) / across, (max(ys) - min(ys)) / up, 1e-9)  # units per inch
+    (left, right), (bottom, top) = (
+        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (across, up), strict=True)
+    )
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
+
+
 def _shared(one: Box, other: Box) -> float:
     """The area that two boxes share."""
     return max(0.0, min(one[2], other[2]) - max(one[0], other[0])) * max(
@@ -67,6 +91,6 @@ def _shared(one: Box, other: Box) -> float:
     )
 
 
-def _width(text: str) -> float:
+def characters(text: str) -> float:
     """Characters, those of East Asian writing counted as they are drawn."""
     return sum(1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text)

@@ -1,118 +1,187 @@
-"""A layer's attention over a long text as a picture: the whole matrix, or the band of a text read in windows."""
+"""A layer's attention over a long text as a picture: what matters in it, over the text, and then all of it."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.explain.matrix import Matrix
-from regard.views.figures.canvas import FOLLOWED, whose, write
+from regard.views.figures.arcs import Link, draw_arcs
+from regard.views.figures.canvas import spread, stack, whose, write
+from regard.views.figures.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.views.terminal.layout import spelled
 
+WIDE = 13.0  # inches
+OVER = 4.4  # inches of the arcs
 DECADES = 1e-5  # the smallest weight that has a colour of its own, as a part of the largest
 NOTHING = "#d9d9d9"  # where there is no pair of tokens in one window
+NO_WEIGHT = "#efefef"
+BAR = "#4292c6"
 
 
-def draw_matrix(matrix: Matrix, file: Path) -> list[str]:
+def draw_matrix(matrix: Matrix, file: Path, why: str = "") -> list[str]:
     """Write the picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
 
-    Queries down, in tokens. Across, of a text that was read as a whole, the keys, and above what those of each column
-    receive. Of a text that was read in windows, how far the key is from the query, since there is no weight beyond a
-    window; beside, what the keys of each part of the text receive. White cells hold no weight at all, grey ones no two
-    tokens of one window. Circles are the pairs that are far apart, numbered as they are listed.
+    Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
+    them what each part of the text receives. Then the mean weight of each head by how far the key is from the query,
+    and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
+    is, since there is no weight beyond a window. why: the reason for this layer, said in the title.
     """
-    return write(paint_matrix(matrix), file)
+    return write(paint_matrix(matrix, why), file)
 
 
-def paint_matrix(matrix: Matrix) -> Figure:
-    """The picture as a figure; its first axes are the matrix or the band."""
-    figure = Figure(figsize=(9.4, 10.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    (_band if matrix.picture is None else _whole)(figure, matrix)
-    return figure
+def paint_matrix(matrix: Matrix, why: str = "") -> Figure:
+    """The picture as a figure."""
+    return stack(rows(matrix, why=why), WIDE)
 
 
-def _whole(figure: Figure, matrix: Matrix) -> None:
-    values, length = np.array(matrix.picture, dtype=float), matrix.tokens
-    grid = figure.add_gridspec(2, 2, height_ratios=(1, 7), width_ratios=(32, 1))
-    axes = figure.add_subplot(grid[1, 0])
-    _cells(
-        axes,
-        figure.add_subplot(grid[1, 1]),
-        values,
-        (0.0, float(length), float(length), 0.0),
-        _each(length, length, values.shape),
+def rows(matrix: Matrix, label: str = "", why: str = "") -> list[tuple[float, Any]]:
+    """(height, painter) of the rows that the picture is made of, for a picture of several texts.
+
+    label: what the text is called, before the title. why: the reason for this layer and head, below it.
+    """
+    return [
+        (OVER + 1.9, lambda figure, place: _over_the_text(figure, place, matrix, label, why)),
+        (5.6, lambda figure, place: _all_of_it(figure, place, matrix)),
+    ]
+
+
+def _over_the_text(figure: FigureBase, place: Any, matrix: Matrix, label: str, why: str) -> None:
+    every = f"mean of {len(matrix.heads)} heads"
+    read = ""
+    if matrix.band is not None:
+        read = f" read in {matrix.band.windows} windows of {matrix.band.window} tokens, stride {matrix.band.stride}"
+    title = f"{label}Attention of {matrix.tokens:,} tokens{read}, {whose(matrix.layer, matrix.head, every)}"
+    figure.suptitle(f"{title}\n{why}" if why else title, fontsize=12)
+    parts = place.subgridspec(2, 1, height_ratios=(OVER, 1.5))
+    above = figure.add_subplot(parts[0])
+    _far(above, matrix)
+    _received(figure.add_subplot(parts[1], sharex=above), matrix)
+
+
+def _far(axes: Axes, matrix: Matrix) -> None:
+    """The pairs that are far apart, each an arc."""
+    links: list[Link] = []
+    named: dict[int, str] = {}
+    for number, pair in enumerate(matrix.pairs, 1):
+        head = f", head {pair.head}" if matrix.head is None else ""
+        links.append(Link(pair.query.token, pair.key.token, pair.weight, f"{number}: {pair.weight:.2f}{head}"))
+        named |= {each.token: f"{spelled(each.text, 12)} {each.token}" for each in (pair.query, pair.key)}
+    draw_arcs(axes, links, matrix.tokens, named, (WIDE - 1.0, OVER - 0.6))
+    if not links:
+        axes.text(0.5, 0.6, "none: no token attends so far", transform=axes.transAxes, ha="center", fontsize=10)
+    heads = "" if matrix.head is not None else ", of single heads"
+    axes.set_title(
+        f"The largest weights between tokens more than {matrix.far} apart{heads}; ●: who attends, ▼: to what",
+        fontsize=10,
     )
-    axes.set_xlabel("attended to (key), in tokens")
-    axes.set_ylabel("attending (query), in tokens")
-    _circles(axes, matrix, by_offset=False)
-    above = figure.add_subplot(grid[0, 0], sharex=axes)
-    edges = _edges(matrix)
-    above.stairs(matrix.received, edges, color="#0072b2", fill=True, alpha=0.85)
-    above.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
-    steep = _steep(matrix)
-    if steep:
-        above.set_yscale("log")
-        above.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        above.yaxis.set_minor_formatter(NullFormatter())
-    above.tick_params(labelbottom=False, labelsize=8)
-    above.set_ylabel(f"received{' (log)' if steep else ''}\n1: average", fontsize=9)
-    every = f"mean of {len(matrix.heads)} heads"
-    title = f"Attention of {matrix.tokens:,} tokens, {whose(matrix.layer, matrix.head, every)}"
-    above.set_title("\n".join([title, "; ".join(_told(matrix, values))]), fontsize=10)
+    axes.tick_params(labelbottom=False, length=0)
+    axes.spines["bottom"].set_visible(False)
 
 
-def _band(figure: Figure, matrix: Matrix) -> None:
-    assert matrix.band is not None
-    band, length = matrix.band, matrix.tokens
-    values = np.array(band.values, dtype=float)  # null becomes NaN
-    grid = figure.add_gridspec(1, 3, width_ratios=(28, 5, 1))
-    axes = figure.add_subplot(grid[0, 0])
-    across = (band.first - 0.5, band.first + band.count - 0.5, float(length), 0.0)
-    _cells(axes, figure.add_subplot(grid[0, 2]), values, across, _each(length, band.count, values.shape))
-    axes.set_facecolor(NOTHING)
-    axes.set_xlabel("offset of the key from the query, in tokens (0: the token itself; left of it: earlier ones)")
-    axes.set_ylabel("attending (query), in tokens of the text")
-    _circles(axes, matrix, by_offset=True)
-    beside = figure.add_subplot(grid[0, 1], sharey=axes)
-    beside.stairs(matrix.received, _edges(matrix), orientation="horizontal", color="#0072b2", fill=True, alpha=0.85)
-    beside.axvline(1, color="#777777", linewidth=0.8, linestyle=":")
-    steep = _steep(matrix)
-    if steep:
-        beside.set_xscale("log")
-        beside.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        beside.xaxis.set_minor_formatter(NullFormatter())
-    beside.tick_params(labelleft=False, labelsize=8)
-    beside.set_xlabel(f"received\nby the keys there\n1: average{' (log)' if steep else ''}", fontsize=9)
-    every = f"mean of {len(matrix.heads)} heads"
-    read = f"{band.windows} windows of {band.window} tokens, stride {band.stride}"
-    title = f"Attention of {length:,} tokens read in {read}, {whose(matrix.layer, matrix.head, every)}"
-    figure.suptitle("\n".join([title, "; ".join(_told(matrix, values))]), fontsize=10)
+def _received(axes: Axes, matrix: Matrix) -> None:
+    """What each part of the text receives, with the tokens that receive most named."""
+    axes.stairs(matrix.received, _edges(matrix), color=BAR, fill=True)
+    axes.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
+    top = max(matrix.received)
+    if top > 20 * float(np.median(matrix.received)):
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        low, log = axes.get_ylim()[0], True
+        ticks = [10.0**n for n in range(-3, 7) if low <= 10.0**n <= top]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_ylim(low, top * (top / low) ** 0.75)
+    else:
+        log = False
+        axes.set_ylim(0, 1.75 * top)
+    named = sorted(matrix.receivers, key=lambda each: each.place.token)
+    gap = 0.135 / (WIDE - 1) * matrix.tokens
+    places = spread([each.place.token for each in named], gap, matrix.tokens - 1 - gap / 2)
+    for each, at in zip(named, places, strict=True):
+        colour = SPECIAL if each.special or each.sink else "black"
+        name = f"{spelled(each.place.text, 10)} {each.received:.1f}"
+        axes.annotate(name, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, ha="center", va="top",
+                      fontsize=6.5, color=colour)  # fmt: skip
+    axes.set_ylabel(f"received{' (log)' if log else ''}\n1: average", fontsize=8)
+    axes.tick_params(labelsize=7)
+    kinds = " (grey: special tokens and sinks)" if any(e.special or e.sink for e in named) else ""
+    axes.set_xlabel(f"token of the text; named: the {len(named)} that receive most, with how much{kinds}", fontsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
 
 
-def _cells(axes: Axes, beside: Any, values: Any, across: tuple[float, float, float, float], each: str) -> None:
-    """The cells in colours on a logarithmic scale, and its bar; NaN and 0 have none, 0 is white."""
+def _all_of_it(figure: FigureBase, place: Any, matrix: Matrix) -> None:
+    parts = place.subgridspec(1, 2)
+    _near(figure, figure.add_subplot(parts[0]), matrix)
+    axes = figure.add_subplot(parts[1])
+    if matrix.band is None:
+        values = np.array(matrix.picture, dtype=float)
+        extent = (0.0, float(matrix.tokens), float(matrix.tokens), 0.0)
+        _cells(figure, axes, values, extent, _each(matrix.tokens, matrix.tokens, values.shape))
+        axes.set_xlabel("attended to (key), in tokens", fontsize=8)
+        axes.set_ylabel("attending (query), in tokens", fontsize=8)
+    else:
+        values = np.array(matrix.band.values, dtype=float)  # null becomes NaN
+        extent = (matrix.band.first - 0.5, matrix.band.first + matrix.band.count - 0.5, float(matrix.tokens), 0.0)
+        axes.set_facecolor(NOTHING)
+        _cells(figure, axes, values, extent, _each(matrix.tokens, matrix.band.count, values.shape))
+        axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
+        axes.set_ylabel("attending (query), in tokens of the text", fontsize=8)
+    _circles(axes, matrix, by_offset=matrix.band is not None)
+    axes.set_title("; ".join(_told(matrix, values)), fontsize=9)
+    axes.tick_params(labelsize=7)
+
+
+def _near(figure: FigureBase, axes: Axes, matrix: Matrix) -> None:
+    """A row a head: the mean weight at each offset."""
+    values = np.array(matrix.near.values, dtype=float)
+    first, count = matrix.near.first, values.shape[1]
+    there = np.flatnonzero(np.nanmax(np.nan_to_num(values), axis=0) > 0)  # a causal model looks back alone
+    low, high = (int(there[0]), int(there[-1])) if len(there) else (0, count - 1)
+    shown = values[:, low : high + 1]
+    axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
+    axes.set_title(f"How far each head looks: the mean weight at each distance up to {-first}", fontsize=9)
+    axes.tick_params(labelsize=7)
+    if len(shown) == 1:
+        axes.stairs(shown[0], np.arange(low, high + 2) + first - 0.5, color=BAR, fill=True)
+        axes.set_ylabel(f"mean weight, head {matrix.heads[0].head}", fontsize=8)
+        return
+    largest = float(np.nanmax(shown, initial=0)) or 1.0
+    extent = (first + low - 0.5, first + high + 0.5, len(values) - 0.5, -0.5)
+    image = axes.imshow(shown, cmap=WEIGHTS, norm=weight_scale(largest), extent=extent, aspect="auto",
+                        interpolation="nearest")  # fmt: skip
+    axes.set_yticks(range(len(values)), [str(each.head) for each in matrix.heads], fontsize=8)
+    axes.set_ylabel("head", fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label("mean weight, square-root scale", fontsize=8)
+
+
+def _cells(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, float, float, float], each: str) -> None:
+    """The cells in colours on a logarithmic scale, and its bar; NaN and 0 have none."""
     there = values[values > 0]
     largest = float(there.max(initial=0)) or 1.0
     smallest = min(max(largest * DECADES, float(there.min(initial=largest))), largest / 2)
     settings: Any = {"extent": across, "interpolation": "nearest", "aspect": "auto", "origin": "upper"}
     image = axes.imshow(
         np.ma.masked_where(~(values > 0), np.maximum(np.nan_to_num(values), smallest)),
-        cmap="cividis", norm=LogNorm(vmin=smallest, vmax=largest), **settings,
+        cmap=WEIGHTS, norm=LogNorm(vmin=smallest, vmax=largest), **settings,
     )  # fmt: skip
     if (values == 0).any():
-        axes.imshow(np.ma.masked_where(values != 0, np.ones_like(values)), cmap="gray", vmin=0, vmax=1, **settings)
+        nothing = np.ones((*values.shape, 3)) * int(NO_WEIGHT[1:3], 16) / 255
+        axes.imshow(np.concatenate([nothing, (values == 0)[..., None]], -1), **settings)
     fainter = bool((there < smallest).any())  # weights that have the last colour all the same
-    bar = axes.figure.colorbar(image, cax=beside, extend="min" if fainter else "neither")
+    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, extend="min" if fainter else "neither")
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    bar.ax.tick_params(labelsize=8)
-    bar.set_label(f"mean weight of a cell of {each} (logarithmic)", fontsize=9)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label(f"mean weight of a cell of {each} (logarithmic)", fontsize=8)
 
 
 def _circles(axes: Axes, matrix: Matrix, *, by_offset: bool) -> None:
@@ -120,28 +189,25 @@ def _circles(axes: Axes, matrix: Matrix, *, by_offset: bool) -> None:
     for number, pair in enumerate(matrix.pairs, 1):
         across = pair.key.token - pair.query.token if by_offset else pair.key.token + 0.5
         spot = across, pair.query.token + 0.5
-        axes.plot(*spot, "o", markersize=7, markerfacecolor="none", markeredgecolor=FOLLOWED, markeredgewidth=1.2)
-        label = axes.annotate(str(number), spot, textcoords="offset points", xytext=(5, 4), fontsize=9, color=FOLLOWED)
+        axes.plot(*spot, "o", markersize=6, markerfacecolor="none", markeredgecolor=FOLLOWED, markeredgewidth=1.2)
+        label = axes.annotate(str(number), spot, textcoords="offset points", xytext=(5, 4), fontsize=8, color=FOLLOWED)
         label.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 
 def _told(matrix: Matrix, values: Any) -> list[str]:
-    """What the marks and missing colours mean, as far as there are some."""
-    legend = ["white: no weight at all"] if bool((values == 0).any()) else []
+    """What is drawn, and what the marks and missing colours mean, as far as there are some."""
+    legend = ["All of it" if matrix.band is None else "All of it, by query and offset"]
+    if bool((values == 0).any()):
+        legend.append("light grey: no weight at all")
     if bool(np.isnan(values).any()):
         legend.append("grey: no two tokens of one window")
     if matrix.pairs:
-        single = "" if matrix.head is not None else ", of single heads"
-        legend.append(f"circles: the largest weights more than {matrix.far} tokens apart{single}")
+        legend.append("circles: the arcs")
     return legend
 
 
 def _edges(matrix: Matrix) -> Any:
     return np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
-
-
-def _steep(matrix: Matrix) -> bool:
-    return max(matrix.received) > 20 * float(np.median(matrix.received))
 
 
 def _each(down: int, across: int, shape: tuple[int, ...]) -> str:

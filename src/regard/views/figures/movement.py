@@ -4,41 +4,46 @@ import math
 import textwrap
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from regard.explain.movement import LeftOut, Movement
 from regard.explain.planes import Point
 from regard.explain.summary import Occurrence, Summary
-from regard.views.figures.canvas import LABELS, PATHS
-from regard.views.figures.labels import Labels
+from regard.views.figures import cosines
+from regard.views.figures.canvas import LABELS
+from regard.views.figures.colours import line_style
+from regard.views.figures.labels import framed
 from regard.views.terminal.layout import short, spelled, visible
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th
-ACROSS, UP = 12.0, 5.0  # the room for the plane, in inches
-LINE = 165  # characters of a line above the picture
+ACROSS, UP = 7.6, 5.0  # the room for the plane, in inches
+COSINES = 4.4  # and beside it
+LINE = 106  # characters of a line above the picture
 
 
 def row(summary: Summary) -> tuple[float, Any]:
     """Its height in inches, and what draws it into its part of a grid."""
     moved = summary.movement
     assert moved is not None
-    lines = len(_above(summary, moved).splitlines()) + -(-len(summary.occurrences) // 2)
+    lines = len(_above(summary, moved).splitlines()) + len(_below(summary, moved).splitlines()) - 1
+    lines += -(-len(summary.occurrences) // 2)
     return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, summary)
 
 
-def paint(figure: Figure, place: Any, summary: Summary) -> None:
-    """Draw the word's paths, one line an occurrence, with the reference words where they end.
+def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
+    """Draw the word's paths, one line an occurrence, with the reference words where they end; beside them, cosines.
 
     Where there are no reference words the texts' tokens stand around as dots. Both axes have the same scale: near in
     the picture is near on its plane. What was left out of the plane is named, and so is what comes out otherwise.
     """
     moved = summary.movement
     assert moved is not None
-    axes = figure.add_subplot(place)
-    axes.set_title(_above(summary, moved), fontsize=10)
-    axes.set_xlabel(_below(summary, moved), fontsize=8)
+    parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES))
+    axes = figure.add_subplot(parts[0])
+    axes.set_title(_above(summary, moved), fontsize=9.5)
+    below = _below(summary, moved)
+    axes.set_xlabel(below, fontsize=8)
     axes.tick_params(labelsize=7)
     axes.set_aspect("equal")
     ends = [
@@ -47,37 +52,46 @@ def paint(figure: Figure, place: Any, summary: Summary) -> None:
     dots = [] if ends else _dots(summary, moved)
     one = len(summary.texts) == 1
     paths = [
-        (o, path, PATHS[(nth if one else o.text) % len(PATHS)])
+        (o, path, line_style(nth))
         for nth, (o, path) in enumerate(zip(summary.occurrences, moved.words, strict=True))
         if path
     ]
     shown = [*(point for _, path, _ in paths for point in path), *(e for _, e in ends), *(p for *_, p in dots)]
+    cosines.paint(figure, parts[1], summary)
     if not shown:
         axes.set_axis_off()
         return
-    labels = _frame(axes, shown)
+    labels = framed(axes, shown, ACROSS, UP)
     labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
     labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
     labels.keep_free([point for _, point in ends], 6.0)
-    for occurrence, path, colour in paths:
-        axes.plot(*zip(*path, strict=True), "-o", color=colour, markersize=4, linewidth=1.6,
+    for occurrence, path, (colour, dashes) in paths:
+        axes.plot(*zip(*path, strict=True), dashes, marker="o", color=colour, markersize=4, linewidth=1.6,
                   label=_named(summary, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
         axes.plot(*path[-1], "*", color=colour, markersize=14, gid=f"end {occurrence.label}")
         labels.put(occurrence.label, path[-1], 11.0, color=colour, fontweight="bold")
-    for start, colour in _starts([(path[0], colour) for _, path, colour in paths]):
+    for start, colour in _starts([(path[0], colour) for _, path, (colour, _) in paths]):
         labels.put("in", start, 8.0, color=colour)
     for name, point in ends:
         axes.plot(*point, "D", color="#666666", markersize=5, gid=f"reference {name}")
         labels.put(short(name), point, 10.0, color="#333333")
-    for _, path, colour in paths:
+    for _, path, (colour, _) in paths:
         step = -(-(len(path) - 1) // NUMBERED)
         for n in reversed(range(len(path) - 1 - step, 0, -step)):
             labels.put(str(n - 1), path[n], 7.0, needed=False, color=colour)
+    colours = {o.text: colour for o, _, (colour, _) in reversed(paths)} if not one else {}
     for text, name, point in dots:
-        axes.plot(*point, ".", color=PATHS[text % len(PATHS)], markersize=5, alpha=0.4)
+        axes.plot(*point, ".", color=colours.get(text, "#777777"), markersize=5, alpha=0.4)
         if len(dots) <= LABELS:
-            labels.put(name, point, 6.0, needed=False, color=PATHS[text % len(PATHS)], alpha=0.7)
-    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(2, len(paths)))
+            labels.put(name, point, 6.0, needed=False, color=colours.get(text, "#777777"), alpha=0.7)
+    axes.legend(
+        fontsize=8,
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        borderaxespad=3.5 + 1.2 * len(below.splitlines()),
+        ncols=min(2, len(paths)),
+    )
 
 
 def _above(summary: Summary, moved: Movement) -> str:
@@ -112,7 +126,8 @@ def _below(summary: Summary, moved: Movement) -> str:
     )
     share = " + ".join(f"{part:.0%}" for part in moved.share)
     dots = "" if moved.fitted else "; dots: the texts' tokens at the end, whose distances may differ"
-    return f"the plane through {whose}, each of length 1: {share} of their variance{dots}"
+    said = f"the plane through {whose}, each of length 1: {share} of their variance{dots}"
+    return textwrap.fill(said, LINE)
 
 
 def _references(summary: Summary) -> list[str]:
@@ -140,18 +155,6 @@ def _starts(starts: list[tuple[Point, str]]) -> list[tuple[Point, str]]:
         else:
             found[same] = found[same][0], "black"
     return found
-
-
-def _frame(axes: Axes, shown: list[Point]) -> Labels:
-    """Limits around some points, with a tenth to spare, in the shape of the room that there is; its labels."""
-    xs, ys = zip(*shown, strict=True)
-    middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
-    wide = 1.2 * max((max(xs) - min(xs)) / ACROSS, (max(ys) - min(ys)) / UP, 1e-9)  # units per inch
-    (left, right), (bottom, top) = (
-        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (ACROSS, UP), strict=True)
-    )
-    axes.set(xlim=(left, right), ylim=(bottom, top))
-    return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
 
 
 def _named(summary: Summary, occurrence: Occurrence) -> str:

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 
 from regard.explain.logit_lens import LogitLens
 from regard.explain.predictions import Prediction
 from regard.explain.summary import Summary
+from regard.views.figures.colours import WEIGHTS
 from regard.views.terminal.layout import spelled
 
 ACROSS = 3  # pictures side by side
@@ -39,8 +40,8 @@ def _over(summary: Summary, prediction: Prediction) -> bool:
 
 def _row(
     summary: Summary, many: Sequence[tuple[Callable[..., None], Any]], columns: int
-) -> Callable[[Figure, Any], None]:
-    def paint(figure: Figure, place: Any) -> None:
+) -> Callable[[FigureBase, Any], None]:
+    def paint(figure: FigureBase, place: Any) -> None:
         parts = place.subgridspec(1, columns)
         for column, (draw, each) in enumerate(many):
             draw(figure.add_subplot(parts[column]), summary, each)
@@ -69,7 +70,7 @@ def _lens(axes: Axes, summary: Summary, lens: LogitLens) -> None:
     """A row for every state, the last on top; cells of the likeliest tokens, as dark as they are likely."""
     layers = lens.layers[::-1]
     values = np.array([[each.probability for each in layer.candidates] for layer in layers])
-    axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    axes.imshow(values, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     for i, layer in enumerate(layers):
         for j, each in enumerate(layer.candidates):
             final = each.id == lens.final.id
@@ -85,7 +86,9 @@ def _lens(axes: Axes, summary: Summary, lens: LogitLens) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_title(f"{_where(summary, lens)}: what each layer would say", fontsize=10, loc="left")
-    axes.set_xlabel(f"its likeliest tokens; bold: “{spelled(lens.final.text, 16)}”, the model's own", fontsize=7)
+    axes.set_xlabel(
+        f"its likeliest tokens, as dark as likely; bold: “{spelled(lens.final.text, 16)}”, the model's own", fontsize=7
+    )
 
 
 def _where(summary: Summary, each: Prediction | LogitLens) -> str:

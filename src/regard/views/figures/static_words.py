@@ -1,28 +1,61 @@
-"""A word's static vector beside those of reference words, as a picture of their plane."""
+"""A word's static vector beside those of reference words, as a picture of their plane and as their cosines."""
 
 from typing import Any
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
 
 from regard.explain.static_words import Static
+from regard.views.figures.colours import LINES
+from regard.views.figures.labels import framed
 from regard.views.terminal.layout import short, visible
 
+ACROSS, UP = 7.6, 3.6  # the room for the plane, in inches
+COSINES = 4.4  # and beside it
 
-def paint(figure: Figure, place: Any, static: Static) -> None:
-    """Draw the words on the plane on which they differ most: the followed one is one star, whatever the text."""
-    axes = figure.add_subplot(place)
+
+def paint(figure: FigureBase, place: Any, static: Static) -> None:
+    """Draw the words on the plane on which they differ most, one scale on both axes, and their cosines to the word."""
+    parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES))
+    _plane(figure.add_subplot(parts[0]), static)
+    _cosines(figure.add_subplot(parts[1]), static)
+
+
+def _plane(axes: Axes, static: Static) -> None:
+    points = [each.place for each in static.words if each.place is not None]
+    labels = framed(axes, points, ACROSS, UP)
+    labels.keep_free(points, 10.0)
+    axes.set_aspect("equal")
     for number, each in enumerate(static.words):
         if each.place is None:
             continue
         first = number == 0
-        axes.plot(*each.place, "*" if first else "D", color="black" if first else "#666666",
-                  markersize=14 if first else 5)  # fmt: skip
-        axes.annotate(visible(each.word), each.place, xytext=(8, 4), textcoords="offset points",
-                      fontsize=10 if first else 9, fontweight="bold" if first else "normal")  # fmt: skip
-    axes.margins(0.15)
-    across, up = (f"{part:.0%} of the variance" for part in static.share)
-    axes.set_xlabel(f"first principal component ({across})", fontsize=8)
-    axes.set_ylabel(f"second ({up})", fontsize=8)
+        axes.plot(*each.place, "*" if first else "D", color=LINES[0] if first else "#666666",
+                  markersize=14 if first else 5, gid=f"word {each.word}")  # fmt: skip
+        labels.put(visible(each.word), each.place, 10.0 if first else 9.0, fontweight="bold" if first else "normal")
+    kept = " + ".join(f"{part:.0%}" for part in static.share)
+    axes.set_xlabel(f"the plane on which these words differ most: {kept} of their variance", fontsize=8)
     axes.tick_params(labelsize=7)
     word = short(visible(static.words[0].word))
-    axes.set_title(f"“{word}” as a static vector ({visible(static.source)}): one point in every text", fontsize=10)
+    axes.set_title(f"“{word}” as a static vector ({visible(static.source)}): one point in every text", fontsize=9.5)
+
+
+def _cosines(axes: Axes, static: Static) -> None:
+    known = [each for each in static.words[1:] if each.cosine is not None]
+    word = short(visible(static.words[0].word))
+    if not known:
+        axes.set_axis_off()
+        return
+    values = [each.cosine or 0.0 for each in known]
+    axes.barh(range(len(known)), values, color="#4292c6", height=0.6)
+    axes.set_yticks(range(len(known)), [short(visible(each.word), 16) for each in known], fontsize=9)
+    axes.invert_yaxis()
+    axes.axvline(0, color="#777777", linewidth=0.8)
+    for at, value in enumerate(values):
+        axes.annotate(f"{value:.2f}", (value, at), xytext=(4 if value >= 0 else -4, 0), textcoords="offset points",
+                      ha="left" if value >= 0 else "right", va="center", fontsize=8)  # fmt: skip
+    axes.margins(x=0.15)
+    axes.tick_params(labelsize=8, length=0)
+    axes.set_title(f"cosine to “{word}” of static vectors", fontsize=9.5)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

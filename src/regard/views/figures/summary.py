@@ -1,25 +1,50 @@
-"""Pictures of a summary: the attention matrix, lines from a word to what it attends to, its path through the layers."""
+"""Pictures of a summary: what the layer and heads that say most about a word show, and its path through the layers."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from jaxtyping import Float
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from torch import Tensor
+from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.attended import check_heads
-from regard.explain.summary import Summary
+from regard.explain.matrix import matrix
+from regard.explain.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
+from regard.explain.summary import Occurrence, Summary
 from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import Trace, gives
-from regard.views.figures import alignment, movement, predictions, static_words
-from regard.views.figures.canvas import DASHES, HEADS, LABELS, NAMED, SPECIAL, mark_names, names, spread, whose, write
+from regard.trace.trace import Trace
+from regard.views.choice import why
+from regard.views.figures import alignment, canvas, movement, predictions, static_words
+from regard.views.figures import matrix as long_text
+from regard.views.figures.arcs import Link, draw_arcs
+from regard.views.figures.canvas import LABELS, mark_names, names, whose, write
+from regard.views.figures.heads_grid import paint_grid, stacked
+from regard.views.figures.weight_cells import (
+    bare,
+    frame,
+    own_tokens,
+    paint_weights,
+    weight_bar,
+    write_weights,
+)
+from regard.views.figures.word_heads import WordRows, strip_rows
 from regard.views.terminal.layout import short, spelled
+
+WIDE = 13.0  # inches
+OCCURRENCES = 8  # of a word in one text that are drawn
+LINKS = 14  # of a word in a long text that are drawn as arcs
+Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is drawn large of a text. best: of each of its words (or of the whole text), what made it the choice."""
+
+    layer: int
+    head: int | None
+    best: list[SpecificWeight | None]
 
 
 def draw(
@@ -27,18 +52,29 @@ def draw(
 ) -> list[str]:
     """Write one picture of a summary, PNG or SVG by the file's ending, whole or not at all.
 
-    For each text the attention matrix (of layer, the first where none is given; of head, or the mean of heads) and,
-    where a word is followed, lines from it to what each head attends to; then what a language model says next, what
-    each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text and its target
-    the cross-attention between them in the place of the matrices and of the path.
+    Of a followed word, for each text: the matrix of the head that says most about it (`explain.specific_weights`), what
+    the word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over
+    it in the place of the matrix. Without a word: the matrix of the head that says most about all of them, beside
+    all heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a
+    language model says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder,
+    for each text and its target the cross-attention between them in the place of the matrices and of the path.
 
     traces: those that the summary is of. Returns notes on what the picture could not show: characters that no installed
-    font has.
+    font has, occurrences beyond the first eight of a text.
     """
+    figure = paint(summary, traces, layer=layer, head=head)
+    counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
+    few = [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
+           for n, count in enumerate(counts) if count > OCCURRENCES and summary.target is None]  # fmt: skip
+    return [*few, *write(figure, file)]
+
+
+def paint(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
+    """The picture as a figure."""
     sides = [summary] if summary.target is None else [summary, summary.target.summary]
-    rows: list[tuple[float, Any]] = []  # height in inches, and what draws the row into its part of the grid
+    rows: Rows = []
     if summary.target is None:
-        rows += _matrix_rows(summary, traces, layer, head)
+        rows += text_rows(summary, traces, layer, head)
     else:
         rows += [row for each in summary.target.alignments for row in alignment.rows(summary, each)]
     for side in sides:
@@ -47,126 +83,163 @@ def draw(
         rows.append(movement.row(summary))
     if summary.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
-    wide = bool(summary.occurrences) or summary.target is not None
-    figure = Figure(figsize=(13 if wide else 8.5, sum(height for height, _ in rows)), layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(len(rows), 1, height_ratios=[height for height, _ in rows])
-    for number, (_, paint) in enumerate(rows):
-        paint(figure, grid[number, 0])
-    return write(figure, file)
+    return canvas.stack(rows, WIDE)
 
 
-def _matrix_rows(
-    summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None
-) -> list[tuple[float, Any]]:
+def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
+    """What to draw large of each text: one layer for a word's texts, so that they compare; else each text its own."""
     layer, head = check_heads(traces[0], layer, head)
-    layer = kept_numbers(traces[0].attention)[0] if layer is None else layer
-    shown = [t.attention[layer].dense().mean(0) if head is None else t.attention[layer][head] for t in traces]
-    sinks = [{sink.token for sink in each} for each in summary.sinks]
-    largest = max(_largest(*each) for each in zip(shown, traces, sinks, strict=True))
-
-    def paint(figure: Figure, place: Any, number: int) -> None:
-        parts = place.subgridspec(1, 2 if summary.occurrences else 1)
-        title = f"Text {summary.labels[number]}: attention weights, {whose(layer, head)}"
-        _matrix(figure, figure.add_subplot(parts[0]), shown[number], traces[number], title, largest, sinks[number])
+    layers = None if layer is None else [layer]
+    words = [[o.tokens for o in summary.occurrences if o.text == n] for n in range(len(traces))]
+    found = [
+        specific_weights(
+            trace, words[n] if summary.occurrences else None, [sink.token for sink in summary.sinks[n]],
+            layers=layers, head=head,
+        )
+        for n, trace in enumerate(traces)
+    ]  # fmt: skip
+    first = kept_numbers(traces[0].attention)[0]
+    together = choose_layer(found)
+    made = []
+    for n, text in enumerate(found):
+        best = most_specific(text)
+        shown = layer
+        if shown is None:
+            shown = together if summary.occurrences else best.layer if best is not None else None
+        shown = first if shown is None else shown
+        here = [each for weights in text for each in weights if each.layer == shown]
+        of_words = [next((w for w in here if list(w.queries) == tokens), None) for tokens in words[n]]
         if summary.occurrences:
-            _lines(figure.add_subplot(parts[1]), summary, number, traces[number], layer, head)
-
-    return [
-        (_height(len(tokens)), lambda figure, place, number=number: paint(figure, place, number))
-        for number, tokens in enumerate(summary.tokens)
-    ]
+            best = max((each for each in of_words if each is not None), key=lambda each: each.divergence, default=None)
+        own = head if head is not None or best is None else best.head
+        made.append(Choice(shown, own, of_words if summary.occurrences else [best]))
+    return made
 
 
-def _matrix(
-    figure: Figure,
-    axes: Axes,
-    matrix: Float[Tensor, "L L"],
-    trace: Trace,
-    title: str,
-    largest: float,
-    sinks: Collection[int],
-) -> None:
-    """The attention matrix with the tokens on both axes, in colours that end at the largest weight given."""
-    values = matrix.cpu().numpy()
-    image = axes.imshow(values, cmap="cividis", vmin=0, vmax=largest, aspect="equal", interpolation="nearest")
+def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> Rows:
+    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw."""
+    rows: Rows = []
+    if not kept_numbers(traces[0].attention):
+        return rows
+    for number, chosen in enumerate(choices(summary, traces, layer, head)):
+        trace = traces[number]
+        if trace.attention[chosen.layer].shape[2] != len(trace.tokens):
+            continue
+        mine = [o for o in summary.occurrences if o.text == number]
+        if mine:
+            rows += _word_rows(summary, trace, number, mine, chosen, layer, head)
+        elif len(trace.tokens) > LABELS:
+            best = reason_of(chosen)
+            reason = "" if best is None else why(best, trace.tokens, layer is not None and head is not None)
+            whole = matrix(trace, chosen.layer, chosen.head)
+            rows += long_text.rows(whole, f"Text {summary.labels[number]}: ", reason)
+        else:
+            rows.append(_overview_row(summary, trace, number, chosen, layer is not None and head is not None))
+    return rows
+
+
+def _word_rows(
+    summary: Summary, trace: Trace, number: int, mine: Sequence[Occurrence], chosen: Choice, layer: int | None,
+    head: int | None,
+) -> Rows:  # fmt: skip
+    """A text in which a word is followed: its matrix (or arcs) beside the word's rows, and small every layer."""
+    each = [WordRows(summary, trace, o, best) for o, best in zip(mine, chosen.best, strict=True)][:OCCURRENCES]
+    height = min(8.0, max(4.6, 1.9 + 0.22 * min(len(trace.tokens), LABELS),
+                          1.6 + 0.17 * trace.attention[chosen.layer].shape[0]))  # fmt: skip
+
+    asked = layer is not None and head is not None
+
+    def first(figure: FigureBase, place: Any) -> None:
+        parts = place.subgridspec(1, 2)
+        axes = figure.add_subplot(parts[0])
+        if len(trace.tokens) > LABELS:
+            _arcs(axes, summary, each[0], chosen, asked, (WIDE / 2 - 0.3, height - 1))
+        else:
+            _matrix(axes, summary, trace, number, chosen, asked)
+        each[0].large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
+
+    rows: Rows = [(height, first), *strip_rows(each[0], chosen.layer)]
+    for one in each[1:]:
+
+        def more(figure: FigureBase, place: Any, one: WordRows = one) -> None:
+            parts = place.subgridspec(1, 2)
+            one.grid(figure, parts[0], chosen.layer)
+            one.large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
+
+        rows.append((height, more))
+    return rows
+
+
+def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, asked: bool) -> tuple[float, Any]:
+    """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
+    sinks = {sink.token for sink in summary.sinks[number]}
+
+    def put(figure: FigureBase, place: Any) -> None:
+        parts = place.subgridspec(1, 2)
+        _matrix(figure.add_subplot(parts[0]), summary, trace, number, chosen, asked)
+        axes, layers = figure.add_subplot(parts[1]), stacked(trace)
+        if not layers:
+            axes.set_axis_off()
+            return
+        own = own_tokens(trace.tokens, sinks)
+        framed = None if chosen.head is None else (chosen.layer, chosen.head)
+        image = paint_grid(axes, layers, own, framed)
+        axes.set_title(f"Text {summary.labels[number]}: the matrix of every head; framed: the one on the left",
+                       fontsize=10)  # fmt: skip
+        weight_bar(figure, image, axes, trace.tokens, sinks)
+
+    return min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put
+
+
+def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Choice, asked: bool) -> None:
+    """The attention matrix of one head (or the mean of heads), tokens on both axes; above it, why this head."""
+    weights = trace.attention[chosen.layer]
+    shown = weights.dense().mean(0) if chosen.head is None else weights[chosen.head]
+    values = shown.cpu().double().numpy()
+    sinks = {sink.token for sink in summary.sinks[number]}
+    own = own_tokens(trace.tokens, sinks)
+    paint_weights(axes, values, own)
+    write_weights(axes, values, own)
     places, labels, size = names(trace.tokens)
-    axes.set_xticks(places, labels, rotation=90, fontsize=size)
+    followed = {n for o in summary.occurrences if o.text == number for n in o.tokens}
+    axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size)
+    mark_names(axes, "x", trace.tokens, followed, sinks)
     axes.set_yticks(places, labels, fontsize=size)
-    mark_names(axes, "x", trace.tokens, sinks=sinks)
-    mark_names(axes, "y", trace.tokens, sinks=sinks)
+    mark_names(axes, "y", trace.tokens, followed, sinks)
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
-    axes.set_title(title, fontsize=10)
-    above = values.max() > largest * 1.0001  # special tokens and sinks may: the last colour, and a label at the bar
-    bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03, extend="max" if above else "neither")
-    bar.ax.tick_params(labelsize=7)
-    if above:
-        kinds = [name for name, some in _apart(trace, sinks) if some and values[:, some].max() > largest * 1.0001]
-        bar.set_label(f"{' and '.join(kinds)} take up to {values.max():.2f}", fontsize=7)
+    title = f"Text {summary.labels[number]}: attention weights of {whose(chosen.layer, chosen.head)}"
+    best = reason_of(chosen)
+    for each in chosen.best:
+        if each is not None and each.head == chosen.head:
+            frame(axes, max(each.queries, key=lambda query: values[query, each.key]), each.key)
+    axes.set_title(title if best is None else f"{title}\n{why(best, trace.tokens, asked)}", fontsize=9.5)
+    bare(axes)
 
 
-def _lines(axes: Axes, summary: Summary, number: int, trace: Trace, layer: int, head: int | None) -> None:
-    """From each occurrence of the word a line to every token, one colour a head, as wide as the weight."""
-    tokens = trace.tokens
-    mine = [o for o in summary.occurrences if o.text == number]
-    sinks = {sink.token for sink in summary.sinks[number]}
-    heads = list(range(trace.attention[layer].shape[0])) if head is None else [head]
-    axes.set_axis_off()
-    axes.set_ylim(len(tokens) - 0.5, -0.5)
-    axes.set_xlim(-0.15, 1.3)
-    size = 9 if len(tokens) <= 24 else 7
-    rows = [gives(trace.attention[layer], occurrence.as_word()).cpu() for occurrence in mine]
-    strongest = torch.stack(rows).amax((0, 1)).argsort(descending=True)[:NAMED].tolist()
-    named = set(strongest) if len(tokens) > LABELS else set(range(len(tokens)))
-    gap = 1.3 * size / 72 / (0.8 * _height(len(tokens))) * len(tokens)  # of a line of text, in tokens
-    for place, at in zip(sorted(named), spread(sorted(named), gap, len(tokens) - 0.5), strict=True):
-        token, own = tokens[place], any(place in o.tokens for o in mine)
-        colour = SPECIAL if token.special or place in sinks else "black"
-        weight = "bold" if own else "normal"
-        if at != place:
-            axes.plot([1.005, 1.028], [place, at], color="#bbbbbb", linewidth=0.5)
-        name = spelled(token.text) + (" (sink)" if place in sinks else "")
-        axes.text(1.03, at, name, va="center", fontsize=size, color=colour, fontweight=weight)
-    for nth, occurrence in enumerate(mine):
-        start = (nth + 0.5) / len(mine) * len(tokens) - 0.5
-        name = short(occurrence.word) + (f"  {occurrence.label}" if len(mine) > 1 else "")
-        axes.text(-0.03, start, name, va="center", ha="right", fontsize=11, fontweight="bold")
-        for h in heads:
-            shift = (heads.index(h) + 0.5) / len(heads) * 0.6 - 0.3  # lines of one token stand side by side
-            weights = rows[nth][h].tolist()
-            style = DASHES[h // len(HEADS) % len(DASHES)]
-            ends = [[(0.0, start), (1.0, place + shift)] for place in range(len(weights))]
-            widths = [6 * weight for weight in weights]
-            faint = [min(1.0, 0.25 + weight) for weight in weights]
-            axes.add_collection(
-                LineCollection(ends, colors=HEADS[h % len(HEADS)], linewidths=widths, alpha=faint, linestyles=style)
-            )
-    marks = [Line2D([], [], color=HEADS[h % len(HEADS)], linewidth=3, label=str(h)) for h in heads]
-    axes.legend(handles=marks, title="head", ncols=max(1, -(-len(marks) // 12)), loc="center left",
-                bbox_to_anchor=(1.0, 0.5), fontsize=7, title_fontsize=7, frameon=False)  # fmt: skip
-    shown_heads = whose(layer, head, "all heads") + (f", {NAMED} strongest named" if len(tokens) > LABELS else "")
-    axes.set_title(
-        f"Text {summary.labels[number]}: what {_quoted(summary)} attends to, {shown_heads}; width: weight", fontsize=10
-    )
+def reason_of(chosen: Choice) -> SpecificWeight | None:
+    """The largest divergence in the head that is drawn."""
+    here = [each for each in chosen.best if each is not None and each.head == chosen.head]
+    return max(here, key=lambda each: each.divergence, default=None)
 
 
-def _largest(matrix: Float[Tensor, "L L"], trace: Trace, sinks: Collection[int]) -> float:
-    """The largest weight on a token that is neither special nor a sink: what the colours are for."""
-    own = [n for n, token in enumerate(trace.tokens) if not token.special and n not in sinks]
-    return max(float(matrix[:, own].max()) if own else 0.0, 1e-6)
-
-
-def _apart(trace: Trace, sinks: Collection[int]) -> list[tuple[str, list[int]]]:
-    """The kinds of tokens that the colours are not for, and which these are."""
-    special = [n for n, token in enumerate(trace.tokens) if token.special]
-    return [("special tokens", special), ("attention sinks", sorted(sinks))]
-
-
-def _quoted(summary: Summary) -> str:
-    return f"“{short(summary.word or '')}”"
-
-
-def _height(tokens: int) -> float:
-    """Inches for a text's row of pictures."""
-    return min(8.0, max(4.6, 1.6 + 0.21 * tokens))
+def _arcs(
+    axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, asked: bool, inches: tuple[float, float]
+) -> None:
+    """A long text as a line, with arcs from the word to the tokens that any head of the layer gives most."""
+    trace, occurrence = rows.trace, rows.occurrence
+    most = rows.layers[chosen.layer].max(0).copy()
+    most[[n for n, token in enumerate(trace.tokens) if token.special or n in rows.sinks or n in occurrence.tokens]] = 0
+    keys = [int(n) for n in np.argsort(-most, kind="stable")[:LINKS] if most[n] > 0]
+    start = occurrence.tokens[0]
+    named = {n: f"{spelled(trace.tokens[n].text, 12)} {n}" for n in [*keys, start]}
+    draw_arcs(axes, [Link(start, n, float(most[n])) for n in keys], len(trace.tokens), named, inches, start)
+    axes.set_xlabel(f"the {len(trace.tokens):,} tokens of the text", fontsize=8)
+    axes.tick_params(labelsize=7)
+    label = f" ({occurrence.label})" if len(summary.occurrences) > 1 else ""
+    title = f"Where “{short(occurrence.word)}”{label} looks in layer {chosen.layer}: the {len(keys)} tokens"
+    title += " that a head gives most"
+    if keys:
+        title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
+    best = reason_of(chosen)
+    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace.tokens, asked)}", fontsize=9)

@@ -1,0 +1,190 @@
+"""Weights that are about the two tokens themselves: more than distance, or the key alone, accounts for.
+
+    divergence = weight · ln(weight / expected),  expected = the largest of (by distance, by key, equal)
+
+by distance: the mean weight that the head's other queries give the token which stands as far from them, on the same
+side; the mean over all of them, or over the eight nearest where that is larger (far off, some heads take a place for
+another one by a fixed shift, for stretches of a text). by key: the mean weight that the other queries which see this
+key give it. equal: one by the number of keys that the query sees. In nats: the key's term in the Kullback-Leibler
+divergence of the row from what is expected.
+
+A head that looks at the token before, whatever it is, has large weights that say nothing about these tokens, and so has
+one in which every token looks at the same place (positional heads and sinks: Voita et al. 2019, "Analyzing Multi-Head
+Self-Attention"; Clark et al. 2019, "What Does BERT Look At?"). What all three fail to account for belongs to this query
+and this key. The head with the largest divergence is the one worth looking at for a word. Special tokens, attention
+sinks, and tokens of the query's own word do not count as keys.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+
+NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
+SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
+
+
+@dataclass(frozen=True)
+class SpecificWeight:
+    """What a word (or a token: the mean over `queries`) gives one key in one head.
+
+    weight: the mean over the queries. by_distance, by_key: means over other queries, and divergence, in nats, as the
+    module has them, each the mean over the queries.
+    """
+
+    layer: int
+    head: int
+    queries: tuple[int, ...]
+    key: int
+    weight: float
+    by_distance: float
+    by_key: float
+    divergence: float
+
+
+def specific_weights(
+    trace: Trace,
+    groups: Sequence[Sequence[int]] | None = None,
+    apart: Collection[int] = (),
+    *,
+    layers: Sequence[int] | None = None,
+    head: int | None = None,
+) -> list[list[SpecificWeight]]:
+    """Find, in each layer, the weight of each word with the largest divergence; the largest of these first.
+
+    groups: the tokens of each word; by default every token that is not special and not in apart is one, of more than
+    512 as many, evenly apart. apart: the numbers of the tokens that are attention sinks. layers: by default all that
+    the trace holds; head: one head of each, by default that with the largest divergence. Words with none above 0 are
+    left out.
+    """
+    tokens = trace.tokens
+    own = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
+    if groups is None:
+        count = min(len(own), SAMPLED)
+        groups = [[own[n * len(own) // count]] for n in range(count)]
+    words = word_numbers(trace.text, tokens)
+    allowed = torch.zeros(len(tokens), dtype=torch.bool)
+    allowed[own] = True
+    found: list[list[SpecificWeight]] = []
+    for layer in kept_numbers(trace.attention) if layers is None else layers:
+        weights = trace.attention[layer]
+        if weights.shape[2] != len(tokens):  # keys that are no tokens of the text
+            found.append([])
+            continue
+        queries = torch.tensor(sorted({n for group in groups for n in group}), dtype=torch.long)
+        rows = weights[:, queries].double().cpu() if len(queries) else torch.zeros(weights.shape[0], 0, len(tokens))
+        distance, key = expected(weights, queries, rows)
+        place = {n: at for at, n in enumerate(queries.tolist())}
+        best = []
+        for group in groups:
+            at = [place[n] for n in group]
+            mine = {int(words[n]) for n in group}
+            keys = allowed & torch.tensor([int(word) not in mine for word in words])
+            if not at or not keys.any():
+                continue
+            parts = [each[:, at] for each in (rows, distance, key)]  # (H, group, S)
+            equal = 1 / (parts[0] > 0).sum(-1, keepdim=True).clamp(min=1)
+            most = torch.maximum(torch.maximum(parts[1], parts[2]), equal)
+            divergence = (torch.xlogy(parts[0], parts[0]) - torch.xlogy(parts[0], most)).mean(1)
+            divergence[:, ~keys] = -torch.inf
+            if head is not None:
+                divergence[[h for h in range(len(divergence)) if h != head]] = -torch.inf
+            h, j = divmod(int(divergence.argmax()), divergence.shape[1])
+            weight, far, received = (float(part[h, :, j].mean()) for part in parts)
+            if divergence[h, j] > 0:
+                best.append(SpecificWeight(layer, h, tuple(group), j, weight, far, received, float(divergence[h, j])))
+        found.append(sorted(best, key=lambda each: -each.divergence))
+    return found
+
+
+def expected(
+    weights: AttentionMap, queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
+) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
+    """What other queries give at the same distance, and what they give the same key: means, 0 where there are none.
+
+    At the same distance: the larger of the means over all and over the eight nearest. rows: the weights of the queries.
+    A query counts where it gives a key any weight; of more than 512 queries, 512 evenly apart are looked at.
+    """
+    heads, length, size = weights.shape
+    count = min(length, SAMPLED)
+    sample = torch.arange(count) * length // count
+    seen = weights[:, sample].double().cpu()
+    keys = torch.arange(size)
+
+    def offsets(of: Int[Tensor, " n"]) -> Int[Tensor, "n S"]:
+        return keys - of[:, None] + length - 1
+
+    sums = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
+    for at, values in enumerate((seen, (seen > 0).double())):
+        sums[at].index_add_(1, offsets(sample).flatten(), values.flatten(1))
+    columns = torch.stack([seen.sum(1), (seen > 0).double().sum(1)])  # (2, H, S)
+    mine = torch.isin(queries, sample)[:, None]  # of these the own weight is in the sums, and leaves them
+    own = torch.stack([rows, (rows > 0).double()]) * mine
+    total, many = sums[:, :, offsets(queries)] - own
+    by_distance = torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+    by_distance = torch.maximum(by_distance, _beside(weights, queries))
+    total, many = columns[:, :, None] - own
+    return by_distance, torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
+
+
+def _beside(weights: AttentionMap, queries: Int[Tensor, " q"]) -> Float[Tensor, "H q S"]:
+    """What the eight nearest queries give at the same distance: the mean of those that give it any weight."""
+    heads, length, size = weights.shape
+    total = torch.zeros(heads, len(queries), size, dtype=torch.float64)
+    many = torch.zeros_like(total)
+    for shift in NEAREST:
+        there = ((queries + shift >= 0) & (queries + shift < length)).nonzero()[:, 0]
+        if len(there) == 0:
+            continue
+        rows = weights[:, queries[there] + shift].double().cpu()
+        keys = torch.arange(max(0, -shift), min(size, size - shift))  # whose shifted ones there are
+        shifted = rows[:, :, keys + shift]
+        total[:, there[:, None], keys] += shifted
+        many[:, there[:, None], keys] += shifted > 0
+    return total / many.clamp(min=1)
+
+
+def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
+    """Number the words that tokens are pieces of: tokens with no blank between them are of one word."""
+    numbers, number, end = [], -1, -1
+    for token in tokens:
+        if number < 0 or token.special or token.start > end or text[token.start : token.start + 1].isspace():
+            number += 1
+        numbers.append(number)
+        end = -1 if token.special else token.end
+    return numbers
+
+
+def most_specific(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
+    """Choose the layer and head that say most about a whole text, by its weight with the largest divergence.
+
+    The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a
+    single large weight may be chance. found: of each layer, what `specific_weights` gives. None where none has any.
+    """
+    layer = choose_layer([found])
+    here = [each for weights in found for each in weights if each.layer == layer]
+    totals: dict[int, float] = {}
+    for each in here:
+        totals[each.head] = totals.get(each.head, 0.0) + each.divergence
+    of_head = [each for each in here if totals[each.head] == max(totals.values())]
+    return max(of_head, key=lambda each: each.divergence, default=None)
+
+
+def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | None:
+    """Choose the layer in which the words of several texts together have the largest divergence, if any has one.
+
+    found: of each text, what `specific_weights` gives, of the same layers. The first of several alike.
+    """
+    totals: dict[int, float] = {}
+    for text in found:
+        for layer in text:
+            for each in layer:
+                totals[each.layer] = totals.get(each.layer, 0.0) + each.divergence
+    return max(totals, key=lambda layer: totals[layer]) if totals else None

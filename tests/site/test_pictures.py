@@ -1,0 +1,47 @@
+"""The pictures of docs/pictures.md are those that its own commands draw."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support import ROOT
+
+pytest.importorskip("mkdocs", reason="needs the extra docs (make docs runs this test)")
+pytestmark = pytest.mark.docs
+PAGE = (ROOT / "docs" / "pictures.md").read_text("utf-8")
+
+
+def hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "hooks" / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+pictures = hook()
+
+
+def test_every_picture_shown_has_a_command_and_every_command_a_picture() -> None:
+    drawn = [call[call.index("--figure") + 1] for call in pictures.commands(PAGE) if "--figure" in call]
+    assert drawn == pictures.SHOWN.findall(PAGE)
+    assert len(drawn) == len(set(drawn)) == 12
+
+
+def test_commands_over_several_lines_are_read_whole() -> None:
+    page = '# A\n```sh\nregard see "a b" \\\n    --word b  # why\nmake see\n```\n```text\nregard no\n```\n'
+    assert pictures.commands(page) == [["see", "a b", "--word", "b"]]
+
+
+def test_a_command_that_fails_and_a_picture_that_none_draws_stop_the_build(tmp_path: Path) -> None:
+    from mkdocs.exceptions import PluginError
+
+    page = "```sh\nregard positions --kind sinusoidal --figure a.png\n```\n![A](drawn/a.png)\n"
+    assert pictures.draw(page, tmp_path / "out", ROOT / "docs") == {"a.png": tmp_path / "out" / "a.png"}
+    with pytest.raises(PluginError, match=r"no command draws b\.png"):
+        pictures.draw(page + "![B](drawn/b.png)\n", tmp_path / "out", ROOT / "docs")
+    with pytest.raises(PluginError, match="needs sinusoidal, learned, rotary or alibi"):
+        pictures.draw(page.replace("--kind sinusoidal", "--kind none"), tmp_path / "out", ROOT / "docs")
