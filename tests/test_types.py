@@ -23,7 +23,9 @@ from tests.support import ROOT
 REVEALED = """
 import regard
 model = regard.load()
-reveal_type(model.trace("a").attention[0])  # AttentionMap
+reveal_type(model.trace("a").attention[0])  # LabelledMap
+reveal_type(model.trace("a").attention[0]["a", "b"])  # Tensor
+reveal_type(model.trace("a")["a"])  # Tensor
 reveal_type(model.trace("a"))  # Trace
 reveal_type(model.trace(["a", "b"]))  # list[Trace]
 reveal_type(model.trace("a", target="b"))  # PairTrace

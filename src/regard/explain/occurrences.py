@@ -8,7 +8,7 @@ import torch
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended
 from regard.explain.similarity import cosine
-from regard.text.words import Word
+from regard.text.words import Word, letters
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace, gives, vector
 
@@ -106,7 +106,7 @@ def occurrences(
 
 def lettered(text: str, nth: int, count: int) -> str:
     """Name occurrence nth (from 0) of count in a text: the text's label, with a letter where there are several."""
-    return f"{text}{_letters(nth) if count > 1 else ''}"
+    return f"{text}{letters(nth) if count > 1 else ''}"
 
 
 def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
@@ -165,8 +165,3 @@ def _occurrence(
         attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
         heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],
     )
-
-
-def _letters(number: int) -> str:
-    """0 → a, 25 → z, 26 → aa."""
-    return (_letters(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)

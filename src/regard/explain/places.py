@@ -1,10 +1,13 @@
-"""Which tokens of a text are meant: a word, one of its occurrences, or a token by its number."""
+"""Which tokens of a text are meant: a word, one of its occurrences, or a token by its number.
+
+An occurrence is a `Word` (`trace.word("bank")[1]`), or the word and its number, `("bank", 1)`.
+"""
 
 from regard.errors import RegardError
-from regard.text.words import Word
+from regard.text.words import Word, only_word
 from regard.trace.trace import PairTrace, Trace
 
-Place = str | Word | int
+Place = str | Word | int | tuple[str, int]
 
 
 def tokens_of(trace: Trace, place: Place) -> list[int]:
@@ -17,14 +20,8 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
     refuse_pairs(trace)
     if isinstance(place, Word):
         return list(place.tokens)
-    if isinstance(place, str):
-        found = trace.word(place)
-        if len(found) > 1:
-            starts = ", ".join(str(each.start) for each in found)
-            raise RegardError(
-                f"word {place!r} occurs {len(found)} times (at characters {starts}): give one of trace.word({place!r})"
-            )
-        return list(found[0].tokens)
+    if isinstance(place, (str, tuple)):
+        return list(only_word(trace.text, trace.tokens, place).tokens)
     if not 0 <= place < len(trace.tokens):
         raise RegardError(f"token {place} is out of range: the text has tokens 0 to {len(trace.tokens) - 1}")
     return [place]

@@ -12,6 +12,8 @@ from regard.text.tokens import Token, shortened
 # Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
 _JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
 
+MOST_SHOWN = 4  # occurrences that a message quotes
+
 
 @dataclass(frozen=True)
 class Word:
@@ -40,6 +42,46 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
             raise RegardError(f"word {word!r} reached no token: the tokenizer drops its characters")
         found.append(Word(text[start:end], start, end, inside))
     return found
+
+
+def is_word(given: object) -> bool:
+    """Tell whether something names a word: a string, a `Word`, or a word and the number of its occurrence."""
+    if isinstance(given, tuple):
+        return len(given) == 2 and isinstance(given[0], str) and hasattr(given[1], "__index__")
+    return isinstance(given, (str, Word))
+
+
+def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str, int]") -> Word:
+    """Find the one occurrence that is meant: of a word that occurs once, or `("bank", 1)`, the second one of "bank".
+
+    Raises:
+        RegardError: the word does not occur (the nearest words are named), occurs several times (what to give instead
+            is said) or not so many times, or the occurrence is of another text.
+    """
+    if isinstance(given, Word):
+        if text[given.start : given.end] != given.text or not all(n < len(tokens) for n in given.tokens):
+            at = f"word {given.text!r} at character {given.start}"
+            raise RegardError(f"{at} is of another text than {shortened(text)}")
+        return given
+    word, number = given if isinstance(given, tuple) else (given, None)
+    found = find_word(text, tokens, word)
+    if number is not None and not -len(found) <= number < len(found):
+        there = "once: give 0" if len(found) == 1 else f"{len(found)} times: give 0 to {len(found) - 1}"
+        raise RegardError(f"word {word!r}, occurrence {number}: it occurs {there}")
+    if number is None and len(found) > 1:
+        starts = ", ".join(str(each.start) for each in found)
+        shown = ", ".join(
+            f"({word!r}, {n}) for {letters(n)}, {_around(text, each)}" for n, each in enumerate(found[:MOST_SHOWN])
+        )
+        more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+        times = f"{len(found)} times (at characters {starts})"
+        raise RegardError(f"word {word!r} occurs {times}: give one of trace.word({word!r}), or {shown}{more}")
+    return found[number or 0]
+
+
+def letters(number: int) -> str:
+    """Name an occurrence as tables do: 0 → a, 25 → z, 26 → aa."""
+    return (letters(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
@@ -75,6 +117,12 @@ def on_neither_side(in_text: object, in_target: object, nth: str = "") -> Regard
 def words_of(text: str) -> list[str]:
     """List the words of a text, once each, in order of appearance."""
     return list(dict.fromkeys(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)))
+
+
+def _around(text: str, word: Word, most: int = 12) -> str:
+    """Quote an occurrence with some characters on either side."""
+    start, end = max(0, word.start - most), min(len(text), word.end + most)
+    return repr("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
 
 
 def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:

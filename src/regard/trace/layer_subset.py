@@ -5,12 +5,13 @@ A layer's number means the layer, also where some layers have no attention (hybr
 """
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from regard.errors import OutOfRangeError, RegardError
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # why an item of a LayerSubset is missing, after its name and number
 NOT_CAPTURED = (
@@ -110,6 +111,11 @@ class LayerSubset(Sequence[T]):
     def made(self) -> tuple[CallNumber, ...] | None:
         """All calls that the layers made; None where every layer made one."""
         return self._made
+
+    def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
+        """Make a subset of the same layers and calls, of what a function makes of each item."""
+        items = {call: function(item) for call, item in self._items.items()}
+        return LayerSubset(self._what, self._size, items, reason=self._reason, made=self._made)
 
     def __len__(self) -> int:
         return self._size

@@ -18,6 +18,7 @@ Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value w
 embedding parts, K width of the last hidden state, V vocabulary. W, M and K are one number in most models.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,15 +29,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.errors import OutOfRangeError
 from regard.text.tokens import Token
-from regard.text.words import Word, find_word
+from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
     StateSubset = LayerSubset[Vectors]
-    Maps = Layers[AttentionMap] | LayerSubset[AttentionMap]
+    Maps = Layers[LabelledMap] | LayerSubset[LabelledMap]
     Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
     CrossValues = Layers[Tensor | None] | LayerSubset[Tensor | None]
     Outputs = Layers[AttentionOutput | UnverifiedOutput] | LayerSubset[AttentionOutput | UnverifiedOutput]
@@ -78,6 +81,7 @@ class Status:
 
 NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
+MAPS = ("attention", "cross")
 
 
 class _Saved:
@@ -112,6 +116,7 @@ class Trace(_Saved):
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    By words: attention[n]["bank", "river"] is (H,), trace["bank"] the word's contextual embedding.
     """
 
     text: str
@@ -133,8 +138,37 @@ class Trace(_Saved):
     names: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Make `Layers` of the tuples that have one item a layer, so that a wrong number is refused with the range."""
-        object.__setattr__(self, name, Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value)
+        """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""
+        value = Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value
+        if name in MAPS:
+            value = self._labelled(name, value)
+        object.__setattr__(self, name, value)
+        if name in ("text", "tokens"):  # set anew: so are the words of the maps
+            for each in MAPS:
+                if each in vars(self):
+                    setattr(self, each, getattr(self, each))
+
+    def _labelled(self, name: str, maps: Any) -> Any:
+        """Maps with the words of their queries, and of their keys where these are of the same text."""
+        own = Labels(self.text, self.tokens)
+        return label_all(maps, own, own if name == "attention" else None)
+
+    # An index is a place in the text: a trace is no sequence to walk along.
+    __iter__ = None
+
+    def __getitem__(self, place: str | Word | int | tuple[str, int]) -> Float[Tensor, " K"]:
+        """Look up the contextual embedding of a word, of an occurrence such as `("bank", 1)`, or of a token's number.
+
+        Raises:
+            RegardError: the word is not in the text or occurs several times (the occurrences are named), or there is no
+                token of that number.
+        """
+        if isinstance(place, (str, Word, tuple)):
+            return vector(self.contextual, only_word(self.text, self.tokens, place))
+        number, count = operator.index(place), len(self.tokens)
+        if not -count <= number < count:
+            raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")
+        return self.contextual[number]
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
@@ -160,11 +194,17 @@ class Trace(_Saved):
 class PairTrace(_Saved):
     """An encoder-decoder's forward pass: the trace of a text and that of its target.
 
-    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens.
+    decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens. Asked by words, the
+    query is of the target and the key of the text: decoder.cross[n]["rive", "bank"].
     """
 
     encoder: Trace
     decoder: Trace
+
+    def __post_init__(self) -> None:
+        """Give the keys of cross-attention the words of the text."""
+        queries, keys = (Labels(side.text, side.tokens) for side in (self.decoder, self.encoder))
+        self.decoder.cross = label_all(self.decoder.cross, queries, keys)
 
     @property
     def sides(self) -> tuple[Trace, ...]:

@@ -1,0 +1,111 @@
+"""An attention map that is asked by words as well: `weights["bank", "river"]`, beside everything that a map can do.
+
+`regard.attention` knows no text. The maps of a trace are `LabelledMap`s, which know the tokens of their queries and of
+their keys and turn words into rows and columns. Where an index has a word in it, it is (queries, keys) or
+(heads, queries, keys), and what a word gives is the mean over its tokens, what it gets the sum over them:
+
+    weights["bank", "river"]        (H,)    what "bank" gives to "river"
+    weights["bank"]                 (H, S)  what "bank" gives to each key
+    weights[:, "river"]             (H, L)  what "river" gets from each query
+    weights[2, "bank", "river"]     ()      of head 2 alone; of several: weights[[2, 5], "bank", "river"]
+    weights["bank", 4]              (H,)    what "bank" gives to token 4
+
+A word that occurs more than once is refused: give an occurrence, `trace.word("bank")[1]` or `("bank", 1)`. Any index
+without a word is the map's own, numpy-style.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.text.tokens import Token
+from regard.text.words import is_word, only_word
+from regard.trace.layer_subset import Layers, LayerSubset
+
+NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The text that rows or columns are of, and its tokens, one for each."""
+
+    text: str
+    tokens: Sequence[Token]
+
+
+class LabelledMap(AttentionMap):
+    """The weights (H, L, S) of one call, and what its queries and keys are called; None where that is not known."""
+
+    query_labels: Labels | None = None
+    key_labels: Labels | None = None
+
+    @classmethod
+    def label(cls, weights: AttentionMap, queries: Labels | None, keys: Labels | None) -> "LabelledMap":
+        """Label a map. Nothing is copied: what one of the two computed the other knows."""
+        made = object.__new__(cls)
+        vars(made).update(vars(weights))
+        made.query_labels, made.key_labels = queries, keys
+        return made
+
+    def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
+        """Compute the weights of a region, numpy-style or by words.
+
+        Raises:
+            RegardError: a word is not in the text, occurs several times (the occurrences are named) or is of another
+                text; or the tokens of the queries or keys are not known.
+            IndexError, TypeError: as a tensor would.
+        """
+        parts = index if isinstance(index, tuple) else (index,)
+        if not any(map(is_word, parts)):
+            return super().__getitem__(index)
+        if len(parts) > 3 or (len(parts) == 3 and is_word(parts[0])) or any(p is None or p is ... for p in parts):
+            raise RegardError(f"attention: given {parts!r}: {NEEDS}")
+        given = [slice(None)] * (len(parts) < 3) + list(parts) + [slice(None)] * (len(parts) < 2)
+        heads, query, key = given
+        rows = _of_word(self.query_labels, query, self.shape[1], "queries") if is_word(query) else None
+        columns = _of_word(self.key_labels, key, self.shape[2], "keys") if is_word(key) else None
+        found = super().__getitem__((heads, _run(rows, query), _run(columns, key)))
+        if columns is not None:
+            found = found[..., [n - columns[0] for n in columns]].sum(-1)
+        if rows is not None:
+            last = columns is not None or isinstance(key, (int, np.integer))  # then the keys' axis is gone
+            found = found if last else found.mT
+            found = found[..., [n - rows[0] for n in rows]].mean(-1)
+        return found
+
+    def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
+        """Return the same map on another device or in another dtype: see `AttentionMap.to`."""
+        return LabelledMap.label(super().to(target), self.query_labels, self.key_labels)
+
+
+def label_all(
+    maps: tuple[AttentionMap, ...] | LayerSubset, queries: Labels | None, keys: Labels | None
+) -> Layers[LabelledMap] | LayerSubset:
+    """Label the maps of every layer. keys None: the keys' labels that a map has stay as they are."""
+
+    def labelled(weights: AttentionMap) -> LabelledMap:
+        own = weights.key_labels if isinstance(weights, LabelledMap) else None
+        return LabelledMap.label(weights, queries, own if keys is None else keys)
+
+    if isinstance(maps, LayerSubset):
+        return maps.map(labelled)
+    return Layers.of(maps.what if isinstance(maps, Layers) else "layers", tuple(map(labelled, maps)))
+
+
+def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[int]:
+    """The rows or columns of a word, rising. which: "queries" or "keys", for messages."""
+    if labels is None or len(labels.tokens) != size:
+        raise RegardError(f"attention: the {which} of this map have no words: {word!r} is not known, give numbers")
+    return sorted(only_word(labels.text, labels.tokens, word).tokens)
+
+
+def _run(places: list[int] | None, given: Any) -> Any:
+    """The smallest run of rows or columns that has those of a word; anything else as it is given."""
+    return given if places is None else slice(places[0], places[-1] + 1)
