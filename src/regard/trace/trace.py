@@ -38,6 +38,8 @@ from regard.trace.layer_subset import Layers, LayerSubset
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
+    import regard.trace.transformers_output
+
     StateSubset = LayerSubset[Vectors]
     Maps = Layers[LabelledMap] | LayerSubset[LabelledMap]
     Values = Layers[Tensor | None] | LayerSubset[Tensor | None]
@@ -189,6 +191,18 @@ class Trace(_Saved):
         """
         return find_word(self.text, self.tokens, word)
 
+    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
+        """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.
+
+        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+
+        Raises:
+            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+        """
+        from regard.trace.transformers_output import output_of  # which needs this class, and transformers
+
+        return output_of(self, attentions)
+
 
 @dataclass
 class PairTrace(_Saved):
@@ -215,6 +229,18 @@ class PairTrace(_Saved):
     def status(self) -> Status:
         """The statuses of both sides in one: a copy, which to change changes neither."""
         return merge_statuses(self.encoder.status, self.decoder.status)
+
+    def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.PairOutput":
+        """Make what the model of transformers returns, the sides' hidden states and attentions, with the batch axis.
+
+        attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+
+        Raises:
+            RegardError: layers that the trace does not hold, or larger dense weights that were not asked for.
+        """
+        from regard.trace.transformers_output import output_of_pair  # which needs this class, and transformers
+
+        return output_of_pair(self, attentions)
 
 
 def merge_statuses(encoder: Status, decoder: Status) -> Status:

@@ -1,0 +1,132 @@
+"""What a model of transformers returns, made of a trace: for code that was written for its output.
+
+    trace                                   transformers
+    contextual (L, K)                       last_hidden_state (1, L, K), after the final norm
+    hidden_states[n] (L, M), n < N          hidden_states[n] (1, L, M)
+    contextual                              hidden_states[N]: the last entry is after it as well
+    attention[n] (H, L, S), lazy            attentions[n] (1, H, L, S), dense
+    logits (L, V)                           logits (1, L, V)
+
+Of an encoder-decoder the names have `encoder_`, `decoder_` or `cross_` before them, as in transformers. The tensors are
+views of the trace's, but for the weights, which are computed: in float32 or better, also where the model computes in
+half precision. Layers without attention have no entry in attentions, and one that makes several calls has several.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.utils import ModelOutput
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.memory import require_memory, spelled
+from regard.trace.layer_subset import call_numbers, calls_made, kept_numbers
+from regard.trace.trace import PairTrace, Trace
+
+LARGEST = 1 << 30  # bytes of dense weights that nobody is asked about: 1 GiB
+INSTEAD = (
+    "attentions=True computes them all the same, attentions=False leaves them out; trace.attention computes regions"
+)
+
+Tensors = tuple[Tensor, ...]
+
+
+@dataclass
+class TraceOutput(ModelOutput):
+    """What a model that reads one text returns, batch axis included; None for what there is not."""
+
+    last_hidden_state: Tensor
+    logits: Tensor | None = None
+    hidden_states: Tensors | None = None
+    attentions: Tensors | None = None
+
+
+@dataclass
+class PairOutput(ModelOutput):
+    """What an encoder-decoder returns, batch axis included; None for what there is not."""
+
+    last_hidden_state: Tensor
+    logits: Tensor | None = None
+    decoder_hidden_states: Tensors | None = None
+    decoder_attentions: Tensors | None = None
+    cross_attentions: Tensors | None = None
+    encoder_last_hidden_state: Tensor | None = None
+    encoder_hidden_states: Tensors | None = None
+    encoder_attentions: Tensors | None = None
+
+
+def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
+    """Make what the model returns with output_hidden_states and output_attentions.
+
+    attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
+
+    Raises:
+        RegardError: the trace does not hold all layers, or dense weights that are larger and were not asked for, or
+            that do not fit into memory.
+    """
+    dense = _dense([("attention", trace.attention)], attentions, trace.status.model)
+    return TraceOutput(
+        last_hidden_state=trace.contextual[None],
+        logits=None if trace.logits is None else trace.logits[None],
+        hidden_states=_states(trace),
+        attentions=dense[0],
+    )
+
+
+def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutput:
+    """Make what an encoder-decoder returns: see `output_of`."""
+    maps = [
+        ("attention", pair.encoder.attention),
+        ("attention", pair.decoder.attention),
+        ("cross", pair.decoder.cross),
+    ]
+    encoder, decoder, cross = _dense(maps, attentions, pair.status.model)
+    logits = pair.decoder.logits
+    return PairOutput(
+        last_hidden_state=pair.decoder.contextual[None],
+        logits=None if logits is None else logits[None],
+        decoder_hidden_states=_states(pair.decoder),
+        decoder_attentions=decoder,
+        cross_attentions=cross,
+        encoder_last_hidden_state=pair.encoder.contextual[None],
+        encoder_hidden_states=_states(pair.encoder),
+        encoder_attentions=encoder,
+    )
+
+
+def _states(trace: Trace) -> Tensors:
+    """The hidden states, the last of them after the final norm."""
+    _check_whole("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
+    return (*(state[None] for state in trace.hidden_states[:-1]), trace.contextual[None])
+
+
+def _dense(given: Sequence[tuple[str, Any]], attentions: bool | None, model: str) -> list[Tensors | None]:
+    """The dense weights of some stacks of layers, or None for each."""
+    if attentions is False:
+        return [None] * len(given)
+    for name, maps in given:
+        _check_whole(name, call_numbers(maps), calls_made(maps))
+    stacks: list[list[AttentionMap]] = [[maps[call] for call in call_numbers(maps)] for _, maps in given]
+    need = sum(math.prod(weights.shape) * weights.dtype.itemsize for maps in stacks for weights in maps)
+    if attentions is None and need > LARGEST:
+        raise RegardError(
+            f"as_transformers: the dense attentions of {model} for this text are {spelled(need)}, more than "
+            f"{spelled(LARGEST)} are computed on purpose alone: {INSTEAD}"
+        )
+    device = next((weights.device for maps in stacks for weights in maps), torch.device("cpu"))
+    require_memory(need, device, "as_transformers: dense attentions", INSTEAD)
+    return [tuple(weights.dense()[None] for weights in maps) for maps in stacks]
+
+
+def _check_whole(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
+    """Refuse what the trace holds of some layers alone."""
+    if tuple(held) != tuple(all_of):
+        layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))
+        raise RegardError(
+            f"as_transformers: the trace holds {name} of {', '.join(map(str, layers)) or 'none'} alone, needs all: "
+            "trace without layers=, and save without layers="
+        )
