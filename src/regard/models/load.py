@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 from torch import nn
+from transformers.utils.hub import cached_file
 
 from regard import memory
 from regard.capture.quiet import quiet
@@ -21,12 +23,14 @@ from regard.model_files.config_limits import check_asked
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
 from regard.model_files.hub_files import check_hub
 from regard.model_files.locate import locate
+from regard.model_files.pooling import read_pooling
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
 from regard.nn.folder import is_ours, newest, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer
+from regard.trace.trace import NO_POOLING
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
@@ -79,8 +83,9 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
             _check_room(held, where, name)
         model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
+        pooling = NO_POOLING if file else read_pooling(partial(_file_of, folder))
     _check_finite(model, name)
-    return Model(model.to(where).eval(), tokenizer, name=name, notes=notes)
+    return Model(model.to(where).eval(), tokenizer, name=name, notes=notes, pooling=pooling)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:
@@ -109,6 +114,14 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
+
+
+def _file_of(folder: Path | str, file: str) -> Path | None:
+    """A file of a model's folder or of a hub name, None where there is none."""
+    if isinstance(folder, Path):
+        return folder / file if (folder / file).exists() else None
+    found = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
+    return None if found is None else Path(found)
 
 
 def _device(device: str | torch.device | None) -> torch.device:

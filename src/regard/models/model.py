@@ -6,15 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from regard.capture.embeddings import position_limit
 from regard.capture.interventions import Intervention
-from regard.capture.options import CaptureOptions
+from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
+from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, TraceOptions
 from regard.models.inputs import read_inputs, source_of
 from regard.models.runner import Runner
@@ -24,7 +29,8 @@ from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import encoded_ids
 from regard.text.words import Word
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.sentence_embedding import check_pooling
+from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
     import regard.explain.why
@@ -37,11 +43,13 @@ class Model:
 
     model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
     limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
-    a target.
+    a target. pooling: how a sentence encoder's folder says that it makes one vector of a text.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = ()) -> None:
-        self.model, self.tokenizer, self.name, self.notes = model, tokenizer, name, notes
+    def __init__(
+        self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = (), pooling: Pooling = NO_POOLING
+    ) -> None:
+        self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
         self.limit = position_limit(model)
         config_pairs = bool(
             getattr(model.config, "is_encoder_decoder", False)
@@ -51,7 +59,7 @@ class Model:
         session_class = RegardSession if isinstance(model, Transformer) else Session
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
-        self._runner = Runner(self._session, self._reader, notes)
+        self._runner = Runner(self._session, self._reader, notes, pooling)
         self._generator: Generator[Any]
         if isinstance(model, Transformer):
             self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
@@ -212,6 +220,22 @@ class Model:
                 exist, has no effect or cannot have its value.
         """
         return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, options)
+
+    def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
+        """Compute the sentence embedding (P,) of a text, or (T, P) of T texts: `trace.embedding()`, keeping no traces.
+
+        Raises:
+            RegardError: as `trace` and `Trace.embedding`; an encoder-decoder.
+        """
+        if self.pairs:
+            raise RegardError(f"embedding: {self.name} is an encoder-decoder, which makes no sentence embedding here")
+        check_pooling(self.pooling, self.name)
+        single, sources, _ = read_inputs(self._reader, self._session, text, None, None, None)
+        for source in sources:
+            check_pooling(self.pooling, self.name, source.text)
+        traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
+        rows = {number: trace.embedding() for number, trace in traces if isinstance(trace, Trace)}
+        return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
 
     def ablated(
         self,

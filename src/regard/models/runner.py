@@ -13,21 +13,22 @@ from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import Session
 from regard.errors import RegardError
+from regard.model_files.pooling import Pooling
 from regard.models.memory_estimate import require_trace_memory
 from regard.models.windows import Plan, WindowedTrace, joined
 from regard.models.windows import plan as plan_windows
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
 
 class Runner:
-    """Runs texts through a session. reader: of the texts. notes: of the model, added to every trace's status."""
+    """Runs texts through a session. reader: of the texts. notes, pooling: of the model, added to every trace."""
 
-    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...]) -> None:
-        self.session, self._reader, self._notes = session, reader, notes
+    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...], pooling: Pooling = NO_POOLING) -> None:
+        self.session, self._reader, self._notes, self._pooling = session, reader, notes, pooling
 
     def traces(
         self,
@@ -155,6 +156,8 @@ class Runner:
     ) -> None:
         for side in trace.sides:
             side.status.notes += self._notes + tuple(map(str, interventions))
+            if not self.session.pairs:
+                side.pooling = self._pooling
             if seconds is not None:
                 side.status.seconds = seconds
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regard.attention import map_file
 from regard.errors import RegardError
+from regard.model_files.pooling import MODES
 from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type, short
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.file_format import (
@@ -26,6 +27,7 @@ from regard.trace.file_format import (
     OUTPUT_NEEDED,
     OUTPUT_PARTS,
     OUTPUT_TENSORS,
+    POOLING,
     STATUS,
     TOKEN,
     TRACE,
@@ -132,7 +134,7 @@ def _check_item(described: Any, shapes: Shapes) -> None:
 
 def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> None:
     """Check one trace. across: how many tokens its cross-attention attends to, those of the encoder's trace."""
-    expect_fields("a trace", described, TRACE)
+    expect_fields("a trace", described, TRACE, maybe=("pooling",))
     text = expect_type("text", described["text"], str)
     tokens = expect_type("tokens", described["tokens"], list)
     for number, token in enumerate(tokens):
@@ -154,6 +156,8 @@ def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> N
     _check_attention(described["attention"], shapes, None)
     _check_attention(described["cross"], shapes, across)
     _check_status(described["status"])
+    if "pooling" in described:
+        _check_pooling(described["pooling"])
 
 
 def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None:
@@ -285,6 +289,15 @@ def _check_status(described: Any) -> None:
             for each in value:
                 expect_type(f"status: {name}", each, str)
     expect_integer("status: rows_compared", described["rows_compared"], 0, 1 << 53)
+
+
+def _check_pooling(described: Any) -> None:
+    """Check how the model pools."""
+    for name, value in expect_fields("pooling", described, POOLING).items():
+        expect_type(f"pooling: {name}", value, POOLING[name])
+    unknown = [mode for mode in described["modes"] if mode not in MODES]
+    if unknown or not described["modes"]:
+        raise RegardError(f"pooling: modes are {short(described['modes'])}, known are {', '.join(MODES)}")
 
 
 def _number_once(what: str, number: Any, seen: Container[int]) -> int:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.attention import map_file
 from regard.attention.attention_map import AttentionMap
+from regard.model_files.pooling import Pooling
 from regard.tensor_files.file import TensorFile
 from regard.text.tokens import Spelled, Token
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
@@ -56,7 +57,14 @@ def _trace(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
         attention_outputs=outputs,
         cross_attention_outputs=cross_outputs,
         names=Spelled(names) if names else None,
+        pooling=_pooling(described.get("pooling")),
     )
+
+
+def _pooling(described: Mapping[str, Any] | None) -> Pooling:
+    if described is None:
+        return Pooling(unknown="the trace was saved without saying it")
+    return Pooling(**dict(described) | {"modes": tuple(described["modes"])})
 
 
 def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> tuple[Any, Any, Any]:

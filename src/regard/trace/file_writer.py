@@ -15,7 +15,7 @@ from regard.errors import RegardError
 from regard.tensor_files.pieces import Piece, Pieces, dtype_name
 from regard.text.tokens import Spelled
 from regard.trace.attention_output import UnverifiedOutput
-from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS, Choice
+from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, POOLING, VECTORS, Choice
 from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made, kept_numbers
 from regard.trace.trace import PairTrace, Trace
 
@@ -122,6 +122,7 @@ class _Writer:
         notes = self.notes(attention)
         notes = list(dict.fromkeys((*trace.status.notes, *notes)))
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
+        pooling = {name: getattr(trace.pooling, name) for name in POOLING}
         return {
             "text": trace.text,
             "names": self.names(trace),
@@ -131,7 +132,7 @@ class _Writer:
             "attention": attention,
             "cross": cross,
             "status": status | {"notes": notes},
-        }
+        } | ({} if trace.pooling.unknown else {"pooling": pooling | {"modes": list(trace.pooling.modes)}})
 
     def tensor(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add a whole tensor."""

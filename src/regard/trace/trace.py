@@ -30,11 +30,13 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import OutOfRangeError
+from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset
+from regard.trace.sentence_embedding import check_pooling, pool
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Status:
 NONE: Layers[Any] = Layers()
 BY_LAYER = ("attention", "values", "cross", "cross_values", "attention_outputs", "cross_attention_outputs")
 MAPS = ("attention", "cross")
+NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
 class _Saved:
@@ -116,6 +119,7 @@ class Trace(_Saved):
     attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
     cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
+    pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
     By words: attention[n]["bank", "river"] is (H,), trace["bank"] the word's contextual embedding.
@@ -138,6 +142,7 @@ class Trace(_Saved):
     attention_outputs: Outputs = NONE
     cross_attention_outputs: Outputs = NONE
     names: Callable[[int], str] | None = field(default=None, repr=False)
+    pooling: Pooling = field(default=NO_POOLING, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""
@@ -190,6 +195,16 @@ class Trace(_Saved):
             RegardError: the word is not in the text; the nearest words are named.
         """
         return find_word(self.text, self.tokens, word)
+
+    def embedding(self) -> Float[Tensor, " P"]:
+        """Pool the contextual embeddings into the text's own, normalised where the model does so; nothing is cut.
+
+        Raises:
+            RegardError: the model's folder does not say how, or in a way that is not known here; or the text is not as
+                the model reads it (its prompt is missing, or it is to be in lower case).
+        """
+        check_pooling(self.pooling, self.status.model, self.text)
+        return pool(self.contextual, self.pooling)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
         """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.
