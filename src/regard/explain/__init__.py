@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from regard.explain import contributions as contributions
     from regard.explain import distant_weights as distant_weights
     from regard.explain import evolution as evolution
+    from regard.explain import findings as findings
+    from regard.explain import frames as frames
     from regard.explain import head_scores as head_scores
+    from regard.explain import highlights as highlights
     from regard.explain import layer_updates as layer_updates
     from regard.explain import logit_lens as logit_lens
     from regard.explain import massive_activations as massive_activations
