@@ -41,6 +41,20 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
     rewrite("needs .L, W. with L = 4", traces=[one | {"tokens": one["tokens"][:-1]}])
     rewrite("is no whole trace file", traces=[one | {"tokens": [[1, 2]]}])
     rewrite("is no whole trace file", traces=[7])
+    assert "pooling" not in one  # it comes from no folder that says it
+    pooling = {"modes": ["mean"], "normalise": True, "lower_case": False, "prompt": ""}
+    sealed(file, tensors, told | {"traces": [one | {"pooling": pooling}]})
+    assert regard.open(file).pooling.modes == ("mean",)
+    for wrong, says in (
+        ({"modes": ["sum"]}, "pooling: modes are .'sum'., known are cls, max"),
+        ({"modes": [["mean"]]}, "pooling: modes are"),
+        ({"modes": []}, "pooling: modes are .., known are"),
+        ({"modes": "mean"}, "pooling: modes is 'mean', needs a list"),
+        ({"normalise": 1}, "pooling: normalise is 1, needs true or false"),
+        ({"prompt": None}, "pooling: prompt is None, needs a text"),
+        ({"colour": 1}, "pooling: 'colour' is unknown"),
+    ):
+        rewrite(says, traces=[one | {"pooling": pooling | wrong}])
     held = one["attention"]["saved"]
 
     def layer(says: str, **changed: Any) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.explain import distant_weights as distant_weights
     from regard.explain import evolution as evolution
     from regard.explain import findings as findings
+    from regard.explain import frames as frames
     from regard.explain import head_scores as head_scores
     from regard.explain import highlights as highlights
     from regard.explain import layer_updates as layer_updates

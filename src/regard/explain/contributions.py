@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from regard.errors import RegardError
 from regard.explain.attended import check_layer
+from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace
@@ -29,7 +30,7 @@ TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from wha
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class Contributions(Table):
     """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
 
     norms: length of each part, by head and source. shares: each part's projection onto the vector, as a fraction of its
@@ -50,6 +51,19 @@ class Contributions:
     _weights: Float[Tensor, "H S"] = field(repr=False)
     _values: Float[Tensor, "G S E"] = field(repr=False)
     _projection: Float[Tensor, "H M E"] = field(repr=False)
+
+    def rows(self) -> list[Row]:
+        """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
+        given = [
+            {"part": "source", "head": head, "source": source, "norm": norm, "share": share}
+            for head, (norms, shares) in enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
+            for source, (norm, share) in enumerate(zip(norms, shares, strict=True))
+        ]
+        rest = ("residual", self.residual, self.residual_share), ("bias", self.bias, self.bias_share)
+        return given + [
+            {"part": part, "head": None, "source": None, "norm": float(vector.norm()), "share": share}
+            for part, vector, share in rest
+        ]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
         """What one source gave through one head."""

@@ -33,6 +33,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
+from regard.explain.frames import Row, Table
 from regard.explain.places import refuse_pairs
 from regard.explain.sinks import sinks_of
 from regard.trace.layer_subset import CallNumber, call_numbers
@@ -44,7 +45,7 @@ Scores = Float[Tensor, "layers H"]
 
 
 @dataclass(frozen=True, eq=False)
-class HeadScores:
+class HeadScores(Table):
     """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
 
     calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
@@ -74,6 +75,17 @@ class HeadScores:
     def by_name(self) -> dict[str, Scores]:
         """The scores by their names, in the order of the definitions."""
         return {name: getattr(self, name) for name in NAMES}
+
+    def rows(self) -> list[Row]:
+        """One row a head: layer, call (which of the layer's), head, and every score."""
+        scores, heads = self.by_name(), range(self.same.shape[1])
+        return [
+            {"layer": layer, "call": nth, "head": head}
+            | {name: float(each[row, head]) for name, each in scores.items()}
+            for row, (layer, nth) in enumerate(self.calls)
+            for head in heads
+            if self.queries == 0 or not math.isnan(float(self.same[row, head]))  # else the layer has no such head
+        ]
 
 
 NAMES = tuple(each.name for each in fields(HeadScores) if each.type is Scores)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.contributions import TOLERANCE, Contributions, contributions
+from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
@@ -52,7 +53,7 @@ class Attending:
 
 
 @dataclass(frozen=True)
-class LayerUpdate:
+class LayerUpdate(Table):
     """One layer's update of a word's vector; shares are NaN where it did not move at all.
 
     attention, cross: None where the layer has none. error: how far the parts' sum is from the update, or a part from
@@ -71,6 +72,14 @@ class LayerUpdate:
     def attention_share(self) -> float:
         """The share of self-attention; 0 where the layer has none."""
         return 0.0 if self.attention is None else self.attention.share
+
+    def rows(self) -> list[Row]:
+        """One row, of a layer: its length, and share and length of each part; None for a block that it has not."""
+        parts = {"attention": self.attention, "cross": self.cross}
+        names = ("share", "length", "sources_share", "norm_share", "bias_share")
+        blocks = {f"{part}_{n}": None if own is None else getattr(own, n) for part, own in parts.items() for n in names}
+        forward = {"feed_forward_share": self.feed_forward_share, "feed_forward_length": self.feed_forward_length}
+        return [{"layer": self.layer, "length": self.length} | blocks | forward | {"error": self.error}]
 
 
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.explain.predictions import Candidate, Names, candidates, is_causal, names_of
 from regard.models.readout import Readout
@@ -31,7 +32,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class LogitLens:
+class LogitLens(Table):
     """The lens at one token. at, after, occurrence: as in a prediction. final: what the whole model finds likeliest.
 
     difference: the largest one between the logits that the lens reads from the last state and the model's own.
@@ -45,6 +46,23 @@ class LogitLens:
     final: Candidate
     layers: list[Layer]
     difference: float
+
+    def rows(self) -> list[Row]:
+        """One row a state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
+        return [
+            {
+                "occurrence": self.occurrence,
+                "token": self.token,
+                "at": self.at,
+                "state": layer.state,
+                "place": place,
+                "id": each.id,
+                "candidate": each.text,
+                "probability": each.probability,
+            }
+            for layer in self.layers
+            for place, each in enumerate(layer.candidates, 1)
+        ]
 
 
 def logit_lens(

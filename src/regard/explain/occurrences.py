@@ -1,12 +1,13 @@
 """A followed word, wherever it occurs: what it is made of, where it looks, and how its occurrences compare."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 
 from regard.errors import RegardError
 from regard.explain.attended import Attended, attended
+from regard.explain.frames import Row, Table
 from regard.explain.similarity import cosine
 from regard.text.words import Word, letters
 from regard.trace.layer_subset import kept_numbers
@@ -14,7 +15,7 @@ from regard.trace.trace import Trace, gives, vector
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class Occurrence(Table):
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
     hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
@@ -36,6 +37,20 @@ class Occurrence:
     def as_word(self) -> Word:
         """The word itself, as a trace knows it."""
         return Word(self.word, self.start, self.end, tuple(self.tokens))
+
+    def rows(self) -> list[Row]:
+        """One row a layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
+
+        head: None for the mean of heads. kind: "token" for the largest others, "sink" for an attention sink, "special"
+        for all special tokens together.
+        """
+        found: list[Row] = []
+        for each in (*self.attends, *self.heads):
+            named: Row = {"occurrence": self.label, "word": self.word, "layer": each.layer, "head": each.head}
+            for kind, shares in (("token", each.top), ("sink", each.sinks)):
+                found += [named | {"kind": kind} | asdict(share) for share in shares]
+            found.append(named | {"kind": "special", "token": None, "text": None, "weight": each.special})
+        return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ the ablation. Spearman's rank correlation (1904) says how well each of the first
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -19,6 +19,7 @@ from regard.capture.interventions import Intervention, Part
 from regard.errors import RegardError
 from regard.explain.ablation_effect import effects
 from regard.explain.contributions import contributions
+from regard.explain.frames import Row, Table
 from regard.explain.sinks import sinks_of
 from regard.text.tokens import Token
 from regard.text.words import Word, on_neither_side
@@ -56,7 +57,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Why:
+class Why(Table):
     """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
 
     *_agreement: rank correlation with that measure of (weight, contribution). side: of an encoder-decoder, whether the
@@ -70,6 +71,14 @@ class Why:
     heads_agreement: tuple[float, float]
     by: Literal["effect", "divergence"] = "effect"
     side: Side | None = None
+
+    def rows(self) -> list[Row]:
+        """One row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
+        return [
+            {"word": self.word, "kind": kind} | asdict(cause)
+            for kind, causes in (("token", self.tokens), ("head", self.heads))
+            for cause in causes
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,51 @@
+"""Give what was found as data frames of pandas (extra `pandas`): a row for each item, a column for each figure.
+
+What has a table is a `Table`: the scores of heads, a ranking of causes, contributions, layer updates, the logit lens,
+and where an occurrence looks. `found.to_frame()` is the frame of one, `to_frame(many)` of several, one below the other:
+of the layers that `layer_updates` lists, or of all occurrences in a summary.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+else:
+    DataFrame = object  # pandas is not imported before it is needed
+
+Row = dict[str, str | int | float | bool | None]
+
+
+class Table:
+    """Data that has a table."""
+
+    def rows(self) -> list[Row]:
+        """List the rows, each a figure or name by its column, in plain Python; all have the same columns."""
+        raise NotImplementedError
+
+    def to_frame(self) -> DataFrame:
+        """Make the `pandas.DataFrame` of the table.
+
+        Raises:
+            RegardError: pandas is not installed.
+        """
+        return to_frame(self)
+
+
+def to_frame(tables: Table | Iterable[Table]) -> DataFrame:
+    """Make a `pandas.DataFrame` of one table, or of several of one kind, one below the other.
+
+    Raises:
+        RegardError: pandas is not installed, or what is given has no table.
+    """
+    given = [tables] if isinstance(tables, Table) else list(tables)
+    for each in given:
+        if not isinstance(each, Table):
+            raise RegardError(f"to_frame: given {type(each).__name__}, needs something that regard.explain found")
+    try:
+        import pandas
+    except ImportError:
+        raise RegardError("to_frame needs pandas, which is not installed: pip install 'regard[pandas]'") from None
+    return pandas.DataFrame([row for each in given for row in each.rows()])
