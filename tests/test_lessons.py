@@ -72,6 +72,14 @@ def test_runs_and_stays_in_its_folder(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_five_lines_of_python(tmp_path: Path) -> None:
+    done = run(ROOT / "docs" / "five_lines.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "head 2 gives most: 0.999; the mean of the heads is 0.252" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.skipif(not RANKS.is_dir(), reason=f"no folder {RANKS} (REGARD_SHARED names another place)")
 def test_cl100k_base_where_its_ranks_are(tmp_path: Path) -> None:

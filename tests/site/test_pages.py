@@ -117,7 +117,7 @@ def lessons() -> list[str]:
 
 def test_every_page_was_built() -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    pages |= {f"lessons/{name}.html" for name in lessons()}
+    pages |= {f"lessons/{name}.html" for name in lessons()} | {"five_lines.html"}
     assert pages == set(PAGES) - {"404.html"}
     assert sorted(TOLD) == lessons()
     assert not (SITE / "hooks").exists()
@@ -150,6 +150,8 @@ def test_every_picture_once_and_of_its_size(name: str) -> None:
         assert len(said) == len(expected), said
         assert all(shown.startswith(start) for shown, start in zip(said, expected, strict=True)), said
         assert all(width >= 280 and height >= 50 for width, height in sizes), sizes
+    elif name == "five_lines.html":
+        assert len(sizes) == 1
     elif name != "404.html":
         source = (ROOT / "docs" / name).with_suffix(".md").read_text("utf-8")
         assert len(sizes) == len(re.findall(r"!\[[^]]*\]\(", source))
@@ -172,6 +174,16 @@ def test_nothing_was_left_unchecked(name: str) -> None:
     printed = Page(f"lessons/{name}.html").printed
     assert TOLD[name] in printed
     assert "NOT CHECKED" not in printed, printed[printed.index("NOT CHECKED") :][:400]
+
+
+def test_a_trace_shows_itself_in_a_notebook() -> None:
+    page = Page("five_lines.html")
+    shown = " ".join(page.printed.split())
+    assert "In layer 0 (mean of its heads) it looks most at “river” (0.25) and “fishing” (0.12)." in shown
+    assert "layer text 1 looks at" in shown  # the table of trace.see
+    assert "Both “bank” start as the same vector." in shown  # of regard.see
+    assert "effect" in shown  # the ranking of model.why
+    assert "of length 1.000" in shown
 
 
 @pytest.mark.parametrize("name", PAGES)

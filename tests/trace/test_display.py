@@ -118,3 +118,10 @@ def test_an_encoder_decoder(tmp_path) -> None:
 def test_the_picture_of_a_word(bank) -> None:
     figure = bank[0].plot("bank", layer=0)
     assert len(figure.findobj(plt.Axes)) >= 2
+
+
+def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert bank[0].see("bank")._repr_html_().startswith("<pre ")
+    assert str(bank[0].see("bank")).startswith("• ")
+    assert capsys.readouterr().out == ""

@@ -9,21 +9,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
+from regard.trace.display import Shown, shown_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from rich.console import RenderableType
 else:
     DataFrame = object  # pandas is not imported before it is needed
 
 Row = dict[str, str | int | float | bool | None]
 
 
-class Table:
-    """Data that has a table."""
+class Table(Shown):
+    """Data that has a table, as which it shows itself."""
 
     def rows(self) -> list[Row]:
         """List the rows, each a figure or name by its column, in plain Python; all have the same columns."""
         raise NotImplementedError
+
+    def shown(self, width: int) -> "list[RenderableType]":
+        """The rows as a table; of many, the first ones."""
+        return shown_rows(self.rows(), width)
 
     def to_frame(self) -> DataFrame:
         """Make the `pandas.DataFrame` of the table.

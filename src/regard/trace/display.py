@@ -6,7 +6,7 @@ escaped, in one element that needs nothing from outside; a map's is its picture.
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,21 +16,23 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 
     from regard.explain.summary import Summary
     from regard.trace.labelled_map import LabelledMap
     from regard.trace.trace import PairTrace, Trace
 
-WIDTH = 100  # columns of what a notebook shows
+WIDTH = 88  # columns of what a notebook shows
 NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
 CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
+MOST_ROWS = 40  # of a table that shows itself
 LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
 PRE = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 class Shown:
-    """Shows itself: `print` writes what a terminal shows, rich prints it in colour, a notebook shows it as HTML."""
+    """Shows itself: rich prints it in a terminal, a notebook shows it as HTML."""
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """The parts to show, for a terminal of so many columns."""
@@ -41,9 +43,6 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return html(self.shown(WIDTH))
-
-    def __str__(self) -> str:
-        return plain(self.shown(80))
 
 
 @dataclass(eq=False)
@@ -71,6 +70,21 @@ class SummaryView(Shown):
         from regard.views.figures.summary import paint
 
         return paint(self.summary, self.traces, layer=layer, head=head)
+
+    def to_frame(self) -> "DataFrame":
+        """Make a `pandas.DataFrame` of where each occurrence looks, layer by layer.
+
+        Raises:
+            RegardError: pandas is not installed, or no word is followed.
+        """
+        from regard.explain.frames import to_frame
+
+        if not self.summary.occurrences:
+            raise RegardError("to_frame: no word is followed, there is no table: see(word) has one")
+        return to_frame(self.summary.occurrences)
+
+    def __str__(self) -> str:
+        return plain(self.shown(80))
 
     def __repr__(self) -> str:
         return str(self)
@@ -107,6 +121,25 @@ def shown_trace(trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableT
         return see([trace]).shown(width)
     except RegardError:  # a trace that holds no attention
         return [Text(repr(trace)), Text(), status([trace.status])]
+
+
+def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":
+    """A table of rows with the same columns; of more than 40, the first ones, and how many are left out."""
+    from rich.text import Text
+
+    from regard.views.terminal.layout import columns, visible
+
+    if not rows:
+        return [Text("no rows")]
+    numeric = [all(isinstance(row[name], (int, float, type(None))) for row in rows) for name in rows[0]]
+    table = columns(*((name, "right" if number else "left") for name, number in zip(rows[0], numeric, strict=True)))
+    for row in rows[:MOST_ROWS]:
+        table.add_row(
+            *(Text(f"{x:.4f}" if isinstance(x, float) else "–" if x is None else visible(str(x))) for x in row.values())
+        )
+    left = len(rows) - MOST_ROWS
+    note = [Text(f"… and {left} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
+    return [table, *(note if left > 0 else [])]
 
 
 def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None" = None) -> "Axes":
@@ -168,7 +201,13 @@ def html(parts: "Sequence[RenderableType]") -> str:
     from rich.console import Console
 
     console = Console(
-        file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor", highlight=False
+        file=io.StringIO(),
+        record=True,
+        width=WIDTH,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        force_jupyter=False,
     )
     for part in parts:
         console.print(part)
@@ -179,7 +218,7 @@ def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
     """Make the plain text of what a terminal would show."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=width, highlight=False, color_system=None)
+    console = Console(file=io.StringIO(), width=width, highlight=False, color_system=None, force_jupyter=False)
     for part in parts:
         console.print(part)
     assert isinstance(console.file, io.StringIO)

@@ -161,7 +161,7 @@ class Trace(_Kept):
     pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
-    By words: attention[n]["bank", "river"] is (H,), trace["bank"] the word's contextual embedding.
+    By words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` the word's contextual embedding.
     """
 
     text: str
@@ -263,7 +263,7 @@ class PairTrace(_Kept):
     """An encoder-decoder's forward pass: the trace of a text and that of its target.
 
     decoder.cross[n] are the weights (H, L, S) of the target's L tokens on the text's S tokens. Asked by words, the
-    query is of the target and the key of the text: decoder.cross[n]["rive", "bank"].
+    query is of the target and the key of the text: `decoder.cross[n]["rive", "bank"]`.
     """
 
     encoder: Trace
