@@ -23,6 +23,8 @@ from tests.support.attention_outputs import make_model, traced
 
 IDS = (7, 3, 5, 3, 5, 9, 3)  # 3 and 5 come again; behind an earlier 3 stands 5, behind an earlier 5 stand 3 and 9
 
+HYBRID = torch.tensor([[7, 11, 13, 7, 11, 17]])
+
 
 def looking(*weights: Any, sinks: torch.Tensor | None = None) -> AttentionMap:
     """The map (H, L, L) whose weights these are: queries are unit vectors, keys the logarithms."""
@@ -180,6 +182,15 @@ def test_families_against_the_definitions() -> None:
         found, expected = head_scores(trace), plainly(trace)
         for name in NAMES:
             assert getattr(found, name).tolist() == [pytest.approx(row, abs=1e-6) for row in expected[name]], name
+
+
+def test_a_hybrid_has_rows_for_the_layers_with_attention() -> None:
+    types = ["conv", "full_attention", "conv", "full_attention"]
+    trace = traced(make_model("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2), HYBRID)
+    found = head_scores(trace)
+    assert found.layers == (1, 3)
+    dense = trace.attention[3].dense().double()
+    torch.testing.assert_close(found.same[1], dense.diagonal(dim1=1, dim2=2)[:, 1:].mean(1), atol=1e-6, rtol=0)
 
 
 def test_the_sides_of_an_encoder_decoder(pair_of_marian: Any) -> None:

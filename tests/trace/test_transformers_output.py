@@ -60,6 +60,14 @@ def test_families(kind: str) -> None:
     assert "logits" not in found
 
 
+def test_layers_without_attention_have_none() -> None:
+    types = ["conv", "full_attention", "conv", "full_attention"]
+    own = make_model("lfm2", num_hidden_layers=4, layer_types=types, num_key_value_heads=2)
+    found = Model(own, None, name="lfm2").trace(ids=IDS).as_transformers()
+    assert (len(found.hidden_states), len(found.attentions)) == (5, 2)
+    compare(found, own_output(own, input_ids=torch.tensor([IDS])))
+
+
 def test_minilm(minilm: Any) -> None:
     trace = minilm.trace(RIVER)
     compare(trace.as_transformers(), own_output(minilm.model, **minilm.tokenizer(RIVER, return_tensors="pt")))

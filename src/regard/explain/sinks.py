@@ -63,7 +63,7 @@ def sinks_of(
     tokens: Sequence[Token],
     *,
     itself: bool = True,
-    received: Sequence[Float[Tensor, "H S"]] | None = None,
+    received: Sequence[Float[Tensor, "_ S"]] | None = None,
 ) -> list[Sink]:
     """Find the sinks among the tokens that some maps (H, L, S) look at. itself: whether queries and keys are one text.
 
