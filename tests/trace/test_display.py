@@ -125,3 +125,26 @@ def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> N
     assert bank[0].see("bank")._repr_html_().startswith("<pre ")
     assert str(bank[0].see("bank")).startswith("• ")
     assert capsys.readouterr().out == ""
+
+
+def test_what_a_model_wrote(tmp_path) -> None:
+    from regard.text import tokenizers
+
+    torch.manual_seed(5)
+    words = tokenizers.words(["a bank of a river", "la rive"], frame="end")
+    sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
+    written = regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of a river", new_tokens=4)
+    page = re.sub(r"<[^>]+>", "", written._repr_html_())
+    assert page.startswith(written.text.split("\n")[0][:10])
+    assert written.plot().findobj(plt.Axes)
+
+
+def test_a_table_shows_its_rows(minilm, bank) -> None:
+    from regard.explain.head_scores import head_scores
+
+    scores = head_scores(bank[0])
+    page = re.sub(r"<[^>]+>", "", scores._repr_html_())
+    row = scores.rows()[3]
+    line = next(line for line in page.splitlines() if line.split()[:3] == ["0", "0", "3"])
+    assert f"{row['previous']:.3f}" in line
+    assert f"… and {6 * 12 - 40} more rows" in page

@@ -15,6 +15,9 @@ import safetensors.torch
 import torch
 
 import regard
+from regard.train.run import prepare_text_run, run_training
+from regard.train.run_folder import read_log
+from regard.train.settings import Settings
 from tests.support import in_one_process
 
 SMALL = ["--set", "layers=2", "--set", "d_model=24", "--set", "heads=3", "--set", "block=17", "--set", "batch=5"]
@@ -338,3 +341,18 @@ def test_tensorboard_gets_what_the_log_has(text: Path, tmp_path: Path) -> None:
     told = {event.step: event.value for event in board.Scalars("loss")}
     assert told == pytest.approx({report["step"]: report["loss"] for report in log})
     assert [event.step for event in board.Scalars("held out")] == [2, 4, 5]
+
+
+def test_a_run_draws_its_log(text: Path, tmp_path: Path) -> None:
+    settings = Settings(
+        tokenizer="words", layers=1, d_model=8, heads=2, block=5, batch=2, steps=3, evaluate_every=0, sample_every=0
+    )
+    run = prepare_text_run([text], tmp_path / "run", settings)
+    try:
+        with pytest.raises(regard.RegardError, match="has no log.jsonl: nothing was trained yet"):
+            run.plot()
+    finally:
+        run_training(run, on_log=lambda _: None)
+    lines = read_log(tmp_path / "run")
+    drawn = run.plot().axes[0].lines[0].get_xydata()
+    assert drawn.tolist() == [[line["step"], pytest.approx(line["loss"])] for line in lines]

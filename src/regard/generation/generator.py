@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from regard.capture.interventions import Intervention, target_of
 from regard.capture.session import Session
@@ -11,15 +11,20 @@ from regard.errors import RegardError
 from regard.generation.settings import check_seed, stops
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
+from regard.trace.display import Shown, shown_generated
 from regard.trace.trace import PairTrace, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
 
 Ended = Literal["end", "stop", "length"]
 S = TypeVar("S")  # how tokens are chosen, as a generator keeps it
 
 
 @dataclass(frozen=True, eq=False)
-class Generated:
-    """A text that a model wrote.
+class Generated(Shown):
+    """A text that a model wrote. It shows itself as its trace does.
 
     text: all of it, prompt included; of an encoder-decoder what its decoder wrote. new: what was written. ids: of every
     token, special ones included; the first written one is ids[start]. trace: of all these tokens (a `PairTrace` of an
@@ -33,6 +38,14 @@ class Generated:
     start: int
     ended: Ended
     trace: Trace | PairTrace = field(repr=False)
+
+    def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
+        """Draw the trace: of a translation its alignment. As `Trace.plot`."""
+        return self.trace.plot(word, layer=layer, head=head)
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """What a notebook shows of it: what was written, then its trace."""
+        return shown_generated(self.text, self.new, self.trace, width)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.trace.labelled_map import LabelledMap
     from regard.trace.trace import PairTrace, Trace
 
-WIDTH = 88  # columns of what a notebook shows
+WIDTH = 80  # columns of what a notebook shows
 NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
 CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
 MOST_ROWS = 40  # of a table that shows itself
@@ -123,20 +123,30 @@ def shown_trace(trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableT
         return [Text(repr(trace)), Text(), status([trace.status])]
 
 
+def shown_generated(text: str, new: str, trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableType]":
+    """The parts of a text that a model wrote: all of it, what was written in bold, then its trace."""
+    from rich.text import Text
+
+    from regard.views.terminal.layout import visible
+
+    begins = text[: -len(new)] if new and text.endswith(new) else text if not new else ""
+    written = Text.assemble(visible(begins), (visible(text[len(begins) :]), "bold"))
+    return [written, Text(), *shown_trace(trace, width)]
+
+
 def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":
     """A table of rows with the same columns; of more than 40, the first ones, and how many are left out."""
     from rich.text import Text
 
-    from regard.views.terminal.layout import columns, visible
+    from regard.views.terminal.layout import columns
 
     if not rows:
         return [Text("no rows")]
-    numeric = [all(isinstance(row[name], (int, float, type(None))) for row in rows) for name in rows[0]]
-    table = columns(*((name, "right" if number else "left") for name, number in zip(rows[0], numeric, strict=True)))
+    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    numeric = [all(isinstance(row[name], (int, float, type(None))) for row in rows) for name in names]
+    table = columns(*((name, "right" if number else "left") for name, number in zip(names, numeric, strict=True)))
     for row in rows[:MOST_ROWS]:
-        table.add_row(
-            *(Text(f"{x:.4f}" if isinstance(x, float) else "–" if x is None else visible(str(x))) for x in row.values())
-        )
+        table.add_row(*(Text(_cell(row[name])) for name in names))
     left = len(rows) - MOST_ROWS
     note = [Text(f"… and {left} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
     return [table, *(note if left > 0 else [])]
@@ -177,6 +187,13 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     title = f"attention weights, {whose}: {length} × {size}, a cell is the mean of its weights"
     heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
     return axes
+
+
+def plot_loss(log: "Sequence[dict[str, Any]]") -> "Figure":
+    """Draw the loss of a training run, of the lines of its log."""
+    from regard.views.figures.loss import paint_loss
+
+    return paint_loss(log)
 
 
 def map_html(weights: "LabelledMap") -> str:
@@ -223,6 +240,14 @@ def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip().splitlines())
+
+
+def _cell(value: Any) -> str:
+    from regard.views.terminal.layout import visible
+
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
 
 
 def _name(text: str) -> str:

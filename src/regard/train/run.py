@@ -18,6 +18,7 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
+from regard.trace.display import plot_loss
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
@@ -30,6 +31,7 @@ from regard.train.run_folder import (
     check_folder,
     check_space,
     lock_folder,
+    read_log,
     source_files,
     training_device,
     write_run_info,
@@ -37,6 +39,7 @@ from regard.train.run_folder import (
 from regard.train.settings import Settings
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from transformers import PreTrainedTokenizerFast
 
 
@@ -66,6 +69,17 @@ class TrainingRun:
     def parameters(self) -> int:
         """Count the numbers that are learned."""
         return sum(p.numel() for p in self.model.parameters())
+
+    def plot(self) -> "Figure":
+        """Draw the loss of each update so far, its running mean and the validation loss.
+
+        Raises:
+            RegardError: there is no update in the run's log yet.
+        """
+        log = read_log(self.folder)
+        if not log:
+            raise RegardError(f"plot: {str(self.folder)!r} has no update in its log yet: train first")
+        return plot_loss(log)
 
 
 @dataclass(frozen=True)

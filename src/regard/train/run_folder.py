@@ -228,7 +228,7 @@ class Log:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
 
 
-def read_log(run: Path) -> list[dict[str, float | None]]:
+def read_log(run: Path) -> list[dict[str, int | float | None]]:
     """Read a run's log, a dict an update."""
     file = run / LOG
     if not file.is_file():
