@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from jaxtyping import config
 from rich.console import Console
 
 import regard
@@ -148,3 +149,29 @@ def test_a_table_shows_its_rows(minilm, bank) -> None:
     line = next(line for line in page.splitlines() if line.split()[:3] == ["0", "0", "3"])
     assert f"{row['previous']:.3f}" in line
     assert f"… and {6 * 12 - 40} more rows" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"references": ["river"]}, "references: given str, needs traces of the words"),
+        ({"top": 0}, "top: given 0, needs a number from 1 on"),
+        ({"layer": 9}, "layer 9 is out of range"),
+        ({"head": -13}, "head -13 is out of range"),
+    ],
+)
+def test_what_cannot_be_looked_at(bank, given, says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says):
+        bank[0].see("bank", **given)
+
+
+def test_one_reference_and_bad_axes(bank, minilm) -> None:
+    assert [each.word for each in bank[0].see("bank", references=minilm.trace("river")).summary.references] == ["river"]
+    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
+    try:
+        with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
+            bank[0].attention[0].plot(axes=3)
+        with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
+            bank[0].attention[0].plot(head="a")
+    finally:
+        config.update("jaxtyping_disable", False)

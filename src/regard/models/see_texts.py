@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from regard.errors import RegardError
 from regard.models.load import load
 from regard.models.model import Model
 from regard.trace.display import SummaryView
@@ -37,11 +38,13 @@ def see(
         RegardError: as `regard.load`, `Model.trace` and `Trace.see`.
     """
     opened = model if isinstance(model, Model) else load(model)
-    given, words = _listed(texts), _listed(references)
-    traces: Any = opened.trace(given, target=None if target is None else _listed(target))
+    given, words = _listed("texts", texts), _listed("references", references)
+    traces: Any = opened.trace(given, target=None if target is None else _listed("target", target))
     compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
     return see_traces(traces, word, references=[each.sides[0] for each in compared], layer=layer, head=head, top=top)
 
 
-def _listed(texts: str | Sequence[str]) -> list[str]:
+def _listed(what: str, texts: str | Sequence[str]) -> list[str]:
+    if not isinstance(texts, (str, Sequence)):
+        raise RegardError(f"{what}: given {type(texts).__name__}, needs a text or a list of them")
     return [texts] if isinstance(texts, str) else list(texts)

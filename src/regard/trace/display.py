@@ -94,16 +94,26 @@ def see(
     traces: "Sequence[Trace | PairTrace]",
     word: str | None = None,
     *,
-    references: "Sequence[Trace]" = (),
+    references: "Trace | Sequence[Trace]" = (),
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
 ) -> SummaryView:
     """Look at traces as `regard see` does: at one word in them, or at what is most worth a look.
 
-    The arguments and errors are those of `regard.explain.summary.summarise`.
+    The arguments and errors are those of `regard.explain.summary.summarise`; references may be one trace.
     """
     from regard.explain.summary import summarise
+    from regard.trace.trace import Trace
+
+    references = [references] if isinstance(references, Trace) else list(references)
+    for each in references:
+        if not isinstance(each, Trace):
+            raise RegardError(
+                f"references: given {type(each).__name__}, needs traces of the words: model.trace(['river', 'money'])"
+            )
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise RegardError(f"top: given {top!r}, needs a number from 1 on")
 
     given: Any = traces  # of one kind, which `summarise` checks
     return SummaryView(summarise(given, word, references=references, layer=layer, head=head, top=top), traces)
@@ -165,6 +175,10 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     from regard.views.figures.heatmap import heatmap
 
     heads, length, size = weights.shape
+    if head is not None and (isinstance(head, bool) or not isinstance(head, int)):
+        raise RegardError(f"head: given {head!r}, needs a number, or None for the mean of all")
+    if axes is not None and not hasattr(axes, "imshow"):
+        raise RegardError(f"axes: given {type(axes).__name__}, needs matplotlib's Axes, or None for new ones")
     if head is not None:
         head = from_zero("head", head, heads, "the map has")
     whose = f"mean of {heads} heads" if head is None else f"head {head}"

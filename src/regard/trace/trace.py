@@ -115,7 +115,7 @@ class _Kept(Shown):
         self,
         word: str | None = None,
         *,
-        references: "Sequence[Trace]" = (),
+        references: "Trace | Sequence[Trace]" = (),
         layer: int | None = None,
         head: int | None = None,
         top: int = 5,
