@@ -9,6 +9,7 @@ import torch
 
 import regard
 from regard.explain.findings import findings, layer_looked_at
+from regard.explain.sinks import Sink
 from regard.explain.summary import Summary, summarise
 from regard.trace.trace import PairTrace
 
@@ -142,3 +143,20 @@ def pair_of_texts() -> PairTrace:
     words = tokenizers.words([text, target], frame="end")
     sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
     return regard.load(regard.Transformer(sizes), tokenizer=words).trace(text, target=target)
+
+
+def test_sinks_are_not_what_moved_a_word(bank) -> None:
+    summary = summarise([bank[0]], "bank")
+    plain = said(summary, "Attention moved")
+    assert "“river”" in plain
+    river = next(n for n, token in enumerate(summary.tokens[0]) if token.text == "river")
+    summary = replace(summary, sinks=[[Sink(river, "river", 0.5, 0.9)]])
+    assert "“river”" not in said(summary, "Attention moved")
+
+
+def test_repeated_tokens_of_links_have_their_numbers(minilm) -> None:
+    sentence = next(
+        s for s in findings(summarise([minilm.trace("the cat saw the dog and the dog ran")])) if "links" in s
+    )
+    for name, number in re.findall(r"“(\w+)”( \d+)?", sentence):
+        assert bool(number) == (name in ("the", "dog"))

@@ -48,7 +48,8 @@ def _worth(summary: Summary, text: int) -> list[str]:
     links = [link for link in found.links[:3] if link.weight >= SHARP]
     if links:
         named = [
-            f"{quoted(link.query_text)} looks at {quoted(link.key_text)} in layer {link.layer}, head {link.head} "
+            f"{_numbered(summary, text, link.query)} looks at {_numbered(summary, text, link.key)} in layer "
+            f"{link.layer}, head {link.head} "
             f"({link.weight:.2f})"
             for link in links
         ]
@@ -60,6 +61,12 @@ def _worth(summary: Summary, text: int) -> list[str]:
         )
     own = [said for said in summary.predictions if said.text == text and said.candidates]
     return sentences + [_says(said, summary) for said in own[:2]]
+
+
+def _numbered(summary: Summary, text: int, token: int) -> str:
+    """A token in a sentence; with its number where others of its text are called the same."""
+    names = [each.text.strip() for each in summary.tokens[text]]
+    return quoted(names[token]) + (f" {token}" if names.count(names[token]) > 1 else "")
 
 
 def _translated(summary: Summary, target: Target) -> list[str]:
@@ -266,11 +273,13 @@ def _push(summary: Summary) -> str:
     for each in summary.occurrences[:3]:
         found = next((own.updates for own in summary.layer_updates if own.occurrence == each.label), None)
         tokens = summary.tokens[each.text]
+        apart = {sink.token for sink in summary.sinks[each.text]}
         sources = [
             (source, step.layer)
             for step in found or ()
             for source in (step.attention.top if step.attention else ())
-            if source.token not in each.tokens and not tokens[source.token].special and source.share >= FAINT
+            if source.token not in each.tokens and not tokens[source.token].special
+            if source.token not in apart and source.share >= FAINT
         ]
         if sources:
             source, layer = max(sources, key=lambda pair: pair[0].share)
