@@ -44,12 +44,10 @@ THROUGH_OTHERS = {
     "views/terminal/head_steps",
     "views/terminal/layer_updates",
     "views/terminal/layout",
-    "views/terminal/matrix",
     "views/terminal/positions",
     "views/terminal/predictions",
     "views/terminal/static_words",
     "views/terminal/tokens",
-    "views/terminal/why",
 }
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.

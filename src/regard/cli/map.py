@@ -31,6 +31,7 @@ def map_file(
     far: Far = 64,
     window: options.Window = None,
     stride: options.Stride = None,
+    everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     open_file: OpenTrace = None,
@@ -56,7 +57,7 @@ def map_file(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.views.json import matrix_data
-    from regard.views.terminal.matrix import show_matrix
+    from regard.views.terminal.matrix import show_matrix, show_matrix_shortly
 
     console, errors = consoles(json_file)
     found, trace = given.matrix(text, layer, head, top=top, far=far, console=errors)
@@ -67,5 +68,5 @@ def map_file(
         return draw_matrix(found, file)
 
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
-    show_matrix(found, str(file or open_file), console, clock.seconds())
+    (show_matrix if everything else show_matrix_shortly)(found, str(file or open_file), console, clock.seconds())
     finish(console, errors, outputs.files, notes)

@@ -11,6 +11,8 @@ from torch import Tensor
 from regard import json_files
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
+from regard.explain.findings.matrix import matrix_findings
+from regard.explain.findings.why import why_findings
 from regard.explain.matrix import Matrix
 from regard.explain.sinks import Sink
 from regard.explain.summary import Summary
@@ -42,6 +44,7 @@ def why_data(
     return _data(
         "regard why",
         {
+            "findings": why_findings(found),
             "texts": [text for text, _ in texts],
             "targets": [target for _, target in texts],
             "generated": list(generated),
@@ -53,7 +56,7 @@ def why_data(
 
 def matrix_data(matrix: Matrix) -> dict[str, Any]:
     """A layer's matrix, as `regard map` shows it."""
-    return _data("regard map", asdict(matrix))
+    return _data("regard map", {"findings": matrix_findings(matrix)} | asdict(matrix))
 
 
 def head_steps_data(
