@@ -11,6 +11,7 @@ from torch import Tensor
 from regard import json_files
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
+from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.matrix import matrix_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrix import Matrix
@@ -27,6 +28,11 @@ ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line woul
 def summary_data(summary: Summary) -> dict[str, Any]:
     """What `regard see` shows, and says of it."""
     return _data("regard see", {"findings": findings(summary)} | asdict(summary))
+
+
+def translation_data(summary: Summary) -> dict[str, Any]:
+    """What `regard translate` shows, in the form of `regard see`."""
+    return _data("regard see", {"findings": alignment_findings(summary)} | asdict(summary))
 
 
 def why_data(

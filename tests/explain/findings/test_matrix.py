@@ -54,7 +54,7 @@ def test_equal_heads_and_no_special_tokens(found: Matrix) -> None:
         "In layer 2 a token looks 2.0 tokens away on average.",
         "All its heads spread their weight alike, as equal weights over 1.0 tokens would.",
     ]
-    assert said[2].startswith("No token stands out: the one that receives most, ")
+    assert said[2].startswith("No token stands out: the largest receiver, ")
     assert not any("of all attention" in sentence for sentence in said)
 
 

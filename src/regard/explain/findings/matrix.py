@@ -75,9 +75,7 @@ def _receiver(matrix: Matrix) -> str:
     first = rest[0]
     aside = "special tokens and sinks aside, " * (len(rest) < len(matrix.receivers))
     if first.received < OFTEN:
-        return capital(
-            f"{aside}no token stands out: the one that receives most, {_named(first)}, gets {_times(first)}."
-        )
+        return capital(f"{aside}no token stands out: the largest receiver, {_named(first)}, gets {_times(first)}.")
     word = next((each for each in rest if any(map(str.isalpha, each.place.text))), None)
     then = "" if word is None or word is first else f"; of words {_named(word)}, {word.received:.1f} times"
     return capital(f"{aside}{_named(first)} receives most, {_times(first)}{then}.")
@@ -98,8 +96,8 @@ def _pair(matrix: Matrix) -> str:
         return f"Special tokens and sinks aside, no token looks at one more than {matrix.far} tokens away{within}."
     first = matrix.pairs[0]
     way = "ahead" if first.key.token > first.query.token else "back"
+    query, key = (f"{quoted(place.text)} ({place.token})" for place in (first.query, first.key))
     return (
-        f"The strongest link over more than {matrix.far} tokens: {quoted(first.query.text)} ({first.query.token}) looks "
-        f"{first.distance} tokens {way} at {quoted(first.key.text)} ({first.key.token}), {first.weight:.2f} in head "
-        f"{first.head}."
+        f"The strongest link over more than {matrix.far} tokens: {query} looks {first.distance} tokens {way} at {key}, "
+        f"{first.weight:.2f} in head {first.head}."
     )
