@@ -12,6 +12,7 @@ from regard import json_files
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
 from regard.explain.findings.alignment import alignment_findings
+from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.matrix import matrix_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrix import Matrix
@@ -87,7 +88,7 @@ def head_steps_data(
 
 def evolution_data(found: Evolution) -> dict[str, Any]:
     """How a sentence's attention formed, as `regard evolve` shows it."""
-    return _data("regard evolve", asdict(found))
+    return _data("regard evolve", {"findings": evolution_findings(found)} | asdict(found))
 
 
 def write_json(data: dict[str, Any], file: Path) -> None:

@@ -5,7 +5,7 @@ from regard.explain.findings.wording import agreement, as_among, listed, number,
 
 def test_lists_and_quotes() -> None:
     assert [listed(list("abc"[:n])) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
-    assert (quoted(" bank"), quoted("  ")) == ("“bank”", "“  ”")
+    assert [quoted(text) for text in (" bank", "  ", "\n ")] == ["“bank”", "a blank", "a line break"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ CLOSE = 0.02  # rank correlations that differ by less are called about equal
 
 
 def quoted(text: str) -> str:
-    """A word or token in a sentence; the blanks at its ends are left away where anything else is there."""
-    return f"“{text.strip() or text}”"
+    """A word or token in a sentence, the blanks at its ends left away; blanks alone are called so."""
+    return f"“{text.strip()}”" if text.strip() else "a line break" if "\n" in text else "a blank"
 
 
 def listed(parts: Sequence[str]) -> str:
