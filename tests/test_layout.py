@@ -38,7 +38,6 @@ THROUGH_OTHERS = {
     "views/figures/positions",
     "views/figures/predictions",
     "views/figures/static_words",
-    "views/terminal/head_steps",
     "views/terminal/layer_updates",
     "views/terminal/layout",
     "views/terminal/positions",

@@ -13,6 +13,7 @@ from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
 from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
+from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrix import Matrix
@@ -73,6 +74,7 @@ def head_steps_data(
     return _data(
         "regard steps",
         {
+            "findings": head_steps_findings(found, trace.tokens, layer, head, [sink.token for sink in sinks]),
             "text": trace.text,
             "tokens": [asdict(token) for token in trace.tokens],
             "sinks": [asdict(sink) for sink in sinks],

@@ -33,7 +33,8 @@ def test_the_numbers_are_the_steps() -> None:
     found = planted(EVEN, HALF, SHARP)
     assert evolution_findings(found) == [
         f"Attention became sharper: at step 20 a token spreads it as equal weights over "
-        f"{math.exp(found.entropy[2]):.1f} tokens would (e to the entropy, mean over the tokens); at step 0 over {math.exp(found.entropy[0]):.1f}.",
+        f"{math.exp(found.entropy[2]):.1f} tokens would (e to the entropy, mean over the "
+        f"tokens); at step 0 over {math.exp(found.entropy[0]):.1f}.",
         "What grew most: “c” looks at “b” with 1.00, at step 0 with 0.33.",
         "What fell most: “b” looks at itself with 0.10, at step 0 with 0.50.",
         f"It changed most between steps 10 and 20 ({found.change[2] / sum(found.change):.0%} of all change); half of "
