@@ -29,18 +29,12 @@ THROUGH_OTHERS = {
     "train/folder_lock",
     "train/samples",
     "train/watched",
-    "views/terminal/alignment",
-    "views/terminal/evolution",
-    "views/terminal/generation",
-    "views/terminal/head_steps",
     "views/terminal/layer_updates",
     "views/terminal/layout",
-    "views/terminal/matrix",
     "views/terminal/positions",
     "views/terminal/predictions",
     "views/terminal/static_words",
     "views/terminal/tokens",
-    "views/terminal/why",
 }
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.

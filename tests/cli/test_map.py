@@ -47,7 +47,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     assert result.stderr == ""
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "layer 3, head 2" in result.stdout
+    assert "In head 2 of layer 3 a token looks" in result.stdout
     assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors", "text.txt"]
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     saved = regard.open(tmp_path / "a.safetensors")
@@ -62,7 +62,8 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     assert len(data["pairs"]) == len(data["receivers"]) == 4
     first = data["pairs"][0]
     assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
-    assert f"{first['weight']:.3f}" in result.stdout
+    assert f"{first['weight']:.2f}" in result.stdout
+    assert " ".join(result.stdout.split()).startswith("• " + data["findings"][0])
     again = regard_command(
         "map", "--open", "a.safetensors", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--json", "b.json"
     )
@@ -86,7 +87,7 @@ def check_documented(folder: Path, text: str) -> None:
     (folder / "book.txt").write_text(text, encoding="utf-8")
     for code, out, err in run_all_in_process(folder, commands):
         assert (code, err) == (0, "")
-        assert "tokens, layer 2" in out
+        assert "layer 2 a token looks" in out
         assert "windows of 512 tokens" in " ".join(out.split())
     assert {"map.png", "map.json"} <= set(os.listdir(folder))
 
@@ -152,7 +153,7 @@ def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Pa
 def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out
-    assert "layer 1, mean of 12 heads" in out
+    assert "In layer 1 a token looks" in out
     assert "windows of 64 tokens, stride 20: attention does not reach across windows" in " ".join(out.split())
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert len(data["heads"]) == 12
@@ -215,9 +216,9 @@ def test_help_does_not_wait_for_torch(regard_command) -> None:
 
 
 def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> None:
-    run(Path("text.txt"), layer=-1, head=-2, save_file=Path("a.safetensors"))
+    run(Path("text.txt"), layer=-1, head=-2, everything=True, save_file=Path("a.safetensors"))
     assert "layer 5, head 10" in capsys.readouterr().out
-    run(open_file=Path("a.safetensors"), layer=-1, head=-2)
+    run(open_file=Path("a.safetensors"), layer=-1, head=-2, everything=True)
     assert "layer 5, head 10" in capsys.readouterr().out
-    run(Path("text.txt"), layer=-2, head=-12, window=64)
+    run(Path("text.txt"), layer=-2, head=-12, window=64, everything=True)
     assert "layer 4, head 0" in capsys.readouterr().out

@@ -101,8 +101,11 @@ def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
     again = regard_command("steps", "--open", "a.safetensors", *shown, "--json", "b.json")
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
-    assert "“bank” in layer 0, head 3, step by step" in told.stdout
+    assert told.stdout.startswith("• In layer 0, head 3 “bank” ")
     assert max(map(len, told.stdout.splitlines())) <= 80
+    every = regard_command("steps", "--open", "a.safetensors", *shown, "--all")
+    assert "“bank” in layer 0, head 3, step by step" in every.stdout
+    assert max(map(len, every.stdout.splitlines())) <= 80
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
     (query,) = data["queries"]
     assert query["token"] == 11
@@ -118,6 +121,6 @@ def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
 
 
 def test_every_token_of_a_word_has_its_steps(regard_command) -> None:
-    told = regard_command("steps", "He stood on the riverbank.", "--word", "riverbank")
+    told = regard_command("steps", "He stood on the riverbank.", "--word", "riverbank", "--all")
     assert told.returncode == 0, told.stderr
     assert told.stdout.count("step by step") == 2

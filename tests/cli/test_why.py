@@ -16,7 +16,7 @@ from tests.support.pairs import make_pair
 
 def test_rankings(regard_command, minilm, tmp_path) -> None:
     make_tiny(tmp_path / "tiny", minilm)
-    result = regard_command("why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--top", "3")
+    result = regard_command("why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--top", "3", "--all")
     assert result.returncode == 0, result.stderr
     assert "“bank” in text 1: tokens behind it" in result.stdout
     assert "“bank” in text 1: heads behind it" in result.stdout
@@ -42,7 +42,7 @@ def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> Non
         return made[0]
 
     monkeypatch.setattr("regard.explain.why.why", once)
-    why(["bank " * 28], word="bank", model=str(tmp_path / "tiny"), top=1)
+    why(["bank " * 28], word="bank", model=str(tmp_path / "tiny"), top=1, everything=True)
     told = capsys.readouterr().out
     found = [line.partition(" in text ")[2].removesuffix(": heads behind it") for line in told.splitlines()
              if line.endswith("heads behind it")]  # fmt: skip
@@ -53,7 +53,7 @@ def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> Non
 def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:
     make_tiny(tmp_path / "tiny", minilm)
     regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
-    why = ["why", "--word", "bank", "--top", "3"]
+    why = ["why", "--word", "bank", "--top", "3", "--all"]
     opened, by_tiny = [*why, "--open", "a.safetensors"], ["--model", "tiny"]
     given, again, other = run_all_in_process(
         tmp_path, [[*why, "a man on a river bank", *by_tiny], [*opened, *by_tiny], opened]
@@ -67,10 +67,10 @@ def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minil
 @pytest.mark.slow
 def test_a_word_of_a_target(tmp_path) -> None:
     make_pair(tmp_path / "pair")
-    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2"]
+    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2", "--all"]
     saved = ["--json", "why.json", "--save", "a.safetensors"]
     (code, out, err), (code_2, out_2, err_2) = run_all_in_process(
-        tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-4], "--word", "man"]]
+        tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-5], "--word", "man", "--all"]]
     )
     assert code == 0, err
     assert "“rive” in target 1: heads behind it" in out
@@ -89,7 +89,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert {cause["part"] for cause in word["tokens"]} == {"decoder", "cross"}
     assert len(word["heads"]) == 2 * 3 * 3
     assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
-    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2"]
+    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2", "--all"]
     (code_3, out_3, err_3), refused_3 = run_all_in_process(tmp_path, [[*again, "--model", "pair"], again])
     assert code_3 == 0, err_3
     assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])

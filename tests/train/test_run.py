@@ -315,8 +315,8 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     drawn = ["--new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
     done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
     assert done.returncode == 0, done.stderr
-    assert "9 tokens written, 4 given" in done.stdout
-    told = regard_command("generate", "the ", "--model", str(whole))
+    assert "It wrote 9 tokens after the 4 given" in done.stdout
+    told = regard_command("generate", "the ", "--model", str(whole), "--all")
     assert "13 tokens written, 4 given" in told.stdout, told.stderr  # as many as fit
     assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
     told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.gif", "--json", "a.json")

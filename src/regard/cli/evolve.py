@@ -23,6 +23,7 @@ def evolve(
     layer: options.OneLayer = 0,
     head: options.OneOfHeads = None,
     part: Part = None,
+    everything: options.All = False,
     figure: Picture = None,
     json_file: options.JsonFile = None,
 ) -> None:
@@ -43,7 +44,7 @@ def evolve(
     from regard.explain.evolution import evolution
     from regard.train.samples import open_watched
     from regard.views.json import evolution_data
-    from regard.views.terminal.evolution import show_evolution
+    from regard.views.terminal.evolution import show_evolution, show_evolution_shortly
 
     found = evolution(open_watched(run), layer, head, part=part)
     console, errors = consoles(json_file)
@@ -54,5 +55,5 @@ def evolve(
         return draw_evolution(found, file)
 
     notes = outputs.write(draw=draw, data=lambda: evolution_data(found))
-    show_evolution(found, console)
+    (show_evolution if everything else show_evolution_shortly)(found, console)
     finish(console, errors, outputs.files, notes)

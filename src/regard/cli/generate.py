@@ -39,6 +39,7 @@ def generate(
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
+    everything: options.All = False,
     save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
@@ -58,7 +59,7 @@ def generate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.models.load import load
-    from regard.views.terminal.generation import written
+    from regard.views.terminal.generation import show_writing, written
     from regard.views.terminal.layout import put, status
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
@@ -69,6 +70,9 @@ def generate(
             raise no_continuation(opened.name)
         done = chosen.write(opened, text)
     outputs.write(traces=done.trace)
-    parts = [*unknown_first(of_traces([done.trace])), *written(done)]
-    put([*parts, status([done.trace.status], took=clock.seconds())], console)
+    if everything:
+        parts = [*unknown_first(of_traces([done.trace])), *written(done)]
+        put([*parts, status([done.trace.status], took=clock.seconds())], console)
+    else:
+        show_writing(done, console, clock.seconds())
     finish(console, errors, outputs.files)

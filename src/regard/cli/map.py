@@ -34,6 +34,7 @@ def map_file(
     far: Far = 64,
     window: options.Window = None,
     stride: options.Stride = None,
+    everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     open_file: OpenTrace = None,
@@ -57,7 +58,7 @@ def map_file(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.views.json import matrix_data
-    from regard.views.terminal.matrix import show_matrix
+    from regard.views.terminal.matrix import show_matrix, show_matrix_shortly
 
     console, errors = consoles(json_file)
     found, trace, reason = given.matrix(text, layer, head, top=top, far=far, console=errors)
@@ -70,7 +71,7 @@ def map_file(
         return draw_matrix(found, file, reason)
 
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
-    show_matrix(found, str(file or open_file), console, clock.seconds())
+    (show_matrix if everything else show_matrix_shortly)(found, str(file or open_file), console, clock.seconds())
     if reason:
         console.print(f"layer {found.layer} {reason}", style="dim", markup=False)
     finish(console, errors, outputs.files, notes)

@@ -22,6 +22,7 @@ def steps(
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
     head: OneHead = 0,
+    everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     open_file: OpenOne = None,
@@ -44,7 +45,7 @@ def steps(
     from regard.explain.sinks import sinks
     from regard.textbook import head_steps
     from regard.views.json import head_steps_data
-    from regard.views.terminal.head_steps import show_head_steps
+    from regard.views.terminal.head_steps import show_head_steps, show_head_steps_shortly
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
@@ -65,7 +66,9 @@ def steps(
 
     notes = outputs.write(traces=trace, draw=draw, data=lambda: head_steps_data(trace, layer, head, found, apart))
     put(unknown_first(of_traces([trace])), console)
-    for n, record in found:
-        where = f"layer {layer}, head {head}"
-        show_head_steps(record, trace.tokens, trace.tokens[n], where, console, [sink.token for sink in apart])
+    numbers = [sink.token for sink in apart]
+    if not everything:
+        show_head_steps_shortly(found, trace, layer, head, console, numbers)
+    for n, record in found if everything else ():
+        show_head_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console, numbers)
     finish(console, errors, outputs.files, notes)

@@ -20,6 +20,7 @@ def translate(
     layer: BothIn = None,
     head: options.OneOfHeads = None,
     top: options.Top = 5,
+    everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     save_file: options.SaveFile = None,
@@ -42,8 +43,8 @@ def translate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.explain.summary import summarise
-    from regard.views.json import summary_data
-    from regard.views.terminal.alignment import alignment
+    from regard.views.json import translation_data
+    from regard.views.terminal.alignment import alignment, show_translation
     from regard.views.terminal.generation import translated
     from regard.views.terminal.layout import put, status
     from regard.views.terminal.unknown_tokens import of_summary, unknown_first
@@ -57,8 +58,12 @@ def translate(
 
     drawing = summary_drawing(seen, found.traces, chosen)
     traces = found.traces if len(found.traces) > 1 else found.traces[0]
-    notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen))
+    notes = outputs.write(traces=traces, draw=drawing, data=lambda: translation_data(seen))
     assert seen.target is not None
+    if not everything:
+        show_translation(seen, found.texts, console, clock.seconds())
+        finish(console, errors, outputs.files, notes)
+        return
     parts: list[Any] = [
         *unknown_first(of_summary(seen)),
         *(translated(text or "", target or "") for text, target in found.texts),

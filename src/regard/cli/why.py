@@ -17,6 +17,7 @@ def why(
     word: options.NeededWord = None,
     model: options.ModelName = None,
     top: Ranked = 10,
+    everything: options.All = False,
     json_file: options.JsonFile = None,
     open_file: options.OpenAgain = None,
     save_file: options.SaveFile = None,
@@ -44,7 +45,7 @@ def why(
     from regard.views.json import why_data
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
-    from regard.views.terminal.why import show_why
+    from regard.views.terminal.why import show_why, show_why_shortly
 
     console, errors = consoles(json_file)
     found = []
@@ -61,5 +62,5 @@ def why(
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)
     put(unknown_first(of_traces(done.traces)), console)
-    show_why(found, statuses, top, console, clock.seconds())
+    (show_why if everything else show_why_shortly)(found, statuses, top, console, clock.seconds())
     finish(console, errors, outputs.files)

@@ -37,7 +37,7 @@ class Cause:
     """A token (head None) or a head (token None) and what it did to the word.
 
     weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
-    attention sinks. sink: whether the token is such a sink.
+    attention sinks. sink, special, own: whether the token is such a sink, a special one, one of the word itself.
     contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
     of the contextual embedding when the word's edges to the token, or the head for all tokens, are ablated. divergence:
     what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
@@ -54,6 +54,8 @@ class Cause:
     divergence: float | None = None
     part: str | None = None
     sink: bool = False
+    special: bool = False
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,8 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | 
                 continue  # what the word may not look at cannot be ablated
             weight = _mean(row[:, place].mean() for row in rows)
             given = _mean(share[:, place].sum() for share in shares)
-            sink = place in sinks
-            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, sink=sink))
+            flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
+            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, **flags))
             sets.append([interventions.ablate(interventions.edge(word, place, part=part.name))])
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):

@@ -11,6 +11,11 @@ from torch import Tensor
 from regard import json_files
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
+from regard.explain.findings.alignment import alignment_findings
+from regard.explain.findings.evolution import evolution_findings
+from regard.explain.findings.head_steps import head_steps_findings
+from regard.explain.findings.matrix import matrix_findings
+from regard.explain.findings.why import why_findings
 from regard.explain.matrix import Matrix
 from regard.explain.sinks import Sink
 from regard.explain.summary import Summary
@@ -25,6 +30,11 @@ ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line woul
 def summary_data(summary: Summary) -> dict[str, Any]:
     """What `regard see` shows, and says of it."""
     return _data("regard see", {"findings": findings(summary)} | asdict(summary))
+
+
+def translation_data(summary: Summary) -> dict[str, Any]:
+    """What `regard translate` shows, in the form of `regard see`."""
+    return _data("regard see", {"findings": alignment_findings(summary)} | asdict(summary))
 
 
 def why_data(
@@ -42,6 +52,7 @@ def why_data(
     return _data(
         "regard why",
         {
+            "findings": why_findings(found),
             "texts": [text for text, _ in texts],
             "targets": [target for _, target in texts],
             "generated": list(generated),
@@ -53,7 +64,7 @@ def why_data(
 
 def matrix_data(matrix: Matrix) -> dict[str, Any]:
     """A layer's matrix, as `regard map` shows it."""
-    return _data("regard map", asdict(matrix))
+    return _data("regard map", {"findings": matrix_findings(matrix)} | asdict(matrix))
 
 
 def head_steps_data(
@@ -63,6 +74,7 @@ def head_steps_data(
     return _data(
         "regard steps",
         {
+            "findings": head_steps_findings(found, trace.tokens, layer, head, [sink.token for sink in sinks]),
             "text": trace.text,
             "tokens": [asdict(token) for token in trace.tokens],
             "sinks": [asdict(sink) for sink in sinks],
@@ -78,7 +90,7 @@ def head_steps_data(
 
 def evolution_data(found: Evolution) -> dict[str, Any]:
     """How a sentence's attention formed, as `regard evolve` shows it."""
-    return _data("regard evolve", asdict(found))
+    return _data("regard evolve", {"findings": evolution_findings(found)} | asdict(found))
 
 
 def write_json(data: dict[str, Any], file: Path) -> None:

@@ -2,18 +2,91 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from regard.explain.alignment import Across, Alignment
 from regard.explain.attended import Attended
+from regard.explain.findings.alignment import alignment_findings
 from regard.explain.summary import Summary
 from regard.text.tokens import Token
-from regard.views.terminal.layout import columns, quoted, section, shares, sink_name, spelled
+from regard.trace.trace import merge_statuses
+from regard.views.terminal.layout import columns, put, quoted, section, shares, sink_name, spelled, visible
+from regard.views.terminal.one_screen import bar, ending, sentences
+from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
+MOST_ROWS = 14  # of the table on the first screen, over all its texts
+MOST_TEXTS = 2
+LINES = {1: 4, 2: 1}  # of each text and target there, of one text or two
 MARK = "* special tokens take more than half"
 MARK_SINKS = "* special tokens and sinks take more than half"
+
+
+def show_translation(
+    summary: Summary, texts: Sequence[tuple[str | None, str | None]], console: Console, took: float | None = None
+) -> None:
+    """Print translations on one screen: each text and its target, sentences, and one table of where words come from."""
+    assert summary.target is not None
+    parts: list[RenderableType] = [*unknown_first(of_summary(summary))]
+    few = summary.target.alignments[:MOST_TEXTS]
+    room = console.width * LINES[len(few)]
+    for each in few:
+        text, target = texts[each.text]
+        parts += [
+            Text(_folded(text or "", room), style="dim"),
+            Text(_folded(target or "", room), style="bold"),
+            Text(),
+        ]
+    parts.append(sentences(alignment_findings(summary)))
+    parts.append(_sources(summary, few, console.width))
+    left = len(summary.target.alignments) - len(few)
+    notes = [f"{left} more texts are left out"] if left > 0 else []
+    statuses = [merge_statuses(*each) for each in zip(summary.statuses, summary.target.summary.statuses, strict=True)]
+    more = "--all (each layer's two views, every token), --figure FILE, --json FILE"
+    put([*parts, ending(statuses, more, took, notes)], console)
+
+
+def _folded(text: str, room: int) -> str:
+    """A text in at most so many characters."""
+    text = visible(text)
+    return text if len(text) <= room else text[: room - 2] + " …"
+
+
+def _sources(summary: Summary, alignments: Sequence[Alignment], width: int) -> RenderableType:
+    """Each target token, where it comes from as it is written, with a bar; and what it looks at beside that."""
+    table = columns(
+        *(["text"] if len(alignments) > 1 else []), "target", "comes from", ("weight", "right"), "", "and from"
+    )
+    most = MOST_ROWS // len(alignments)
+    left, whose, marked = 0, "", False
+    for each in alignments:
+        source = summary.tokens[each.text]
+        written = [aligned for aligned in each.tokens if aligned.written is not None and aligned.written.top]
+        left += max(0, len(written) - most)
+        whose = f"layer {each.written_layer}" + ("" if each.head is None else f", head {each.head}")
+        for aligned in written[:most]:
+            row = aligned.written
+            assert row is not None
+            label = [summary.labels[each.text]] if len(alignments) > 1 else []
+            first = row.top[0]
+            room = max(8, width - 62)
+            rest = _looks(replace(row, top=row.top[1:]), source, max(20, width - 58), 2) if row.top[1:] else Text()
+            marked = marked or row.apart > 0.5
+            name = spelled(first.text, 14)
+            table.add_row(
+                *label,
+                spelled(aligned.text, 14),
+                name,
+                f"{first.weight:.2f}",
+                bar(first.weight, 1.0, min(16, room)),
+                rest,
+            )
+    notes = [f"cross-attention of {whose}, the row that writes each token"]
+    notes += [f"{left} more target tokens with --all"] if left else []
+    notes += [MARK] if marked else []
+    return Group(table, Text("; ".join(notes), style="dim"), Text())
 
 
 def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:

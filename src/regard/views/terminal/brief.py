@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from regard.explain.attended import Share
 from regard.explain.findings import findings, layer_looked_at
 from regard.explain.occurrences import Occurrence
 from regard.explain.summary import Summary
-from regard.trace.trace import Status, merge_statuses
+from regard.trace.trace import merge_statuses
 from regard.views.terminal.alignment import alignment
-from regard.views.terminal.layout import OWN, columns, put, short, shown, spelled, visible
+from regard.views.terminal.layout import columns, put, short, shown, spelled
+from regard.views.terminal.one_screen import exactness, sentences
 from regard.views.terminal.predictions import lens
 from regard.views.terminal.static_words import table as static_table
 from regard.views.terminal.summary import attended_by_head, windows_table
@@ -33,7 +32,7 @@ def show(summary: Summary, console: Console, took: float | None = None) -> None:
 
 def render(summary: Summary, width: int = 80, took: float | None = None, more: str = MORE) -> list[RenderableType]:
     """The parts, the findings first. more: where the rest is."""
-    parts: list[RenderableType] = [*unknown_first(of_summary(summary)), sentences(findings(summary), width), Text()]
+    parts: list[RenderableType] = [*unknown_first(of_summary(summary)), sentences(findings(summary))]
     parts += token_bars(summary, width)
     if 0 < len(summary.windows) <= MOST_ROWS:
         parts.append(windows_table(summary))
@@ -49,14 +48,6 @@ def render(summary: Summary, width: int = 80, took: float | None = None, more: s
     for side in (summary, *([] if summary.target is None else [summary.target.summary])):
         parts += [lens(each, side, "text" if side is summary else "target", width) for each in side.logit_lenses]
     return [*parts, _status(summary, took, more)]
-
-
-def sentences(found: Sequence[str], width: int) -> RenderableType:
-    """Sentences one below the other, each wrapped and set in under its mark."""
-    table = Table.grid(padding=(0, 1))
-    for sentence in found:
-        table.add_row(Text("•", style="dim"), Text(visible(sentence)))
-    return Padding(table, (0, 0, 0, 0), expand=False)
 
 
 def _word_tables(summary: Summary, width: int) -> list[RenderableType]:
@@ -170,7 +161,7 @@ def _status(summary: Summary, took: float | None, more: str) -> RenderableType:
     statuses = summary.statuses
     if summary.target is not None:
         statuses = [merge_statuses(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
-    lines = [Text(_exactness(statuses, took), style="dim")]
+    lines = [Text(exactness(statuses, took), style="dim")]
     written = (
         []
         if summary.target is None
@@ -182,12 +173,3 @@ def _status(summary: Summary, took: float | None, more: str) -> RenderableType:
     lines += [Text(f"note: {note}", style="dim") for note in dict.fromkeys(n for s in statuses for n in s.notes)]
     lines.append(Text(f"more: {more}", style="dim"))
     return Group(*lines)
-
-
-def _exactness(statuses: Sequence[Status], took: float | None) -> str:
-    first = statuses[0]
-    apart = [s.difference for s in statuses if s.difference is not None]
-    compared = first.compared_with or OWN
-    exact = f"weights within {max(apart):.1e} of {compared}" if apart else "nothing to compare its attention with"
-    time = "" if took is None else f"; {took:.1f} s in all"
-    return f"{first.model}: {exact}{time}"

@@ -7,11 +7,62 @@ from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
+from regard.explain.findings.head_steps import head_steps_findings, shares
 from regard.text.tokens import Token
 from regard.textbook import HeadSteps
+from regard.trace.trace import Trace
 from regard.views.terminal.layout import columns, put, section, sink_name, spelled
+from regard.views.terminal.one_screen import bar, ending, sentences
 
+MOST_ROWS = 14  # of the table on the first screen
 COMPONENTS = 3  # of each vector that are printed; --json has all
+
+
+def show_head_steps_shortly(
+    found: Sequence[tuple[int, HeadSteps]],
+    trace: Trace,
+    layer: int,
+    head: int,
+    console: Console,
+    sinks: Collection[int] = (),
+) -> None:
+    """Print on one screen: sentences, then for the last query each key's score, weight and part in the output.
+
+    found: the record of each query, with its token's number.
+    """
+    tokens = trace.tokens
+    query, record = found[-1]  # of a causal model the one that sees most
+    parts = [sentences(head_steps_findings(found, tokens, layer, head, sinks))]
+    order = record.weights.sort(descending=True, stable=True).indices.tolist()
+    seen = [n for n in order if not record.scores[n].isinf()]
+    places = sorted(seen[:MOST_ROWS])
+    given = shares(record)
+    room = max(0, min(24, console.width - 66))
+    title = f"“{spelled(tokens[query].text)}” (token {query}) in layer {layer}, head {head}: from scores to weights"
+    rows = columns(
+        "", "key", ("q · k", "right"), ("score", "right"), ("exp(s-max)", "right"), ("weight", "right"), "",
+        ("of output", "right"),
+    )  # fmt: skip
+    full = float(record.weights.max())
+    for n in places:
+        name = sink_name(n, tokens[n].text, 8) if n in sinks else spelled(tokens[n].text, 14)
+        numbers = (record.products[n], record.scores[n])
+        cells = [f"{float(each):.2f}" for each in numbers] + [f"{float(record.exponentials[n]):.3f}"]
+        weight, part = float(record.weights[n]), f"{float(given[n]):.0%}".replace("-0%", "0%")
+        rows.add_row(str(n), name, *cells, f"{weight:.3f}", bar(weight, full, room), part)
+    notes = [
+        f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
+        f"{record.total:.4f}; of output: the part that its value has in the context vector"
+    ]
+    left = len(seen) - len(places)
+    if left > 0:
+        rest = 1 - sum(float(record.weights[n]) for n in places)
+        notes.append(f"{left} more tokens share {max(0.0, rest):.3f} of the weight")
+    if len(order) > len(seen):
+        notes.append(f"{len(order) - len(seen)} tokens that it may not look at are left out")
+    notes.append(f"within {record.error:.1e} of the weights that the model's pass gave")
+    more = ending([], "--all (the vectors, every token of the word), --json FILE")
+    put([*parts, Text(title, style="bold"), rows, *(Text(note, style="dim") for note in notes), more], console)
 
 
 def show_head_steps(

@@ -2,18 +2,89 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from regard.explain.findings.why import has_meaning, measured, why_findings
 from regard.explain.why import Cause, Why
 from regard.trace.trace import Status
 from regard.views.terminal.layout import columns, put, quoted, section, shown, spelled, status
+from regard.views.terminal.one_screen import bar, ending, sentences
 
 MEASURES = {
     "effect": "by effect if ablated: 1 - cosine of the contextual embedding",
     "divergence": "by what ablation changes about the next token after the word (KL divergence, nats)",
 }
+SHORT = {
+    "effect": "changes: 1 - cosine of its contextual embedding with and without",
+    "divergence": "changes: of what the model says next after the word, KL divergence in nats",
+}
+MOST_ROWS = 10  # of each ranking; of two words half, of more one
 SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
+
+
+def show_why_shortly(
+    found: Sequence[tuple[str, Why]], statuses: Sequence[Status], top: int, console: Console, took: float | None = None
+) -> None:
+    """Print what was found on one screen: sentences, then what ablating tokens and heads changes, as bars."""
+    width, notes = console.width, []
+    if len(found) > 2:
+        table: list[RenderableType] = [_first_of_each(found)]
+    else:
+        rows = min(top, MOST_ROWS // len(found) if len(found) == 1 or top == MOST_ROWS else top)
+        table = [part for label, why in found for part in (_title(label, why, found), _both(why, rows, width), Text())]
+    by = {why.by for _, why in found}
+    notes = [Text(f"{SHORT[measure]}; weight: mean of all layers and heads", style="dim") for measure in sorted(by)]
+    more = ending(statuses, "--all (every ranking, with contributions), --top K, --json FILE", took)
+    put([sentences(why_findings(found)), *table, *notes, more], console)
+
+
+def _title(label: str, why: Why, found: Sequence[tuple[str, Why]]) -> Text:
+    where = f" in {'target' if why.side == 'target' else 'text'} {label}" if len(found) > 1 else ""
+    return Text(f"What taking a token or a head away changes about {quoted(why.word)}{where}", style="bold")
+
+
+def _both(why: Why, rows: int, width: int) -> Table:
+    """Tokens and heads side by side, each ranking with its bars."""
+    names = [_token_name(cause, 16) for cause in why.tokens[:rows]]
+    heads = [cause.name for cause in why.heads[:rows]]
+    room = width - max(map(len, [*names, "without token"])) - max(map(len, [*heads, "without head"])) - 38
+    room = min(16, room // 2) if room >= 6 else 0
+    table = columns(
+        "without token", ("changes", "right"), *([""] * (room > 0)), ("weight", "right"), "without head",
+        ("changes", "right"), *([""] * (room > 0)),
+    )  # fmt: skip
+    full_token, full_head = (max(measured(each, why) for each in causes) for causes in (why.tokens, why.heads))
+    for n in range(max(len(names), len(heads))):
+        cells: list[str | Text] = ["", "", *([""] * (room > 0)), ""]
+        if n < len(names):
+            cause, name = why.tokens[n], Text(names[n], style="" if has_meaning(why.tokens[n]) else "dim")
+            change = measured(cause, why)
+            cells = [name, f"{change:.3f}", *([bar(change, full_token, room)] * (room > 0)), f"{cause.weight:.2f}"]
+        if n < len(heads):
+            change = measured(why.heads[n], why)
+            cells += [heads[n], f"{change:.3f}", *([bar(change, full_head, room)] * (room > 0))]
+        table.add_row(*cells)
+    return table
+
+
+def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
+    """A row for each occurrence: the other word and the head that change it most."""
+    table = columns("", "most without token", ("changes", "right"), "most without head", ("changes", "right"))
+    for label, why in found[:MOST_ROWS]:
+        first = next((cause for cause in why.tokens if has_meaning(cause)), None)
+        token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):.3f}")
+        head = why.heads[0]
+        where = f"{'target' if why.side == 'target' else 'text'} {label}"
+        table.add_row(where, *token, head.name, f"{measured(head, why):.3f}")
+    left = len(found) - MOST_ROWS
+    note = [Text(f"… and {left} more occurrences", style="dim")] if left > 0 else []
+    return Group(table, *note, Text("special tokens, sinks and the word itself are left out here", style="dim"))
+
+
+def _token_name(cause: Cause, most: int = 24) -> str:
+    return f"{spelled(cause.name, most)} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
 
 
 def show_why(
@@ -33,11 +104,7 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
     measures = [("next token", "right")] if says_next else []
     rows = columns(("", "right"), "", *measures, ("effect", "right"), ("contribution", "right"), ("weight", "right"))
     for rank, cause in enumerate(causes[:top], 1):
-        name = (
-            cause.name
-            if cause.token is None
-            else f"{spelled(cause.name)} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
-        )
+        name = cause.name if cause.token is None else _token_name(cause)
         measured = [shown(cause.divergence, ".4f")] if says_next else []
         rows.add_row(str(rank), name, *measured, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
     left = f"; {len(causes) - top} more left out" if len(causes) > top else ""

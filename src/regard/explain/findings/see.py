@@ -9,6 +9,7 @@ from itertools import pairwise
 import torch
 
 from regard.explain.attended import Attended, Share
+from regard.explain.findings.wording import quoted
 from regard.explain.occurrences import Occurrence, Pair, Reference
 from regard.explain.predictions import Prediction
 from regard.explain.similarity import cosine
@@ -97,11 +98,6 @@ def _translated(summary: Summary, target: Target) -> list[str]:
             f"{where}{'the' if where else 'The'} target is written, by what it looks at most in {layer}: {named}."
         )
     return sentences
-
-
-def quoted(text: str) -> str:
-    """A word or token in a sentence."""
-    return f"“{text.strip() or text}”"
 
 
 def _name(summary: Summary, label: str) -> str:

@@ -1,0 +1,5 @@
+"""What was found, in a few sentences: one module a question, each a pure function of what explain/ found."""
+
+from regard.explain.findings.see import findings, layer_looked_at
+
+__all__ = ["findings", "layer_looked_at"]

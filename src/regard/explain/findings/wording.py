@@ -1,0 +1,39 @@
+"""Word what sentences have in common: a token in quotes, lists, how well two rankings agree."""
+
+import math
+from collections.abc import Sequence
+
+CLOSE = 0.02  # rank correlations that differ by less are called about equal
+
+
+def quoted(text: str) -> str:
+    """A word or token in a sentence, the blanks at its ends left away; blanks alone are called so."""
+    return f"“{text.strip()}”" if text.strip() else "a line break" if "\n" in text else "a blank"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join parts as a sentence does: "a", "a and b", "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def capital(sentence: str) -> str:
+    """A sentence with its first letter large."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def number(value: float) -> str:
+    """A small positive number with two digits that count, and one of 0.1 and more with two decimals: 0.004, 0.31."""
+    if not math.isfinite(value) or abs(value) >= 0.1 or value == 0:
+        return f"{value:.2f}"
+    return f"{value:.{min(9, 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+def as_among(entropy: float) -> str:
+    """An entropy in nats as the count of tokens that equal weights would spread over: exp(entropy)."""
+    return f"{math.exp(entropy):.1f}"
+
+
+def agreement(correlation: float) -> str:
+    """How well a ranking agrees with another, of their rank correlation."""
+    steps = ((0.9, "nearly as"), (0.6, "roughly as"), (0.3, "only loosely as"))
+    return next((word for least, word in steps if correlation >= least), "quite otherwise than")

@@ -1,0 +1,82 @@
+"""State in a few sentences how a text was written: how much, how surely, and what the model looked at meanwhile."""
+
+from collections.abc import Sequence
+
+from regard.explain.findings.pieces import named, wordlike
+from regard.explain.findings.wording import capital, listed, number, quoted
+from regard.explain.written_tokens import Writing
+from regard.text.tokens import Token
+
+ENDED = {
+    "end": "and ended the text itself",
+    "stop": "and stopped at a string that it was to stop at",
+    "length": "and stopped because so many were asked for",
+}
+SURE = 0.5  # a probability above which a token was more likely than all others together
+PART = 0.01  # parts of attention that are worth a word
+LOOKED = 0.02  # and of a single token
+
+
+def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
+    """Compose the sentences. tokens: of the whole text, prompt included."""
+    if not found.tokens:
+        return [f"It wrote nothing after the {_tokens(found.given)} given {ENDED[found.ended]}."]
+    about = (_length(found), _sure(found), _least(found, tokens), _parts(found), _looked_at(found, tokens))
+    return [sentence for sentence in about if sentence]
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"
+
+
+def _length(found: Writing) -> str:
+    return f"It wrote {_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
+
+
+def _sure(found: Writing) -> str:
+    """How many of the tokens were likely, and how many were the likeliest."""
+    count = len(found.tokens)
+    sure = sum(each.probability > SURE for each in found.tokens)
+    others = sum(each.rank > 0 for each in found.tokens)
+    if others == 0:
+        each = "each is the one it found likeliest" if count > 1 else "it is the one it found likeliest"
+    else:
+        each = f"{others} {'is' if others == 1 else 'are'} not what it found likeliest"
+    return f"It gave {sure} of the {count} a probability above {SURE}; {each}."
+
+
+def _least(found: Writing, tokens: Sequence[Token]) -> str:
+    """The token that it found least likely, and what it found likelier or next."""
+    if len(found.tokens) < 2:
+        return ""
+    least = min(found.tokens, key=lambda each: each.probability)
+    others = [each for each in least.likeliest if each.id != tokens[least.token].id]
+    own = f"Least likely was {named(tokens, least.token)} ({number(least.probability)}"
+    before = f", after {named(tokens, least.token - 1)})" if not tokens[least.token - 1].special else ")"
+    if not others:
+        return f"{own}{before}."
+    says = f"{quoted(others[0].text)} ({number(others[0].probability)})"
+    return f"{own}{before}: {'likelier was' if least.rank > 0 else 'next came'} {says}."
+
+
+def _parts(found: Writing) -> str:
+    """What its attention went to."""
+    named_parts = (
+        ("to special tokens", found.special),
+        ("to attention sinks", found.sinks),
+        ("to the rest of the prompt" if found.special + found.sinks >= PART else "to the prompt", found.prompt),
+        ("to what it had written", found.own),
+    )
+    parts = [f"{part:.0%} {name}" for name, part in named_parts if part >= PART]
+    return f"Meanwhile its attention went {listed(parts)} (mean of all layers and heads)." if parts else ""
+
+
+def _looked_at(found: Writing, tokens: Sequence[Token]) -> str:
+    """The word of the prompt that it looked at most, where it did."""
+    special = [token.special for token in tokens]
+    words = [n for n in range(found.given) if wordlike(tokens[n].text) and not special[n]]
+    words = [n for n in words if n > 0 or found.sinks < PART]  # the first token of a causal model is mostly a sink
+    best = max(words, key=lambda n: found.received[n], default=None)
+    if best is None or found.received[best] < LOOKED or len(words) < 2:
+        return ""
+    return capital(f"of the prompt's words it looked most at {named(tokens, best)} ({number(found.received[best])}).")

@@ -1,0 +1,78 @@
+"""Sentences about how attention formed are the steps' numbers, and say nothing where nothing changed."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from regard.explain.evolution import Evolution, evolution
+from regard.explain.findings.evolution import evolution_findings, free_queries, strongest
+
+
+def planted(*weights: list[list[float]], names: tuple[str, ...] = ("a", "b", "c")) -> Evolution:
+    """An evolution of causal weights at steps 0, 10, 20 …"""
+    entropy = [sum(-w * math.log(w) for row in table for w in row if w > 0) / len(table) for table in weights]
+    change = [0.0] + [
+        sum(abs(x - y) for r, q in zip(a, b, strict=True) for x, y in zip(r, q, strict=True)) / 9
+        for a, b in pairwise(weights)
+    ]
+    steps = [10 * n for n in range(len(weights))]
+    path = [(0.0, 0.0), (1.0, 0.0)]
+    return Evolution(
+        "attention of layer 0, mean of heads, while it was trained", 0, None, steps, list(names), list(names),
+        list(weights), entropy, change, ["a", "b"], [path, [(0.0, 0.0), (0.0, 3.0)]], (0.5, 0.25),
+    )  # fmt: skip
+
+
+EVEN = [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]]
+HALF = [[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.2, 0.6, 0.2]]
+SHARP = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_the_numbers_are_the_steps() -> None:
+    found = planted(EVEN, HALF, SHARP)
+    assert evolution_findings(found) == [
+        f"Attention became sharper: at step 20 a token spreads it as equal weights over "
+        f"{math.exp(found.entropy[2]):.1f} tokens would (e to the entropy, mean over the "
+        f"tokens); at step 0 over {math.exp(found.entropy[0]):.1f}.",
+        "What grew most: “c” looks at “b” with 1.00, at step 0 with 0.33.",
+        "What fell most: “b” looks at itself with 0.10, at step 0 with 0.50.",
+        f"It changed most between steps 10 and 20 ({found.change[2] / sum(found.change):.0%} of all change); half of "
+        "all was done by step 20 of 20.",
+        "Of the learned embeddings that of “b” ended furthest from its start, on the plane that keeps 75% of their "
+        "variance.",
+    ]
+
+
+def test_a_query_that_sees_one_key_is_not_the_strongest() -> None:
+    found = planted(EVEN, SHARP)
+    assert free_queries(found) == [1, 2]
+    assert strongest(found, 0) == (0.5, (1, 1))
+
+
+def test_broader_and_still() -> None:
+    assert evolution_findings(planted(SHARP, EVEN))[0].startswith("Attention became broader")
+    still = evolution_findings(planted(EVEN, EVEN, EVEN))
+    assert still[0].endswith("about as at step 0.")
+    assert still[1:3] == ["No link between two tokens grew by 0.05 or more.", "No weight changed at all."]
+
+
+def test_one_step_alone(minilm) -> None:
+    said = evolution_findings(evolution([(7, minilm.trace("a river bank"))], 0))
+    assert said[0].startswith("At step 7 a token spreads its attention as equal weights over ")
+    assert said[1].startswith("The largest weight: ")
+    assert len(said) == 2
+
+
+def test_tokens_that_stand_twice_have_their_numbers() -> None:
+    said = evolution_findings(planted(EVEN, SHARP, names=("a", "b", "b")))
+    assert "“b” (2) looks at “b” (1) with 1.00" in said[1]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_embeddings_that_did_not_move_or_are_not_there(count: int) -> None:
+    from dataclasses import replace
+
+    found = planted(EVEN, SHARP)
+    found = replace(found, embedded=found.embedded[:count], paths=found.paths[:count])
+    assert not any("learned" in sentence for sentence in evolution_findings(found))

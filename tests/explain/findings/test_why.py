@@ -1,0 +1,99 @@
+"""Sentences about what moved a word say what was measured, and nothing that it does not bear."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from regard.explain.findings.why import why_findings
+from regard.explain.why import Cause, Why
+
+
+def token(name: str, place: int, effect: float, weight: float = 0.1, **flags) -> Cause:
+    return Cause(name, place, None, None, weight, 0.1, effect, **flags)
+
+
+def head(layer: int, number: int, effect: float, divergence: float | None = None) -> Cause:
+    return Cause(f"layer {layer}, head {number}", None, layer, number, 0.5, 0.1, effect, divergence)
+
+
+@pytest.fixture
+def why() -> Why:
+    tokens = [
+        token("[CLS]", 0, 0.3, 0.6, special=True), token("river", 2, 0.06, 0.2), token("bank", 3, 0.02, own=True),
+        token("fish", 4, 0.01, 0.05), token("the", 1, 0.00001, 0.05),
+    ]  # fmt: skip
+    return Why("bank", tokens, [head(5, 7, 0.04), head(0, 1, 0.01)], (0.7, 0.9), (0.5, 0.5))
+
+
+def test_the_numbers_are_the_rankings(why: Why) -> None:
+    assert why_findings([("1", why)]) == [
+        "If “bank” could not look at “river”, its contextual embedding would change most (by 0.060, as 1 - cosine); "
+        "next “fish” (0.010).",
+        "More than any word does [CLS], a special token (0.30): without it others share its weight.",
+        "“river” is also the word that it looks at most (weight 0.20, mean of all layers and heads).",
+        "Of the 2 heads layer 5, head 7 matters most: without it the change is 0.040; next layer 0, head 1 (0.010).",
+        "Attention weights alone rank the tokens roughly as their removal does (rank correlation 0.70); contributions "
+        "(weight × value × output projection) better (0.90).",
+    ]
+
+
+def test_what_is_looked_at_most_need_not_matter_most(why: Why) -> None:
+    tokens = [replace(cause, weight=0.4) if cause.name == "fish" else cause for cause in why.tokens]
+    said = why_findings([("1", replace(why, tokens=tokens))])
+    assert said[2] == (
+        "It looks most at “fish” (weight 0.40, mean of all layers and heads), which matters less: 0.010 against 0.060 "
+        "for “river”."
+    )
+
+
+def test_nothing_is_said_where_nothing_changes(why: Why) -> None:
+    still = [replace(cause, effect=0.0) for cause in why.tokens]
+    said = why_findings([("1", replace(why, tokens=still, heads=[head(0, 0, 0.0)], tokens_agreement=(math.nan,) * 2))])
+    assert said == [
+        "No single other word matters to “bank”: without any one of them it changes by less than 0.0001.",
+        "No single head matters: without any one of them nothing changes by 0.0001.",
+    ]
+
+
+def test_one_word_alone(why: Why) -> None:
+    alone = replace(why, tokens=[why.tokens[2], why.tokens[0]])
+    said = why_findings([("1", alone)])
+    assert said[0] == "“bank” looks at no other word: only at itself, special tokens and sinks."
+    assert said[1] == "More than any other word does its look at itself: 0.020."
+    assert not any("river" in sentence or "rank the tokens" in sentence for sentence in said)
+
+
+def test_weights_that_do_not_tell(why: Why) -> None:
+    (said,) = (s for s in why_findings([("1", replace(why, tokens_agreement=(-0.2, -0.21)))]) if "rank" in s)
+    assert "quite otherwise than their removal does (rank correlation -0.20)" in said
+    assert said.endswith("about as well (-0.21).")
+
+
+def test_of_causal_models_it_is_the_next_token(why: Why) -> None:
+    tokens = [replace(cause, divergence=2 * cause.effect, part="cross") for cause in why.tokens]
+    said = why_findings([("1", replace(why, tokens=tokens, heads=[head(0, 0, 0.1, 0.5)], by="divergence"))])
+    assert said[0].startswith(
+        "If “bank” could not look at “river” of the source, what the model says next would change"
+    )
+    assert "(by 0.12, in nats, as KL divergence)" in said[0]
+    assert "the change is 0.50" in said[3]
+
+
+def test_several_occurrences_share_the_screen(why: Why) -> None:
+    two = why_findings([("1", why), ("2", replace(why, tokens=[why.tokens[0]]))])
+    assert two[0] == "“bank” of text 1 would change most without “river” (0.060); then “fish” (0.010)."
+    assert two[1].startswith("“bank” of text 2 looks at no other word")
+    assert len(two) == 4
+    many = why_findings([(str(n), why) for n in range(9)])
+    assert (len(many), many[-1]) == (5, "5 more occurrences are in the table.")
+
+
+@pytest.mark.slow
+def test_a_real_word(minilm) -> None:
+    found = minilm.why(minilm.trace("a man on a river bank"), "bank")
+    own = [cause.name for cause in found.tokens if cause.own]
+    special = {cause.name for cause in found.tokens if cause.special}
+    assert (own, special) == (["bank"], {"[CLS]", "[SEP]"})
+    best = next(cause for cause in found.tokens if not (cause.own or cause.special or cause.sink))
+    assert f"could not look at “{best.name}”" in why_findings([("1", found)])[0]

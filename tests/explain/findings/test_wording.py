@@ -1,0 +1,27 @@
+import pytest
+
+from regard.explain.findings.wording import agreement, as_among, listed, number, quoted
+
+
+def test_lists_and_quotes() -> None:
+    assert [listed(list("abc"[:n])) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [quoted(text) for text in (" bank", "  ", "\n ")] == ["“bank”", "a blank", "a line break"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0.00"), (0.31, "0.31"), (3.14159, "3.14"), (0.0602, "0.060"), (0.00313, "0.0031"), (1e-12, "0.000000000")],
+)
+def test_small_numbers_keep_two_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_an_entropy_is_a_count_of_equal_weights() -> None:
+    assert as_among(0.0) == "1.0"
+    assert as_among(2.302585) == "10.0"
+
+
+def test_how_well_rankings_agree() -> None:
+    assert [agreement(c) for c in (0.95, 0.6, 0.3, 0.0)] == [
+        "nearly as", "roughly as", "only loosely as", "quite otherwise than"
+    ]  # fmt: skip
