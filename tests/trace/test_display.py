@@ -175,3 +175,12 @@ def test_one_reference_and_bad_axes(bank, minilm) -> None:
             bank[0].attention[0].plot(head="a")
     finally:
         config.update("jaxtyping_disable", False)
+
+
+def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
+    from regard.explain.findings.why import why_findings
+
+    why = minilm.why(bank[0], "bank")
+    page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
+    assert why_findings([("1", why)])[0] in page
+    assert f"{why.tokens[0].effect:.3f}" in page

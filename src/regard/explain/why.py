@@ -7,7 +7,7 @@ the ablation. Spearman's rank correlation (1904) says how well each of the first
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -23,7 +23,11 @@ from regard.explain.frames import Row, Table
 from regard.explain.sinks import sinks_of
 from regard.text.tokens import Token
 from regard.text.words import Word, on_neither_side
+from regard.trace.display import shown_why
 from regard.trace.trace import PairTrace, Trace, gives
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Side = Literal["source", "target"]
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
@@ -73,6 +77,10 @@ class Why(Table):
     heads_agreement: tuple[float, float]
     by: Literal["effect", "divergence"] = "effect"
     side: Side | None = None
+
+    def shown(self, width: int) -> "list[RenderableType]":
+        """What `regard why` prints first: what was found in sentences, then both rankings."""
+        return shown_why(self, width)
 
     def rows(self) -> list[Row]:
         """One row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
     from regard.explain.summary import Summary
+    from regard.explain.why import Why
     from regard.trace.labelled_map import LabelledMap
     from regard.trace.trace import PairTrace, Trace
 
@@ -142,6 +143,13 @@ def shown_generated(text: str, new: str, trace: "Trace | PairTrace", width: int)
     begins = text[: -len(new)] if new and text.endswith(new) else text if not new else ""
     written = Text.assemble(visible(begins), (visible(text[len(begins) :]), "bold"))
     return [written, Text(), *shown_trace(trace, width)]
+
+
+def shown_why(why: "Why", width: int) -> "list[RenderableType]":
+    """The parts of a ranking of causes: what was found in sentences, then the ranking of tokens and that of heads."""
+    from regard.views.terminal.why import render_shortly
+
+    return render_shortly([("1", why)], 10, width)
 
 
 def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":

@@ -27,8 +27,13 @@ SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers c
 def show_why_shortly(
     found: Sequence[tuple[str, Why]], statuses: Sequence[Status], top: int, console: Console, took: float | None = None
 ) -> None:
-    """Print what was found on one screen: sentences, then what ablating tokens and heads changes, as bars."""
-    width, notes = console.width, []
+    """Print what was found on one screen."""
+    more = ending(statuses, "--all (every ranking, with contributions), --top K, --json FILE", took)
+    put([*render_shortly(found, top, console.width), more], console)
+
+
+def render_shortly(found: Sequence[tuple[str, Why]], top: int, width: int) -> list[RenderableType]:
+    """The parts of one screen: sentences, then what ablating tokens and heads changes, as bars."""
     if len(found) > 2:
         table: list[RenderableType] = [_first_of_each(found)]
     else:
@@ -36,8 +41,7 @@ def show_why_shortly(
         table = [part for label, why in found for part in (_title(label, why, found), _both(why, rows, width), Text())]
     by = {why.by for _, why in found}
     notes = [Text(f"{SHORT[measure]}; weight: mean of all layers and heads", style="dim") for measure in sorted(by)]
-    more = ending(statuses, "--all (every ranking, with contributions), --top K, --json FILE", took)
-    put([sentences(why_findings(found)), *table, *notes, more], console)
+    return [sentences(why_findings(found)), *table, *notes]
 
 
 def _title(label: str, why: Why, found: Sequence[tuple[str, Why]]) -> Text:
