@@ -40,7 +40,6 @@ THROUGH_OTHERS = {
     "views/figures/static_words",
     "views/terminal/layer_updates",
     "views/terminal/layout",
-    "views/terminal/positions",
     "views/terminal/predictions",
     "views/terminal/static_words",
     "views/terminal/tokens",
