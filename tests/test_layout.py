@@ -31,7 +31,6 @@ THROUGH_OTHERS = {
     "train/watched",
     "views/terminal/layer_updates",
     "views/terminal/layout",
-    "views/terminal/positions",
     "views/terminal/predictions",
     "views/terminal/static_words",
     "views/terminal/tokens",

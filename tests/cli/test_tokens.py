@@ -87,6 +87,9 @@ def test_bad_input(tmp_path: Path) -> None:
 def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
     told = regard_command("positions", "--kind", kind, "--length", "11", "--figure", "a.png")
     assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("• ")
+    assert f"{kind.capitalize()} positions" in told.stdout
+    told = regard_command("positions", "--kind", kind, "--length", "11", "--all")
     assert f"{kind} positions" in told.stdout
     assert (tmp_path / "a.png").stat().st_size > 5000
     if kind == "sinusoidal":

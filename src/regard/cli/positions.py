@@ -25,6 +25,7 @@ def positions(
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
+    everything: options.All = False,
     figure: options.FigureFile = None,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
@@ -48,13 +49,13 @@ def positions(
     from regard.cli.console import consoles, finish
     from regard.cli.position_vectors import learned_positions, position_formula
     from regard.views.figures.positions import draw_positions
-    from regard.views.terminal.positions import show_positions
+    from regard.views.terminal.positions import show_positions, show_positions_shortly
 
     if kind == "learned":
         pictures, of = learned_positions(model, length, width)
     else:
         pictures, of = position_formula(kind, length, width), ""
     console, errors = consoles()
-    show_positions(kind, pictures, of, console)
+    (show_positions if everything else show_positions_shortly)(kind, pictures, of, console)
     notes = outputs.write(draw=lambda file: draw_positions(kind, pictures, of, file))
     finish(console, errors, outputs.files, notes)

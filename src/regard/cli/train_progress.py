@@ -18,6 +18,8 @@ from regard.train.run_folder import RUN_JSON, read_log, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import Settings, with_changes
 from regard.views.figures.loss import draw_loss
+from regard.views.terminal.layout import lines_of
+from regard.views.terminal.training import training
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,14 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
         writer.close()
     if not is_main:
         return
-    draw_loss(read_log(run.folder), run.folder / "loss.png")
+    log = read_log(run.folder)
+    draw_loss(log, run.folder / "loss.png")
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
+    parts = training(log, run.model.config.vocabulary, str(run.folder), out.width, smoothing=settings.smoothing)
+    for line in ["", *lines_of(parts, out.width)]:
+        say(line)
     say(f"wrote {run.folder}", style="dim")
     if done.step < settings.steps:
         sys.stdout.flush()

@@ -1,5 +1,6 @@
 """What every view in a terminal is put together from: sections, tables, numbers, names, the status."""
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -24,6 +25,15 @@ def put(parts: Iterable[RenderableType], console: Console) -> None:
     if not console.is_terminal:
         text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     console.file.write(text)
+
+
+def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
+    """Parts as plain lines, as they are printed outside a terminal."""
+    console = Console(width=width, file=io.StringIO(), highlight=False, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def visible(text: str) -> str:
