@@ -56,7 +56,8 @@ ANY_RULE = {(f"{name}.forward", "rule") for name in ("SelfAttention", "CrossAtte
 ANY_SETS = {("Model.ablated", "sets")}  # what is no intervention is refused by name
 ANY_JSON = {("TransformerConfig.from_json", "content")}
 # Names that annotations have while they are checked only, for what is slow to import or may not be installed.
-LATE = {"PreTrainedTokenizerFast": object, "Encoding": object, "regard": regard}
+SHOWN = ("Axes", "DataFrame", "Figure", "RenderableType", "Console", "ConsoleOptions")
+LATE = {"PreTrainedTokenizerFast": object, "Encoding": object, "regard": regard, **dict.fromkeys(SHOWN, object)}
 
 
 def checked(tmp_path: Path, code: str) -> str:

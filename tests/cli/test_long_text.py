@@ -27,7 +27,13 @@ FILE, SAVED = Path("text.txt"), Path("a.safetensors")
 )
 def test_what_is_refused(text: LongText, saved: bool, says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        text.check(saved=saved)
+        text.check(3, saved=saved)
+
+
+def test_windows_need_a_layer() -> None:
+    with pytest.raises(RegardError, match="--layer is needed with --window: windows go by one after another"):
+        LongText(FILE, window=8).check(None, saved=False)
+    LongText(FILE).check(None, saved=True)
 
 
 def test_a_mark_of_the_encoding_is_no_text(tmp_path: Path) -> None:
@@ -41,18 +47,22 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
     console = Console(file=io.StringIO())
     (tmp_path / "text.txt").write_text(RIVER, encoding="utf-8")
     whole = LongText(tmp_path / "text.txt")
-    found, trace = whole.matrix(whole.read(), -1, 2, top=3, far=5, console=console)
-    assert trace is not None
+    found, trace, reason = whole.matrix(whole.read(), -1, 2, top=3, far=5, console=console)
+    assert (trace is not None, reason) == (True, "")
     assert list(trace.attention.kept) == [5]
     assert (found.layer, found.head, len(found.receivers)) == (5, 2, 3)
     trace.save(tmp_path / "a.safetensors")
-    again, opened = LongText(opened=tmp_path / "a.safetensors").matrix("", 5, 2, top=3, far=5, console=console)
+    again, opened, _ = LongText(opened=tmp_path / "a.safetensors").matrix("", 5, 2, top=3, far=5, console=console)
     assert opened is not None
     assert opened.text == RIVER
     assert again.receivers == found.receivers
-    one, none = LongText(whole.file, window=100).matrix(RIVER, 5, 2, top=3, far=5, console=console)
+    one, none, _ = LongText(whole.file, window=100).matrix(RIVER, 5, 2, top=3, far=5, console=console)
     assert none is None
     assert [each.place for each in one.receivers] == [each.place for each in found.receivers]
+    best, held, reason = whole.matrix(RIVER, None, None, top=3, far=5, console=console)
+    assert len(held.attention) == 6
+    assert "gives" in reason  # why this layer: what a word gives in it
+    assert best.layer in range(6)
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
         whole.matrix(RIVER, 6, None, top=3, far=5, console=console)
 

@@ -39,5 +39,6 @@ if TYPE_CHECKING:
     from regard.explain import why as why
     from regard.explain import window_texts as window_texts
     from regard.explain import windowed_matrix as windowed_matrix
+    from regard.explain import written_tokens as written_tokens
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -104,7 +104,7 @@ class LabelledMap(AttentionMap):
 
 def label_all(
     maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
-) -> Layers[LabelledMap] | LayerSubset[Any]:
+) -> "Layers[LabelledMap] | LayerSubset[LabelledMap]":
     """Label the maps of every layer. keys None: the keys' labels that a map has stay as they are."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:
