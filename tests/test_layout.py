@@ -33,7 +33,6 @@ THROUGH_OTHERS = {
     "views/terminal/layout",
     "views/terminal/predictions",
     "views/terminal/static_words",
-    "views/terminal/tokens",
 }
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.

@@ -10,7 +10,7 @@ from tests.support import RIVER, run_all_in_process
 
 
 def test_words(regard_command) -> None:
-    told = regard_command("tokens", "Life is short, eat dessert first", "--tokenizer", "words")
+    told = regard_command("tokens", "Life is short, eat dessert first", "--tokenizer", "words", "--all")
     assert told.returncode == 0, told.stderr
     assert "Life is short, eat dessert first" in told.stdout
     assert "0 4 5 2 1 3" in told.stdout
@@ -20,6 +20,8 @@ def test_words(regard_command) -> None:
 def test_the_default_model_s(regard_command) -> None:
     told = regard_command("tokens", "fishing on a riverbank", "fishing")
     assert told.returncode == 0, told.stderr
+    assert "“riverbank” into 2 (river ##bank)" in told.stdout
+    told = regard_command("tokens", "fishing on a riverbank", "fishing", "--all")
     assert "##bank" in told.stdout
     assert "101 5645 2006 1037 2314 9299 102" in told.stdout
     assert "Text 2" in told.stdout

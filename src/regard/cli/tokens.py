@@ -21,7 +21,12 @@ OWN = ("words", "cl100k_base")
 RanksFile = Annotated[Path | None, options.file("--ranks", "A local file of cl100k_base's ranks.")]
 
 
-def tokens(texts: options.Texts = None, tokenizer: TokenizerName = None, ranks: RanksFile = None) -> None:
+def tokens(
+    texts: options.Texts = None,
+    tokenizer: TokenizerName = None,
+    ranks: RanksFile = None,
+    everything: options.All = False,
+) -> None:
     """Show the tokens of one text or several: coloured, with ids and counts."""
     if not texts:
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
@@ -37,9 +42,9 @@ def tokens(texts: options.Texts = None, tokenizer: TokenizerName = None, ranks: 
     # torch and transformers are imported only now: help and bad input do not wait for them
     found = [(text, each) for text, each in zip(texts, _tokenise(texts, tokenizer, ranks), strict=True)]
     from regard.cli.console import consoles
-    from regard.views.terminal.tokens import show_tokens
+    from regard.views.terminal.tokens import show_tokens, show_tokens_shortly
 
-    show_tokens(found, tokenizer or "the default model", consoles()[0])
+    (show_tokens if everything else show_tokens_shortly)(found, tokenizer or "the default model", consoles()[0])
 
 
 def _tokenise(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
