@@ -1,4 +1,4 @@
-# ruff: noqa: D102  (the fields of the protocol are those of textbook.HeadSteps, which describes them)
+
 """State in a few sentences how a word's context vector comes about in one head: what it looks at, and why so much."""
 
 from collections.abc import Collection, Sequence
