@@ -56,6 +56,13 @@ def test_nothing_is_said_where_nothing_changes(why: Why) -> None:
     ]
 
 
+def test_a_sink_is_called_one(why: Why) -> None:
+    sunk = [replace(why.tokens[0], name="Anna", special=False, sink=True), *why.tokens[1:]]
+    assert why_findings([("1", replace(why, tokens=sunk))])[1] == (
+        "More than any other word does “Anna”, an attention sink (0.30): without it others share its weight."
+    )
+
+
 def test_one_word_alone(why: Why) -> None:
     alone = replace(why, tokens=[why.tokens[2], why.tokens[0]])
     said = why_findings([("1", alone)])

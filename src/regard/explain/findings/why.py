@@ -99,9 +99,9 @@ def _beside(why: Why) -> str:
     first, change = more[0], number(measured(more[0], why))
     if first.own:
         return f"More than any other word does its look at itself: {change}."
-    what = "a special token" if first.special else "an attention sink"
-    name = first.name.strip() or first.name
-    return f"More than any word does {name}, {what} ({change}): without it others share its weight."
+    who = f"word does {first.name}, a special token" if first.special else ""
+    who = who or f"other word does {quoted(first.name)}, an attention sink"
+    return f"More than any {who} ({change}): without it others share its weight."
 
 
 def _most_looked_at(why: Why) -> str:
