@@ -33,6 +33,10 @@ from regard.trace.layer_subset import Layers, LayerSubset
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    MapSubset = LayerSubset["LabelledMap"]
+else:  # a run-time check of the items' type would look at one that was not kept, which raises
+    MapSubset = LayerSubset
+
 NEEDS = 'an index with a word needs (queries, keys) or (heads, queries, keys), such as weights["bank", "river"]'
 
 
@@ -104,7 +108,7 @@ class LabelledMap(AttentionMap):
 
 def label_all(
     maps: tuple[AttentionMap, ...] | LayerSubset[Any], queries: Labels | None, keys: Labels | None
-) -> "Layers[LabelledMap] | LayerSubset[LabelledMap]":
+) -> "Layers[LabelledMap] | MapSubset":
     """Label the maps of every layer. keys None: the keys' labels that a map has stay as they are."""
 
     def labelled(weights: AttentionMap) -> LabelledMap:

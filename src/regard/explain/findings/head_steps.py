@@ -1,4 +1,3 @@
-
 """State in a few sentences how a word's context vector comes about in one head: what it looks at, and why so much."""
 
 from collections.abc import Collection, Sequence
