@@ -52,6 +52,7 @@ why
 # installed. [From text to vectors](lessons/1_text_to_vectors.py) is where the course begins.
 
 # %%
-print("\n".join(seen.findings))
+for sentence in seen.findings:
+    print(sentence)
 assert seen.summary.pairs[0].learned_equal
 assert why.tokens[0].effect == max(cause.effect for cause in why.tokens)

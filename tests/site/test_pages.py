@@ -182,7 +182,7 @@ def test_a_trace_shows_itself_in_a_notebook() -> None:
     assert "In layer 0 (mean of its heads) it looks most at “river” (0.25) and “fishing” (0.12)." in shown
     assert "layer text 1 looks at" in shown  # the table of trace.see
     assert "Both “bank” start as the same vector." in shown  # of regard.see
-    assert "effect" in shown  # the ranking of model.why
+    assert "What taking a token or a head away changes about “bank”" in shown  # the ranking of model.why
     assert "of length 1.000" in shown
 
 
