@@ -230,3 +230,12 @@ def test_none_is_all_heads_and_all_texts() -> None:
         with ablating([ablation]):
             output = regard.attend(query, query, query).output
         torch.testing.assert_close(output, plain * expected[..., None, None])
+
+
+def test_the_third_call_of_a_path_is_its_third() -> None:
+    x = random(0, 1, 3, 2)
+    with ablating([HeadAblation(layers={("layer.0", 2)})]), regard.record() as calls:
+        for _ in range(4):
+            with regard.scope("layer.0"):
+                regard.attend(x, x, x)
+    assert [bool(call.ablations) for call in calls.values()] == [False, False, True, False]

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jaxtyping import config
 
 from regard.attention import masks
 from regard.attention.masks import Mask
@@ -133,3 +134,44 @@ def test_a_crop_is_that_part_of_the_whole(
 
 def test_masks_are_equal_only_to_themselves() -> None:
     assert masks.causal() != masks.causal()  # tensors in them have no one answer to ==
+
+
+def test_a_mask_of_tensors_goes_to_another_device_with_them() -> None:
+    keys, allowed = torch.tensor([[True, False, True]]), torch.rand(1, 1, 2, 3) > 0.5
+    moved = (masks.padding(keys) & masks.dense(allowed)).to(torch.device("meta"))
+    assert moved.keys is not None
+    assert (moved.keys.device.type, moved.dense[0].device.type) == ("meta", "meta")
+    assert masks.causal().to(torch.device("meta")).keys is None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([[True]], "mask: given list, needs a boolean tensor"),
+        (torch.ones(2, 3), r"mask: given torch.float32 of shape \(2, 3\), needs a boolean tensor"),
+        (torch.ones(1, 1, 1, 2, 3, dtype=torch.bool), r"mask: given torch.bool of shape \(1, 1, 1, 2, 3\)"),
+    ],
+)
+def test_what_is_no_dense_mask_is_named(given, says: str) -> None:
+    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
+    try:
+        with pytest.raises(TypeError, match=says):
+            masks.dense(given)
+    finally:
+        config.update("jaxtyping_disable", False)
+
+
+def test_one_row_of_padding_is_every_texts() -> None:
+    mask = masks.padding(torch.tensor([[True, False, True, True]]))
+    of_second = mask.crop(1, slice(0, 4), slice(0, 4))
+    assert of_second.keys is not None
+    assert of_second.keys.tolist() == [[True, False, True, True]]
+
+
+def test_a_band_that_just_binds_is_kept() -> None:
+    """High one below the last key leaves one pair out; at the last key it leaves none out."""
+    for size in (4, 5, 6, 7):
+        simplified = Mask(high=size - 2).simplified(1, size)
+        assert simplified is not None
+        assert simplified.high == size - 2
+        assert Mask(high=size - 1).simplified(1, size) is None
