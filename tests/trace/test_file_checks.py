@@ -41,6 +41,7 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
     rewrite("needs .L, W. with L = 4", traces=[one | {"tokens": one["tokens"][:-1]}])
     rewrite("is no whole trace file", traces=[one | {"tokens": [[1, 2]]}])
     rewrite("is no whole trace file", traces=[7])
+    rewrite("the id of one of names is -1, needs a whole number from 0", traces=[one | {"names": [[-1, "a"]]}])
     assert "pooling" not in one  # it comes from no folder that says it
     pooling = {"modes": ["mean"], "normalise": True, "lower_case": False, "prompt": ""}
     sealed(file, tensors, told | {"traces": [one | {"pooling": pooling}]})
