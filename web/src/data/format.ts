@@ -1,0 +1,177 @@
+// What a page carries: the JSON of <script id="regard-data"> and the numbers beside it. src/regard/web writes it.
+//
+// Shapes are letters, as in the library: H query heads, G key heads (H % G == 0), L queries, S keys, D width of queries
+// and keys, E width of values, M width of the model. Layers, heads and tokens are numbered from 0.
+
+export const FORMAT = "regard page";
+export const VERSION = 1;
+
+/** Numbers: the text of <script id="numbers-{at}"> is base64 of zlib-deflated byte planes, lowest bytes first: byte 0 of
+ *  all numbers, then byte 1 of all, and so on; little-endian; shape is in C order. In a notebook the same bytes come
+ *  without base64. */
+export interface Numbers {
+  at: number;
+  dtype: "int16" | "uint16" | "int32" | "float32";
+  shape: number[];
+}
+
+/** Vectors: float32 numbers, or int16 with one scale a vector: number = int16 × scale of its vector. */
+export interface Vectors {
+  values: Numbers; // (…, vectors, width)
+  scales: Numbers | null; // (…, vectors); null where values are float32
+}
+
+export interface Page {
+  format: typeof FORMAT;
+  version: number;
+  made_by: string; // "regard 0.1.0"
+  title: string; // one line
+  findings: string[]; // what was found, in sentences
+  status: string[]; // how it was computed, how exact it is, what was left out
+  opening: Opening;
+  texts: Text[];
+  calls: Call[];
+  heads: HeadScores[]; // one for each text that has them
+  panels: Panel[]; // numbers of the library's own: tables, heat maps, scatters
+  alignment: Alignment[];
+  generation: Generation[];
+  steps: StepsData[];
+  comparisons: Comparison[];
+}
+
+/** Where the page opens. */
+export interface Opening {
+  view: "tokens" | "lines" | "heads" | "map" | "steps" | "alignment" | "generation" | "compare" | `panel ${number}`;
+  call: number; // of calls
+  head: number | null; // null: the mean of heads
+  token: number | null; // a query of that call
+}
+
+/** A text: of an encoder-decoder, its source and its target are two; of a text read in windows, each window is one. */
+export interface Text {
+  name: string; // "text 1", "source", "target", "window 2 of 5"
+  text: string;
+  direction: "ltr" | "rtl";
+  tokens: {
+    text: string[]; // as a person reads it
+    start: number[]; // characters (code points) of text
+    end: number[];
+    special: number[]; // the numbers of special tokens
+    sinks: number[]; // the numbers of attention sinks
+    word: (number | null)[]; // tokens with the same number, side by side, are one word
+  };
+}
+
+/** One attention call. score = softcap · tanh(scale · q·k / softcap) + bias, -∞ where the mask forbids;
+ *  weight = exp(score − row maximum) / row sum. Maxima and sums are of the numbers carried here, sinks included. */
+export interface Call {
+  name: string; // "layer 3", "layer 3, cross"
+  layer: number;
+  nth: number; // which of the layer's calls of this part
+  part: "self" | "cross";
+  queries: number; // of texts: whose tokens ask
+  keys: number; // of texts: whose tokens are looked at
+  heads: number; // H
+  key_heads: number; // G
+  width: number; // D
+  query: Vectors; // (H, L, D)
+  key: Vectors; // (G, S, D)
+  row_max: Numbers; // float32 (H, L); -inf where there is no key
+  row_sum: Numbers; // float32 (H, L)
+  scale: number;
+  softcap: number | null;
+  mask: Mask | null;
+  bias: Bias | null;
+  sinks: number[] | null; // (H,) scores that join the denominator only
+  ablated: number[]; // heads whose weights are all 0
+  difference: number; // largest |weight here − weight of the library| of all weights
+  overview: Overview | null;
+  norms: Numbers | null; // float32 (H, S): ‖W_O · value of key j through head h‖; weight × norm is the contribution's size
+}
+
+/** Which keys a query may attend to. */
+export type Mask =
+  | { kind: "band"; low: number | null; high: number | null } // low ≤ j − i ≤ high
+  | {
+      kind: "runs"; // query i of head h may attend to keys [starts[r], ends[r]) for r from first[h', i] to first[h', i + 1]
+      heads: number; // 1 or H: h' = min(h, heads − 1)
+      first: Numbers; // int32 (heads, L + 1), counting through all heads
+      starts: Numbers; // int32 (runs,)
+      ends: Numbers;
+    };
+
+export type Bias =
+  | { kind: "offsets"; heads: number; values: Numbers } // float32 (1 or H, L + S − 1): of j − i + L − 1
+  | { kind: "keys"; heads: number; values: Numbers } // float32 (1 or H, S)
+  | { kind: "dense"; heads: number; values: Numbers }; // float32 (1 or H, L, S)
+
+/** The map as a small picture: the true mean weight of each of rows × cols cells, the library's. Cell r has the queries
+ *  from ⌊r · L / rows⌋ to ⌊(r + 1) · L / rows⌋. Coded: weight = largest[h] · (value / 65535)². */
+export interface Overview {
+  rows: number;
+  cols: number;
+  values: Numbers; // uint16 (H, rows, cols)
+  largest: number[]; // (H,)
+}
+
+export interface HeadScores {
+  text: number; // of texts
+  names: string[]; // previous, next, same, special, first, sinks, duplicate, induction
+  meanings: string[]; // one sentence for each
+  calls: number[]; // of calls, one a row
+  values: (number | null)[][][]; // [name][row][head]; null where the head does not exist or the text has no such key
+}
+
+/** A sorted list, a grid of colours, a cloud of points: components that know no attention. */
+export type Panel =
+  | { kind: "table"; title: string; note: string; columns: Column[]; rows: Cell[][] }
+  | { kind: "heat"; title: string; note: string; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string }
+  | { kind: "scatter"; title: string; note: string; x: string; y: string; points: Point[] }
+  | { kind: "strip"; title: string; note: string; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string };
+
+export type Cell = string | number | null;
+export interface Column {
+  name: string;
+  digits: number | null; // of a number's decimals; null: text
+  bar: boolean; // numbers are drawn as bars as well
+}
+export interface Point {
+  x: number;
+  y: number;
+  label: string;
+  group: string; // points of one group share a colour and mark
+  after: number | null; // the number of the point that this one moved from: joined by an arrow
+}
+
+/** A translation: the words of both texts, and the calls whose weights align them. */
+export interface Alignment {
+  calls: number[]; // of calls, cross-attention of one pair
+  best: { call: number; head: number | null; why: string }; // what the library's alignment chose
+}
+
+/** A text that a model wrote: tokens from `first` on are new. Step s wrote token first + s, reading up to the one before. */
+export interface Generation {
+  text: number; // of texts
+  first: number;
+  steps: { chosen: string; probability: number; others: [string, number][] }[];
+}
+
+/** What Steps needs beside queries and keys, of the calls where it was asked for. */
+export interface StepsData {
+  call: number;
+  value: Vectors; // (G, S, E)
+  projection: Numbers | null; // float32 (M, H · E), W_O; null where it could not be verified: refused says why
+  projection_bias: number[] | null; // (M,)
+  projection_scale: number;
+  residual: Vectors | null; // (L, M): what attention's output is added to
+  norm: { kind: "layer norm" | "rms norm"; weight: number[] | null; bias: number[] | null; epsilon: number } | null; // behind the residual
+  entering: Vectors | null; // (L, M): the hidden states that enter the layer
+  refused: string | null;
+}
+
+/** Two calls side by side: of two texts, or of one text before and after an ablation. */
+export interface Comparison {
+  name: string; // "before and after: layer 3 head 5 ablated"
+  before: number[]; // of calls
+  after: number[];
+}
