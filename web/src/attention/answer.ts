@@ -1,0 +1,32 @@
+// The questions that a worker, or where there is none the page itself, answers about attention calls.
+import type { Call } from "../data/format";
+import { load, type LoadedCall } from "./loaded";
+import { column, region, row, rowOfHeads, type Region } from "./weights";
+
+export type Question =
+  | { kind: "load"; call: number; description: Call; bytes: Map<number, Uint8Array> }
+  | { kind: "forget"; call: number }
+  | { kind: "row"; call: number; head: number | null; query: number }
+  | { kind: "rowOfHeads"; call: number; query: number }
+  | { kind: "column"; call: number; head: number | null; key: number }
+  | { kind: "region"; call: number; region: Region };
+
+const loaded = new Map<number, Promise<LoadedCall>>();
+
+/** Answer a question; null to what has no answer but its being done. */
+export async function answer(question: Question): Promise<Float32Array | null> {
+  if (question.kind === "load") {
+    loaded.set(question.call, load(question.description, question.bytes));
+    return null;
+  }
+  if (question.kind === "forget") {
+    loaded.delete(question.call);
+    return null;
+  }
+  const call = await loaded.get(question.call);
+  if (!call) throw new Error(`call ${question.call} was not loaded`);
+  if (question.kind === "row") return row(call, question.head, question.query);
+  if (question.kind === "rowOfHeads") return rowOfHeads(call, question.query);
+  if (question.kind === "column") return column(call, question.head, question.key);
+  return region(call, question.region);
+}

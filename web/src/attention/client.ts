@@ -1,0 +1,155 @@
+// Asks workers for weights. Rows and columns, which a hover waits for, go before regions, which fill a picture.
+import type { Source } from "../data/bytes";
+import type { Page } from "../data/format";
+import { answer, type Question } from "./answer";
+import { numbersOf } from "./loaded";
+import type { Region } from "./weights";
+import AttentionWorker from "./worker?worker&inline";
+
+type Asked = Exclude<Question, { kind: "load" } | { kind: "forget" }>;
+const KEPT = 8; // calls that a worker holds decoded at once
+
+interface Job {
+  question: Asked;
+  resolve: (value: Float32Array) => void;
+  reject: (reason: unknown) => void;
+  signal?: AbortSignal;
+}
+
+/** One place where questions are answered, one at a time: a worker, or the page's own thread. */
+class Desk {
+  private readonly worker: Worker | null;
+  private readonly waiting = new Map<number, { resolve: (v: Float32Array | null) => void; reject: (e: Error) => void }>();
+  private readonly held: number[] = []; // calls, the last used last
+  private next = 0;
+  busy = false;
+
+  constructor(
+    private readonly page: Page,
+    private readonly source: Source,
+  ) {
+    this.worker = start();
+    if (!this.worker) return;
+    this.worker.onmessage = ({ data }: MessageEvent<{ id: number; value: Float32Array | null; error?: string }>) => {
+      const asked = this.waiting.get(data.id);
+      this.waiting.delete(data.id);
+      if (data.error === undefined) asked?.resolve(data.value);
+      else asked?.reject(new Error(data.error));
+    };
+    this.worker.onerror = (event) => {
+      for (const asked of this.waiting.values()) asked.reject(new Error(event.message || "a worker failed"));
+      this.waiting.clear();
+    };
+  }
+
+  async ask(question: Asked): Promise<Float32Array> {
+    await this.hold(question.call);
+    return (await this.send(question))!;
+  }
+
+  stop(): void {
+    this.worker?.terminate();
+  }
+
+  private async hold(call: number): Promise<void> {
+    const place = this.held.indexOf(call);
+    if (place >= 0) {
+      this.held.push(...this.held.splice(place, 1));
+      return;
+    }
+    this.held.push(call);
+    const description = this.page.calls[call]!;
+    const bytes = new Map(numbersOf(description).map((each) => [each.at, this.source.bytes(each.at)]));
+    await this.send({ kind: "load", call, description: plainCopy(description), bytes });
+    if (this.held.length > KEPT) await this.send({ kind: "forget", call: this.held.shift()! });
+  }
+
+  private send(question: Question): Promise<Float32Array | null> {
+    if (!this.worker) return answer(question);
+    const id = this.next++;
+    const answered = new Promise<Float32Array | null>((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    this.worker.postMessage({ id, question });
+    return answered;
+  }
+}
+
+/** A plain copy, which can be sent to a worker whatever wraps the original. */
+function plainCopy<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+function start(): Worker | null {
+  try {
+    return new AttentionWorker();
+  } catch {
+    return null; // a browser that allows no workers here: the page computes itself, and waits meanwhile
+  }
+}
+
+/** The weights of a page's calls. head null: the mean of all heads. */
+export class Attention {
+  private readonly desks: Desk[];
+  private readonly queue: Job[] = [];
+  private readonly soon: Job[] = [];
+
+  constructor(page: Page, source: Source, workers = Math.max(2, Math.min(4, navigator.hardwareConcurrency || 2))) {
+    this.desks = Array.from({ length: workers }, () => new Desk(page, source));
+  }
+
+  /** What a query gives to every key, (S,). */
+  row(call: number, head: number | null, query: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "row", call, head, query }, signal);
+  }
+
+  /** What a query gives to every key in every head, (H, S). */
+  rowOfHeads(call: number, query: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "rowOfHeads", call, query }, signal);
+  }
+
+  /** What a key gets from every query, (L,). */
+  column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "column", call, head, key }, signal);
+  }
+
+  /** The mean weight of every cell of a region, (rows, cols). An aborted one is not computed, where it still waits. */
+  region(call: number, part: Region, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "region", call, region: part }, signal);
+  }
+
+  /** End the workers. */
+  stop(): void {
+    for (const desk of this.desks) desk.stop();
+  }
+
+  private ask(question: Asked, signal?: AbortSignal): Promise<Float32Array> {
+    return new Promise((resolve, reject) => {
+      (question.kind === "region" ? this.queue : this.soon).push({ question, resolve, reject, signal });
+      this.go();
+    });
+  }
+
+  /** Give waiting questions to desks that are free. The first desk takes no regions: a hover never waits for a picture. */
+  private go(): void {
+    for (const [number, desk] of this.desks.entries()) {
+      if (desk.busy) continue;
+      const job = this.take(this.soon) ?? (number > 0 ? this.take(this.queue) : undefined);
+      if (!job) continue;
+      desk.busy = true;
+      desk
+        .ask(job.question)
+        .then(job.resolve, job.reject)
+        .finally(() => {
+          desk.busy = false;
+          this.go();
+        });
+    }
+  }
+
+  private take(jobs: Job[]): Job | undefined {
+    for (let job = jobs.shift(); job; job = jobs.shift()) {
+      if (!job.signal?.aborted) return job;
+      job.reject(new DOMException("no longer wanted", "AbortError"));
+    }
+    return undefined;
+  }
+}

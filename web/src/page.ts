@@ -1,0 +1,15 @@
+// Opens the page in a file: reads what it carries and puts the views where the sentences stand.
+import { mount } from "svelte";
+import App from "./App.svelte";
+import { ScriptSource } from "./data/bytes";
+import { FORMAT, VERSION, type Page } from "./data/format";
+import "./page.css";
+
+const page = JSON.parse(document.getElementById("regard-data")!.textContent!) as Page;
+const target = document.getElementById("regard-page")!;
+if (page.format !== FORMAT || page.version !== VERSION) {
+  target.append(`This file carries ${page.format} version ${page.version}; its own script reads ${FORMAT} version ${VERSION}.`);
+} else {
+  target.replaceChildren();
+  mount(App, { target, props: { page, source: new ScriptSource() } });
+}

@@ -1,0 +1,103 @@
+// One selection runs through all views: which attention call, which head, which token, seen from which side.
+import type { Source } from "./data/bytes";
+import type { Call, Page, Text } from "./data/format";
+import { Attention } from "./attention/client";
+
+export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
+
+/** The calls of one kind over one pair of texts: what the first choice, "text", chooses between. */
+export interface Group {
+  name: string;
+  calls: number[]; // of the page's calls, by layer
+}
+
+export class PageState {
+  readonly page: Page;
+  readonly attention: Attention;
+  readonly source: Source;
+  readonly groups: Group[];
+
+  view = $state("");
+  call = $state(0);
+  head = $state<number | null>(null); // null: the mean of heads
+  token = $state<number | null>(null); // of the queries' text where side is "gives", else of the keys'
+  side = $state<Side>("gives");
+  words = $state(false); // tokens of one word taken together
+  dark = $state(false);
+
+  constructor(page: Page, source: Source) {
+    this.page = page;
+    this.source = source;
+    this.attention = new Attention(page, source);
+    this.groups = groupsOf(page);
+    this.view = page.opening.view;
+    this.call = page.opening.call;
+    this.head = page.opening.head;
+    this.token = page.opening.token;
+  }
+
+  get description(): Call {
+    return this.page.calls[this.call]!;
+  }
+
+  get queries(): Text {
+    return this.page.texts[this.description.queries]!;
+  }
+
+  get keys(): Text {
+    return this.page.texts[this.description.keys]!;
+  }
+
+  /** The text that the chosen token is of. */
+  get own(): Text {
+    return this.side === "gives" ? this.queries : this.keys;
+  }
+
+  /** The text whose tokens are coloured. */
+  get other(): Text {
+    return this.side === "gives" ? this.keys : this.queries;
+  }
+
+  get group(): number {
+    return this.groups.findIndex((group) => group.calls.includes(this.call));
+  }
+
+  /** Choose a group: its call of the layer that is chosen now, else its first. */
+  chooseGroup(number: number): void {
+    const { layer, nth } = this.description;
+    const { calls } = this.groups[number]!;
+    const same = calls.find((each) => this.page.calls[each]!.layer === layer && this.page.calls[each]!.nth === nth);
+    this.choose(same ?? calls[0]!);
+  }
+
+  /** Choose a call, and keep of head and token what it has as well. */
+  choose(call: number, head: number | null = this.head): void {
+    const sameText = this.page.calls[call]!.queries === this.description.queries && this.page.calls[call]!.keys === this.description.keys;
+    this.call = call;
+    this.head = head !== null && head < this.description.heads ? head : null;
+    if (!sameText) this.token = null;
+  }
+
+  /** Look from the other side. The token stays where both sides are of one text. */
+  turn(side: Side): void {
+    if (side === this.side) return;
+    if (this.description.queries !== this.description.keys) this.token = null;
+    this.side = side;
+  }
+
+  get headName(): string {
+    const { heads } = this.description;
+    return this.head === null ? (heads === 1 ? "its one head" : `mean of ${heads} heads`) : `head ${this.head}`;
+  }
+}
+
+function groupsOf(page: Page): Group[] {
+  const groups = new Map<string, Group>();
+  page.calls.forEach((call, number) => {
+    const key = `${call.part} ${call.queries} ${call.keys}`;
+    const [queries, keys] = [page.texts[call.queries]!.name, page.texts[call.keys]!.name];
+    if (!groups.has(key)) groups.set(key, { name: call.queries === call.keys ? queries : `${queries} → ${keys}`, calls: [] });
+    groups.get(key)!.calls.push(number);
+  });
+  return [...groups.values()];
+}

@@ -1,0 +1,72 @@
+// The colours of weights, of numbers of both signs, and of what stands apart (special tokens and sinks).
+//
+// ColorBrewer's Blues, RdBu and Greys (Harrower and Brewer 2003), at steps of equal length in CIELAB: those of the
+// library's pictures. On a dark page the maps begin at its background.
+
+export type Scale = "weights" | "differences" | "apart";
+export type Rgb = readonly [number, number, number];
+
+const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
+  light: {
+    weights: "f7fbff e3eef8 cfe1f2 b8d5ea 9fcbe2 8abfdd 74b3d8 5fa6d1 4b98c9 3b8bc2 2e7ebc 2272b5 1764ab 0c56a0 084990 083c7d 08306b",
+    differences: "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7f7f7 fcdfcd f8c0a4 f2a17f e17a61 cf5246 b41d2d 8d0c25 67001f",
+    apart: "ffffff f3f3f3 e8e8e8 dcdcdc d0d0d0 c5c5c5 bababa afafaf a4a4a4 999999 8e8e8e 848484 797979 6f6f6f 656565 5b5b5b 525252",
+  },
+  dark: {
+    weights: "14191f 08306b 083c7d 084990 0c56a0 1764ab 2272b5 2e7ebc 3b8bc2 4b98c9 5fa6d1 74b3d8 8abfdd 9fcbe2 b8d5ea cfe1f2 e3eef8",
+    differences: "cde3ef a0cce2 74b2d4 4a97c5 337eb8 2267ac 134b86 053061 14191f 67001f 8d0c25 b41d2d cf5246 e17a61 f2a17f f8c0a4 fcdfcd",
+    apart: "14191f 2b2f34 373b3f 43474b 505357 5b5b5b 656565 6f6f6f 797979 848484 8e8e8e 999999 a4a4a4 afafaf bababa c5c5c5 d0d0d0",
+  },
+};
+export const SHADES = 256;
+
+const tables = new Map<string, Rgb[]>();
+
+/** The 256 colours of a scale. */
+export function table(scale: Scale, dark: boolean): Rgb[] {
+  const key = `${scale} ${dark}`;
+  let found = tables.get(key);
+  if (!found) {
+    const stops = STOPS[dark ? "dark" : "light"][scale].split(" ").map(rgb);
+    found = Array.from({ length: SHADES }, (_, n) => {
+      const at = (n / (SHADES - 1)) * (stops.length - 1);
+      const below = Math.min(Math.floor(at), stops.length - 2);
+      const mix = (c: 0 | 1 | 2) => Math.round(stops[below]![c] + (stops[below + 1]![c] - stops[below]![c]) * (at - below));
+      return [mix(0), mix(1), mix(2)] as const;
+    });
+    tables.set(key, found);
+  }
+  return found;
+}
+
+/** The shade of a weight: by its square root, so that small weights that differ can be told apart beside large ones. */
+export function shade(value: number, largest: number): number {
+  if (!(value > 0) || !(largest > 0)) return 0;
+  return Math.round(Math.sqrt(Math.min(1, value / largest)) * (SHADES - 1));
+}
+
+/** The shade of a number of either sign, in equal steps: 0 in the middle. */
+export function signedShade(value: number, largest: number): number {
+  if (!(largest > 0) || Number.isNaN(value)) return (SHADES - 1) / 2;
+  return Math.round((Math.max(-1, Math.min(1, value / largest)) + 1) * 0.5 * (SHADES - 1));
+}
+
+/** As CSS writes it. */
+export function css([r, g, b]: Rgb): string {
+  return `rgb(${r} ${g} ${b})`;
+}
+
+/** Black or white, whichever reads better on a colour (WCAG's contrast). */
+export function ink(colour: Rgb): string {
+  return luminance(colour) > 0.179 ? "#000" : "#fff";
+}
+
+/** Relative luminance (WCAG 2). */
+export function luminance(colour: Rgb): number {
+  const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+}
+
+function rgb(hex: string): Rgb {
+  return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb;
+}

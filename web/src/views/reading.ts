@@ -1,0 +1,70 @@
+// What a token or word gives to every other, or gets from it: weights of units, from the weights of their tokens.
+import { decode } from "../data/bytes";
+import type { Text } from "../data/format";
+import type { Side, PageState } from "../page_state.svelte";
+
+export type Unit = [number, number]; // tokens [start, end)
+
+export interface Wanted {
+  call: number;
+  head: number | null;
+  side: Side;
+  unit: Unit;
+  units: Unit[]; // of the other side
+  norms: boolean; // weights times the norm of each key's contribution
+}
+
+export class Reader {
+  private readonly norms = new Map<number, Promise<Float32Array>>();
+
+  constructor(private readonly shared: PageState) {}
+
+  /** Read the number of every unit: a word's weights are the mean over its tokens as queries, the sum over them as keys. */
+  async read(wanted: Wanted, signal?: AbortSignal): Promise<Float32Array> {
+    const { attention } = this.shared;
+    const { call, head, side, unit, units } = wanted;
+    const gives = side === "gives";
+    const lines = await Promise.all(
+      Array.from({ length: unit[1] - unit[0] }, (_, n) =>
+        gives ? attention.row(call, head, unit[0] + n, signal) : attention.column(call, head, unit[0] + n, signal),
+      ),
+    );
+    const norms = wanted.norms && head !== null ? await this.normsOf(call) : null;
+    const size = lines[0]!.length;
+    const out = new Float32Array(units.length);
+    units.forEach(([start, end], n) => {
+      let sum = 0;
+      for (const line of lines) {
+        for (let t = start; t < end; t++) sum += line[t]! * (norms ? norms[head! * size + t]! : 1);
+      }
+      out[n] = sum / (gives ? lines.length : end - start);
+    });
+    return out;
+  }
+
+  private normsOf(call: number): Promise<Float32Array> {
+    const { norms } = this.shared.page.calls[call]!;
+    let found = this.norms.get(call);
+    if (!found) {
+      found = decode(norms!, this.shared.source.bytes(norms!.at)) as Promise<Float32Array>;
+      this.norms.set(call, found);
+    }
+    return found;
+  }
+}
+
+/** Which units stand apart: special tokens and sinks, whose weights would drown the others'. */
+export function apartOf(text: Text, units: Unit[]): boolean[] {
+  const apart = new Set([...text.tokens.special, ...text.tokens.sinks]);
+  return units.map(([start, end]) => end - start === 1 && apart.has(start));
+}
+
+/** The largest value among those that do not stand apart, or of all where no other has any. */
+export function largestOf(values: Float32Array, apart: boolean[]): number {
+  let [largest, all] = [0, 0];
+  values.forEach((value, n) => {
+    all = Math.max(all, value);
+    if (!apart[n]) largest = Math.max(largest, value);
+  });
+  return largest > 0 ? largest : all;
+}

@@ -1,0 +1,23 @@
+// Tokens taken together to words: the attention a word gives is the mean over its tokens, what it gets the sum over them.
+import type { Text } from "./data/format";
+
+/** The runs of tokens [start, end) that are one word each; a token of no word is one by itself. */
+export function wordsOf(text: Text): [number, number][] {
+  const { word } = text.tokens;
+  const runs: [number, number][] = [];
+  word.forEach((each, n) => {
+    if (n > 0 && each !== null && each === word[n - 1]) runs.at(-1)![1] = n + 1;
+    else runs.push([n, n + 1]);
+  });
+  return runs;
+}
+
+/** Every token as a unit of its own. */
+export function tokensOf(text: Text): [number, number][] {
+  return text.tokens.text.map((_, n) => [n, n + 1]);
+}
+
+/** What units are called: the text they cover, or what their tokens read as. */
+export function nameOf(text: Text, [start, end]: [number, number]): string {
+  return text.tokens.text.slice(start, end).join("");
+}
