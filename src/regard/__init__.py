@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
+    from regard.web.save_page import save_page as save_page
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ _WHERE = {
     "train": "regard",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
+    "save_page": "regard.web.save_page",
     "scope": "regard.attention.recording",
     "see": "regard.models.see_texts",
 }

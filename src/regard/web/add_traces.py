@@ -1,0 +1,133 @@
+"""Add traces to a page: the texts with their tokens and sinks, every attention call, the scores of their heads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.explain.head_scores import HeadScores, head_scores
+from regard.explain.sinks import cross_sinks, sinks_of
+from regard.trace.attention_output import AttentionOutput
+from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.trace import PairTrace, Trace
+from regard.web.call import CallName, call_data
+from regard.web.chosen_heads import of_heads
+from regard.web.page import Page
+from regard.web.scores_of_heads import head_scores_data
+from regard.web.texts import text_data
+
+SCORED = 2048  # tokens of a text up to which its heads are scored: every weight is read for it
+
+
+@dataclass
+class Added:
+    """Where a trace stands in a page: its text's number, and those of its calls by (layer, which of its calls)."""
+
+    text: int
+    calls: dict[CallNumber, int] = field(default_factory=dict)
+    cross: dict[CallNumber, int] = field(default_factory=dict)
+
+
+def add_trace(page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), side: str = "") -> Added:
+    """Add a text and its self-attention. also_sinks: tokens that are sinks of something else. side: "encoder".
+
+    Raises:
+        RegardError: the trace does not hold a layer or head that the page is to have, or a call cannot be written.
+    """
+    chosen = chosen_calls(page, trace.attention)
+    scores = _scores(trace)
+    if scores is None:
+        found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
+    else:
+        found = set(scores.sink_tokens)
+    added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks})))
+    added.calls = _add_calls(page, trace, "self", added.text, added.text, side)
+    if scores is not None:
+        page.scores.append(_chosen_scores(page, scores, added))
+    elif chosen and len(trace.tokens) > SCORED:
+        page.status.append(f"The heads of {name} are not scored: it has more than {SCORED} tokens.")
+    return added
+
+
+def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
+    """Add a text and its target, and the target's attention to the text."""
+    both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
+    apart = [sink.token for sink in cross_sinks(pair)] if both else []
+    encoder = add_trace(page, pair.encoder, source, also_sinks=apart, side="encoder")
+    decoder = add_trace(page, pair.decoder, target, side="decoder")
+    decoder.cross = _add_calls(page, pair.decoder, "cross", decoder.text, encoder.text, "")
+    return encoder, decoder
+
+
+def chosen_calls(page: Page, maps: Sequence[AttentionMap]) -> list[CallNumber]:
+    """The calls of a trace's maps that a page is to have.
+
+    Raises:
+        RegardError: the trace does not hold a layer that was asked for.
+    """
+    if page.layers is None:
+        return list(call_numbers(maps))
+    for layer in page.layers:
+        maps[layer]  # says so itself where the trace does not hold it
+    return [call for call in call_numbers(maps) if call[0] in page.layers]
+
+
+def _add_calls(page: Page, trace: Trace, part: str, queries: int, keys: int, side: str) -> dict[CallNumber, int]:
+    maps, values, outputs = (
+        (trace.attention, trace.values, trace.attention_outputs)
+        if part == "self"
+        else (trace.cross, trace.cross_values, trace.cross_attention_outputs)
+    )
+    made, numbers = call_numbers(maps), {}
+    for call in chosen_calls(page, maps):
+        layer, nth = call
+        alone = sum(other == layer for other, _ in made) == 1
+        weights = maps[call]
+        value, output = value_of(values, call), output_of(outputs, call)
+        if page.heads is not None and output is not None:
+            value = output = None  # W_O has a slice for each head that the model has
+        few = of_heads(weights, page.heads, layer)
+        name = CallName(layer, nth, part, queries, keys, alone, side)
+        numbers[call] = page.add_call(call_data(few, name, page.numbers, values=value, output=output))
+    return numbers
+
+
+def value_of(values: Sequence[Tensor | None], call: CallNumber) -> Float[Tensor, "G S E"] | None:
+    """The values of a call, None where the trace does not hold them."""
+    if call not in call_numbers(values):
+        return None
+    return values[call]  # type: ignore[call-overload]
+
+
+def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | None:
+    """The verified output of a call, None where the trace does not hold it or it could not be verified."""
+    found = outputs[call] if call in call_numbers(outputs) else None  # type: ignore[call-overload]
+    return found if isinstance(found, AttentionOutput) else None
+
+
+def _scores(trace: Trace) -> HeadScores | None:
+    """The scores of a text's heads; None where it is long, or has no attention among its own tokens alone."""
+    if not trace.tokens or len(trace.tokens) > SCORED or not call_numbers(trace.attention):
+        return None
+    try:
+        return head_scores(trace)
+    except RegardError:  # keys that are no tokens of the text
+        return None
+
+
+def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> dict[str, object]:
+    """The scores of the calls and heads that the page has."""
+    data = head_scores_data(scores, added.text, [added.calls.get(call, -1) for call in scores.calls])
+    calls, values = data["calls"], data["values"]
+    assert isinstance(calls, list)
+    assert isinstance(values, list)
+    kept = [row for row, call in enumerate(calls) if call >= 0]
+    data["calls"] = [calls[row] for row in kept]
+    heads = page.heads
+    data["values"] = [
+        [table[row] if heads is None else [table[row][head] for head in heads] for row in kept] for table in values
+    ]
+    return data

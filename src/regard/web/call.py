@@ -1,0 +1,143 @@
+"""Write one attention call: queries and keys, the rule of the scores, each query's row maximum and row sum.
+
+The maxima and sums are those of the numbers that are written, so that the rows shown sum to 1. How far the weights of
+these numbers are from the library's is measured on every weight, a few rows at a time.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.trace.attention_output import AttentionOutput
+from regard.web.contribution_norms import contribution_norms
+from regard.web.numbers import NumberStore
+from regard.web.score_rules import Data, bias_data, float32_rule, mask_data
+
+BLOCK = 1 << 22  # weights of all heads that are compared at once
+OVERVIEW_FROM = 1024  # tokens a side above which a map has an overview
+OVERVIEW = 256  # cells of an overview a side
+NOTHING = -1e30  # a sink's score that takes nothing, for -inf, which JSON does not have
+CODES = 65535  # the largest code of an overview's cell
+
+
+@dataclass(frozen=True)
+class CallName:
+    """What a call is: of which layer, which of that layer's calls of its part, of which texts' tokens.
+
+    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. side: "encoder", "decoder".
+    """
+
+    layer: int
+    nth: int
+    part: str
+    queries: int
+    keys: int
+    alone: bool = True
+    side: str = ""
+
+    def __str__(self) -> str:
+        nth = "" if self.alone else f", call {self.nth}"
+        where = "cross" if self.part == "cross" else self.side
+        return f"layer {self.layer}{nth}" + (f", {where}" if where else "")
+
+
+def call_data(
+    weights: AttentionMap,
+    name: CallName,
+    numbers: NumberStore,
+    *,
+    values: Float[Tensor, "G S E"] | None = None,
+    output: AttentionOutput | None = None,
+) -> Data:
+    """Write the map (H, L, S) of one call. values, output: for contributions, of all of its heads.
+
+    Raises:
+        RegardError: the scores' rule cannot be computed in a page, or the numbers are infinite or none (NaN).
+    """
+    heads, length, size = weights.shape
+    query, key = weights.query[0], weights.key[0]
+    for what, tensor in (("queries", query), ("keys", key)):
+        if not bool(tensor.isfinite().all()):
+            raise RegardError(f"{name}: its {what} hold infinite numbers or NaN, which a page cannot show")
+    query_data, page_query = numbers.add_vectors(query)
+    key_data, page_key = numbers.add_vectors(key)
+    rule = float32_rule(weights.rule)
+    rounded = AttentionMap(page_query[None], page_key[None], rule, offset=weights.offset, ndim=3)
+    row_max, row_sum = rounded.row_max_sum()
+    difference = largest_difference(weights, rounded)
+    if not math.isfinite(difference):
+        raise RegardError(f"{name}: its weights hold NaN, which a page cannot show")
+    try:
+        mask = mask_data(rule.mask, heads, length, size, numbers)
+        bias = bias_data(rule.bias, length, size, numbers)
+    except RegardError as error:
+        raise RegardError(f"{name}: {error}") from None
+    norms = None if values is None or output is None else contribution_norms(weights, values, output)
+    return {
+        "name": str(name),
+        "layer": name.layer,
+        "nth": name.nth,
+        "part": name.part,
+        "queries": name.queries,
+        "keys": name.keys,
+        "heads": heads,
+        "key_heads": key.shape[0],
+        "width": query.shape[-1],
+        "query": query_data,
+        "key": key_data,
+        "row_max": numbers.add(row_max.float()),
+        "row_sum": numbers.add(row_sum.float()),
+        "scale": float(rule.scale),
+        "softcap": rule.softcap,
+        "mask": mask,
+        "bias": bias,
+        "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(),
+        "ablated": [],  # an ablated head still attends: its weights are not 0, its output is
+        "difference": difference,
+        "overview": overview_data(weights, numbers),
+        "norms": None if norms is None else numbers.add(norms),
+    }
+
+
+def largest_difference(weights: AttentionMap, rounded: AttentionMap) -> float:
+    """Compare every weight of two maps (H, L, S): the largest absolute difference, NaN where a weight is none.
+
+    Keys that the band of the mask hides from a block of rows are 0 in both and left out.
+    """
+    heads, length, size = weights.shape
+    if not length or not size:
+        return 0.0
+    largest, mask = 0.0, rounded.rule.mask
+    weights.row_max_sum()  # once for all rows: every block would compute its own
+    step = max(1, min(1024, BLOCK // size))
+    for head in range(heads):
+        for start in range(0, length, step):
+            stop = min(start + step, length)
+            first, last = (0, size) if mask is None else mask.key_range(start, stop, size)
+            if first == last:
+                continue
+            region = slice(head, head + 1), slice(start, stop), slice(first, last)
+            apart = float((weights[region].cpu() - rounded[region]).abs_().max())
+            if math.isnan(apart):
+                return apart
+            largest = max(largest, apart)
+    return largest
+
+
+def overview_data(weights: AttentionMap, numbers: NumberStore) -> Data | None:
+    """Write the mean weights of at most 256 × 256 cells of a large map; None for a map that needs none."""
+    _, length, size = weights.shape
+    if not length or not size or max(length, size) <= OVERVIEW_FROM:
+        return None
+    rows, cols = min(OVERVIEW, length), min(OVERVIEW, size)
+    pooled = weights.pooled(rows, cols).double().cpu()
+    largest = pooled.amax((1, 2))
+    share = pooled / largest.clamp_min(torch.finfo(torch.float64).tiny)[:, None, None]
+    codes = (share.clamp(0, 1).sqrt() * CODES).round().numpy().astype(np.uint16)
+    return {"rows": rows, "cols": cols, "values": numbers.add(codes), "largest": largest.tolist()}

@@ -1,0 +1,43 @@
+"""Measure how long a key's value is once a head has projected it: ‖W_O · value‖, weight × which is a contribution.
+
+After Kobayashi et al. 2020, "Attention is Not Only a Weight". The projection is the captured one, and is held against
+what the model computed on a few tokens before its norms are shown.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.explain.contributions import split
+from regard.trace.attention_output import AttentionOutput
+from regard.web.numbers import in_few_bits
+
+COMPARED = 8  # tokens whose contributions are added up and held against the model's own output
+
+
+def contribution_norms(
+    weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
+) -> Float[Tensor, "H S"] | None:
+    """Compute the norms of every head and key; None where the parts do not add up to what the model computed.
+
+    They are rounded to 12 bits, 1e-4 of each: more would be most of what a short text's page has beside its vectors.
+    """
+    heads, length, size = weights.shape
+    if not length or not size:
+        return None
+    rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
+    try:
+        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
+    except RegardError:
+        return None
+    model = output.weight.shape[0]
+    projection = output.weight.detach().double().cpu().view(model, heads, -1).transpose(0, 1)  # (H, M, E)
+    own = values.detach().double().cpu()
+    each = heads // len(own)
+    norms = torch.empty(heads, size, dtype=torch.float32)
+    for head, part in enumerate(projection):
+        value = own[head // each]
+        norms[head] = ((value @ (part.T @ part)) * value).sum(-1).clamp_min(0).sqrt()
+    return in_few_bits(norms, 12)

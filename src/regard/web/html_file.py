@@ -1,0 +1,147 @@
+"""Write a page as one HTML file that works offline by double click, and says what it is without JavaScript too.
+
+Its Content-Security-Policy lets it load nothing and run no script but its own, known by its SHA-256. Data stands in
+script elements of types that no browser runs: JSON in which `<`, `>` and `&` are written as \\uXXXX, so that no text
+can end the element, and numbers in base64.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from regard.errors import RegardError
+from regard.files import read_regular, whole
+from regard.web.page import Page
+from regard.web.score_rules import Data
+
+BUILT = Path(__file__).parent / "built"
+CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {
+    127: 0x2421
+}  # a picture of each
+STYLE = (
+    "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}"
+    "#regard-static pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}"
+)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What every page has in common: the program that shows it, and its style sheet."""
+
+    script: str
+    style: str = ""
+
+
+def built_shell() -> Shell:
+    """Read the built page.
+
+    Raises:
+        RegardError: it is not built.
+    """
+    check_built()
+    script, style = (read_regular(BUILT / name).decode() for name in ("page.js", "page.css"))
+    return Shell(script, style)
+
+
+def check_built() -> None:
+    """Raise RegardError where the page is not built."""
+    missing = [name for name in ("page.js", "page.css") if not (BUILT / name).is_file()]
+    if missing:
+        raise RegardError(
+            f"the page is not built: run make page (there is no {missing[0]}; releases have it, in a checkout make "
+            "builds it)"
+        )
+
+
+def write_html(page: Page, file: Path, shell: Shell) -> int:
+    """Write a page to a file, whole or not at all; returns its size in bytes.
+
+    Raises:
+        RegardError: the file cannot be written.
+    """
+    with whole(file) as temporary:
+        try:
+            with temporary.open("wb") as written:
+                for part in html_parts(page, shell):
+                    written.write(part)
+                size = written.tell()
+        except OSError as error:
+            raise RegardError(f"cannot write {str(file)!r}: {error.strerror or error}") from error
+    return size
+
+
+def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
+    """Make the file's bytes, part by part: numbers may be many."""
+    data = page.data()
+    yield _head(str(data["title"]), shell).encode("utf-8", "replace")
+    yield _body(data).encode("utf-8", "replace")
+    yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
+    for at in range(len(page.numbers.blobs)):
+        yield f'<script type="text/plain" id="numbers-{at}">'.encode("ascii")
+        yield page.numbers.base64(at)
+        yield b"</script>\n"
+    yield f"<script>{script_text(shell)}</script>\n</body>\n</html>\n".encode()
+
+
+def script_json(data: Data) -> str:
+    """Write data as JSON that may stand in a script element: in ASCII, without `<`, `>` and `&`."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def script_text(shell: Shell) -> str:
+    """The program as it stands in its element. Raises RegardError where it would end that element early."""
+    low = shell.script.lower()
+    if "</script" in low or "<!--" in low:
+        raise RegardError("the built page's script holds </script or <!--, which would end its element: build it anew")
+    return shell.script
+
+
+def policy(shell: Shell) -> str:
+    """The file's Content-Security-Policy: nothing from outside, and its own script alone."""
+    digest = base64.b64encode(hashlib.sha256(script_text(shell).encode()).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "worker-src blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def readable(text: str) -> str:
+    """A text as HTML shows it: escaped, control characters as their pictures."""
+    return escape(text.translate(CONTROLS))
+
+
+def _head(title: str, shell: Shell) -> str:
+    if "</style" in shell.style.lower():
+        raise RegardError("the built page's style sheet holds </style, which would end its element: build it anew")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy(shell))}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{readable(title)} · regard</title>\n<style>{shell.style or STYLE}</style>\n</head>\n"
+    )
+
+
+def _body(data: Data) -> str:
+    """What is read without JavaScript: what the file is, the sentences, the texts. The program takes it away."""
+    findings, status, texts = data["findings"], data["status"], data["texts"]
+    assert isinstance(findings, list)
+    assert isinstance(status, list)
+    assert isinstance(texts, list)
+    sentences = "".join(f"<p>{readable(each)}</p>\n" for each in findings)
+    shown = "".join(
+        f'<h2>{readable(each["name"])}</h2>\n<pre dir="{each["direction"]}">{readable(each["text"])}</pre>\n'
+        for each in texts
+    )
+    how = "".join(f"<li>{readable(each)}</li>\n" for each in status)
+    return (
+        f'<body>\n<div id="regard-page">\n<main id="regard-static">\n<h1>{readable(str(data["title"]))}</h1>\n'
+        "<noscript><p>JavaScript is off. With it, this page shows what every token of the text pays attention to, "
+        "computed here from the model's queries and keys; nothing is loaded from anywhere.</p></noscript>\n"
+        f"<p>What every token of a text pays attention to, made by {escape(str(data['made_by']))}.</p>\n"
+        f"{sentences}{shown}<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"
+    )

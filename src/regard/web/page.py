@@ -1,0 +1,107 @@
+"""Put a page together: the texts of some traces, their attention calls, what was found, as data that a browser reads.
+
+`web/src/data/format.ts` says what each part is. Numbers stand beside the data, in a `NumberStore`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from regard import __version__
+from regard.trace.trace import Status
+from regard.web.numbers import Encoding, NumberStore
+from regard.web.score_rules import Data
+
+FORMAT, VERSION = "regard page", 1
+
+
+@dataclass
+class Page:
+    """A page that is being put together; `data()` is what format.ts calls Page.
+
+    layers, heads: the numbers of those that it has, None for all.
+    """
+
+    title: str
+    findings: Sequence[str] = ()
+    status: list[str] = field(default_factory=list)
+    layers: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    numbers: NumberStore = field(default_factory=NumberStore)
+    opening: Data = field(default_factory=lambda: {"view": "tokens", "call": 0, "head": None, "token": None})
+    texts: list[Data] = field(default_factory=list)
+    calls: list[Data] = field(default_factory=list)
+    scores: list[Data] = field(default_factory=list)
+    panels: list[Data] = field(default_factory=list)
+    alignment: list[Data] = field(default_factory=list)
+    generation: list[Data] = field(default_factory=list)
+    steps: list[Data] = field(default_factory=list)
+    comparisons: list[Data] = field(default_factory=list)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How vectors are written."""
+        return self.numbers.encoding
+
+    def data(self) -> Data:
+        """Make the page's data."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "made_by": f"regard {__version__}",
+            "title": " ".join(self.title.split()),
+            "findings": list(self.findings),
+            "status": self.status,
+            "opening": self.opening,
+            "texts": self.texts,
+            "calls": self.calls,
+            "heads": self.scores,
+            "panels": self.panels,
+            "alignment": self.alignment,
+            "generation": self.generation,
+            "steps": self.steps,
+            "comparisons": self.comparisons,
+        }
+
+    def add_text(self, text: Data) -> int:
+        """Add a text; returns its number."""
+        self.texts.append(text)
+        return len(self.texts) - 1
+
+    def add_call(self, call: Data) -> int:
+        """Add a call; returns its number."""
+        self.calls.append(call)
+        return len(self.calls) - 1
+
+    def largest_difference(self) -> float:
+        """The largest difference between the weights of the page and the library's, of all calls."""
+        return max((float(str(call["difference"])) for call in self.calls), default=0.0)
+
+
+def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
+    """Say how the traces were computed and how exact the page is."""
+    lines = []
+    for model in dict.fromkeys(status.model for status in statuses):
+        own = [status for status in statuses if status.model == model]
+        kernels = ", ".join(dict.fromkeys(kernel for status in own for kernel in status.kernels))
+        by = f", attention by {kernels}" if kernels else ""
+        lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
+        apart = [status.difference for status in own if status.difference is not None]
+        if apart:
+            rows = max(status.rows_compared for status in own)
+            what = own[0].compared_with or "the model's own attention"
+            lines.append(f"The library's weights are within {max(apart):.1e} of {what} ({rows} rows compared).")
+    if page.calls:
+        kept = "as int16 with one scale a vector" if page.encoding == "int16" else "as float32"
+        lines.append(
+            f"Weights here are computed from queries and keys kept {kept}: the largest difference to the library's, of "
+            f"all weights, is {page.largest_difference():.1e}."
+        )
+    for what, numbers in (("layers", page.layers), ("heads", page.heads)):
+        if numbers is not None:
+            renumbered = ", numbered anew from 0" if what == "heads" else ""
+            lines.append(f"Only {what} {', '.join(map(str, numbers))} are here{renumbered}; the others were left out.")
+    for name, parts in (("unknown to", "unknown"), ("dropped by", "dropped")):
+        found = [part for status in statuses for part in getattr(status, parts)]
+        if found:
+            lines.append(f"Parts of the text that are {name} the tokenizer: {', '.join(map(repr, found[:6]))}.")
+    return lines + list(dict.fromkeys(note for status in statuses for note in status.notes))
