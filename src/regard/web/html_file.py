@@ -8,6 +8,7 @@ can end the element, and numbers in base64.
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -19,9 +20,7 @@ from regard.web.page import Page
 from regard.web.score_rules import Data
 
 BUILT = Path(__file__).parent / "built"
-CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {
-    127: 0x2421
-}  # a picture of each
+CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {127: 0x2421}  # a picture of each
 STYLE = (
     "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}"
     "#regard-static pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}"
@@ -94,11 +93,11 @@ def script_json(data: Data) -> str:
 
 
 def script_text(shell: Shell) -> str:
-    """The program as it stands in its element. Raises RegardError where it would end that element early."""
-    low = shell.script.lower()
-    if "</script" in low or "<!--" in low:
-        raise RegardError("the built page's script holds </script or <!--, which would end its element: build it anew")
-    return shell.script
+    """The program as it stands in its element: what HTML would read as a comment or an end is spelled otherwise.
+
+    Both occur in its strings alone, where \\x3C is the same character.
+    """
+    return re.sub(r"<(?=!--|/?script)", r"\\x3C", shell.script, flags=re.IGNORECASE)
 
 
 def policy(shell: Shell) -> str:
