@@ -1,0 +1,96 @@
+"""A real browser for the tests of the page: Debian's Chromium, driven by playwright's client."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / "src" / "regard" / "web" / "built" / "page.js"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = os.environ.get("REGARD_SCREENSHOTS")  # a folder: each test leaves there what it saw last
+
+
+@dataclass
+class Opened:
+    """A page in the browser: tab drives it, errors are what its console complained of."""
+
+    tab: Any
+    file: Path
+    errors: list[str] = field(default_factory=list)
+
+    def choose(self, what: str, value: str) -> None:
+        """Choose a text, layer or head by the value of its option."""
+        self.tab.select_option(f"[data-choose={what}]", value)
+
+    def open_view(self, name: str) -> None:
+        """Open a view by its tab, as a hand would."""
+        self.tab.click(f"role=tab[name='{name}']")
+
+    def number(self, selector: str) -> float:
+        """Read the number that an element shows, once it is there."""
+        return float(self.tab.wait_for_selector(selector).inner_text())
+
+    def violations(self) -> list[str]:
+        """What axe-core finds wrong for people who cannot see, point or tell colours apart, light and dark."""
+        found = []
+        for scheme in ("light", "dark"):
+            self.tab.emulate_media(color_scheme=scheme)
+            self.tab.wait_for_timeout(100)
+            for each in self.tab.evaluate("axe.run()")["violations"]:
+                found += [f"{scheme}: {each['id']}: {node['html'][:200]}" for node in each["nodes"]]
+        self.tab.emulate_media(color_scheme="light")
+        return found
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser; skipped, with the reason, where it or the built page is absent."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if not BUILT.exists():
+        pytest.skip("the page is not built: make page")
+    if program is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Opened]]:
+    """Write the page of some traces and open it: page_of(traces, **arguments of regard.save_page).
+
+    width: of the window. A page whose console complained fails its test.
+    """
+    opened: list[Opened] = []
+
+    def show(traces: Any, *, width: int = 1000, file: Path | None = None, **arguments: Any) -> Opened:
+        file = file or tmp_path / f"page{len(opened)}.html"
+        if traces is not None:
+            regard.save_page(traces, file, **arguments)
+        context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True)
+        if AXE.exists():
+            context.add_init_script(path=AXE)
+        tab = context.new_page()
+        page = Opened(tab, file)
+        tab.on("console", lambda line: page.errors.append(line.text) if line.type in ("error", "warning") else None)
+        tab.on("pageerror", lambda error: page.errors.append(str(error)))
+        tab.goto(file.as_uri())
+        opened.append(page)
+        return page
+
+    yield show
+    for number, page in enumerate(opened):
+        if PICTURES:
+            name = f"{request.node.name}-{number}.png".replace("/", "-")
+            page.tab.screenshot(path=Path(PICTURES) / name, full_page=True)
+        page.tab.context.close()
+        assert page.errors == []
