@@ -26,8 +26,9 @@ class Opened:
     errors: list[str] = field(default_factory=list)
 
     def choose(self, what: str, value: str) -> None:
-        """Choose a text, layer or head by the value of its option."""
-        self.tab.select_option(f"[data-choose={what}]", value)
+        """Choose a text or head by the value of its option, a layer by its name."""
+        by = {"label": value} if what == "layer" else {"value": value}
+        self.tab.select_option(f"[data-choose={what}]", **by)
 
     def open_view(self, name: str) -> None:
         """Open a view by its tab, as a hand would."""

@@ -45,6 +45,12 @@ export function shade(value: number, largest: number): number {
   return Math.round(Math.sqrt(Math.min(1, value / largest)) * (SHADES - 1));
 }
 
+/** The shade of a weight in equal steps: among the tokens of a text, a shade half as dark is half the weight. */
+export function evenShade(value: number, largest: number): number {
+  if (!(value > 0) || !(largest > 0)) return 0;
+  return Math.round(Math.min(1, value / largest) * (SHADES - 1));
+}
+
 /** The shade of a number of either sign, in equal steps: 0 in the middle. */
 export function signedShade(value: number, largest: number): number {
   if (!(largest > 0) || Number.isNaN(value)) return (SHADES - 1) / 2;

@@ -59,6 +59,12 @@ export function apartOf(text: Text, units: Unit[]): boolean[] {
   return units.map(([start, end]) => end - start === 1 && apart.has(start));
 }
 
+/** What units are that stand apart: "special", "sink" or nothing. */
+export function marksOf(text: Text, units: Unit[]): string[] {
+  const [special, sinks] = [new Set(text.tokens.special), new Set(text.tokens.sinks)];
+  return units.map(([start, end]) => (end - start > 1 ? "" : special.has(start) ? "special" : sinks.has(start) ? "sink" : ""));
+}
+
 /** The largest value among those that do not stand apart, or of all where no other has any. */
 export function largestOf(values: Float32Array, apart: boolean[]): number {
   let [largest, all] = [0, 0];

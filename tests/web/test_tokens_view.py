@@ -1,0 +1,142 @@
+"""The text itself, coloured: every number in the DOM is the library's, by mouse and by keyboard alone."""
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from tests.support import RIVER
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+def shown(tab: Any) -> dict[int, float]:
+    """The numbers of the table beside the text, by unit, once they are those of what was chosen last."""
+    tab.wait_for_selector("[data-value]")
+    tab.wait_for_timeout(150)
+    if tab.locator("button:has-text('all ')").count():
+        tab.click("button:has-text('all ')")
+    cells = tab.locator("[data-value]")
+    return {
+        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        for cell in [cells.nth(n) for n in range(cells.count())]
+    }
+
+
+def same(found: dict[int, float], expected: Any, within: float = 1e-4) -> None:
+    assert sorted(found) == list(range(len(expected)))
+    numbers = torch.tensor([found[n] for n in range(len(expected))])
+    assert float((numbers - expected).abs().max()) <= within + 5e-5  # four decimals are shown
+
+
+def test_hovering_shows_what_a_token_looks_at_in_layer_and_head(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0])
+    page.choose("layer", "3")
+    page.choose("head", "5")
+    page.tab.hover("[data-unit='11']")
+    same(shown(page.tab), bank[0].attention[3][5, 11])
+    assert "What “bank” looks at" in page.tab.inner_text("caption")
+    assert page.number("[data-total]") == pytest.approx(1, abs=1e-4)
+
+
+def test_the_other_direction_and_the_mean_of_heads(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0])
+    page.choose("layer", "0")
+    page.choose("head", "mean")
+    page.tab.check("text=is looked at by")
+    page.tab.hover("[data-unit='10']")
+    same(shown(page.tab), bank[0].attention[0][:, :, 10].mean(0))
+
+
+def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: Any, minilm: Any) -> None:
+    trace = minilm.trace("Transformers tokenise unbelievably well.")
+    words: list[list[int]] = []
+    for number, token in enumerate(trace.tokens):
+        if words and token.word is not None and token.word == trace.tokens[words[-1][0]].word:
+            words[-1].append(number)
+        else:
+            words.append([number])
+    assert any(len(word) > 1 for word in words)
+    long = next(n for n, word in enumerate(words) if len(word) > 1)
+    page = page_of(trace)
+    page.choose("layer", "2")
+    page.choose("head", "mean")
+    page.tab.check("text=whole words")
+    page.tab.hover(f"[data-unit='{long}']")
+    rows = trace.attention[2].dense().mean(0)[words[long]].mean(0)
+    same(shown(page.tab), torch.stack([rows[word].sum() for word in words]))
+
+
+def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), word="bank")
+    page.choose("text", "1")
+    page.choose("layer", "1")
+    page.choose("head", "mean")
+    page.tab.focus("[data-unit][tabindex='0']")
+    page.tab.keyboard.press("Home")
+    for _ in range(4):
+        page.tab.keyboard.press("ArrowRight")
+    assert page.tab.locator("[aria-selected=true][data-unit='4']").count() == 1
+    assert page.tab.evaluate("document.activeElement.dataset.unit") == "4"
+    same(shown(page.tab), bank[1].attention[1][:, 4].mean(0))
+
+
+def test_contributions_are_weight_times_the_length_of_what_the_value_becomes(page_of: Any, bank: Any) -> None:
+    trace = bank[0]
+    page = page_of(trace)
+    page.choose("layer", "4")
+    page.choose("head", "7")
+    page.tab.check("text=size of contribution")
+    page.tab.hover("[data-unit='11']")
+    weights, value = trace.attention[4][7, 11], trace.values[4][7]
+    output = trace.attention_outputs[4]
+    slice_of_head = output.weight.T.view(12, 32, 384)[7]
+    expected = weights * (value @ slice_of_head).norm(dim=1)
+    same(shown(page.tab), expected, within=1e-4 * float(expected.max()) + 1e-4)
+
+
+def test_text_is_text_whatever_it_holds(page_of: Any, minilm: Any) -> None:
+    text = "<b>bold</b> <script>alert(1)</script> <!-- \x1b[31m red $x^2$ &amp; </script>"
+    page = page_of(minilm.trace(text))
+    assert page.tab.locator("b").count() == 0
+    said = page.tab.inner_text(".tokens")
+    for piece in ("script", "alert", "amp", "$"):
+        assert piece in said
+
+
+def test_right_to_left_and_chinese_texts_flow_as_they_should(page_of: Any, minilm: Any) -> None:
+    page = page_of(minilm.trace(["שלום עולם טוב", "我們喜歡河"]))
+    assert page.tab.get_attribute(".tokens", "dir") == "rtl"
+    at = [page.tab.locator(f"[data-unit='{n}']").bounding_box()["x"] for n in (1, 4)]
+    assert at[0] > at[1]
+    page.choose("text", "1")
+    assert page.tab.get_attribute(".tokens", "dir") == "ltr"
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_it_is_for_everyone_and_for_a_phone(page_of: Any, bank: Any, width: int) -> None:
+    page = page_of(list(bank), word="bank", width=width)
+    page.tab.hover("[data-unit='3']")
+    page.tab.wait_for_selector("[data-value]")
+    assert page.violations() == []
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_javascript_the_file_says_what_it_is(chromium: Any, bank: Any, page_of: Any) -> None:
+    file = page_of(bank[0], word="bank").file
+    context = chromium.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(file.as_uri())
+    said = tab.inner_text("body")
+    context.close()
+    assert RIVER in said
+    assert "JavaScript" in said
+    assert "river" in re.sub(RIVER, "", said)  # the sentences
+
+
+def test_the_page_asks_the_network_for_nothing(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0])
+    policy = page.tab.get_attribute("meta[http-equiv]", "content")
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
