@@ -21,3 +21,8 @@ export function tokensOf(text: Text): [number, number][] {
 export function nameOf(text: Text, [start, end]: [number, number]): string {
   return text.tokens.text.slice(start, end).join("");
 }
+
+/** Keep what a sentence quotes from turning the words around it: right-to-left text stays inside its quotation marks. */
+export function isolated(sentence: string): string {
+  return sentence.replace(/“([^“”]*)”/g, "“\u2068$1\u2069”");
+}
