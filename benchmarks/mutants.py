@@ -26,7 +26,7 @@ MODULES = {
     "attention/kernels/statistics": ["attention/kernels/test_statistics.py", "attention/test_map_statistics.py"],
     "attention/masks": ["attention/test_masks.py", "attention/test_attend.py"],
     "attention/ablation": ["attention/test_ablation.py"],
-    "explain/contributions": ["explain/test_contributions.py"],
+    "explain/causes/contributions": ["explain/causes/test_contributions.py"],
     "trace/file_checks": ["trace/test_file_checks.py"],
     "attention/kernels/dispatch": ["attention/kernels/test_dispatch.py", "attention/kernels/cpu/test_forward.py"],
 }

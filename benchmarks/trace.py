@@ -28,7 +28,7 @@ import regard
 from benchmarks.ablations import turns
 from benchmarks.attention import MIB, machine, resident, seconds, verdict
 from regard.capture import fast_linear
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from regard.text.tokens import encode_all
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones

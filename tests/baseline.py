@@ -25,8 +25,8 @@ import torch
 
 import regard
 from regard.cli.main import main
-from regard.explain.contributions import contributions
-from regard.explain.rollout import rollout
+from regard.explain.causes.contributions import contributions
+from regard.explain.causes.rollout import rollout
 
 RIVER = "Write a poem about a man fishing on a river bank."
 MONEY = "Write a poem about a man withdrawing money from a bank."

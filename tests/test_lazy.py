@@ -1,5 +1,6 @@
 """Submodules are imported when they are first asked for, and no others."""
 
+import operator
 import pkgutil
 import re
 import subprocess
@@ -25,13 +26,16 @@ def test_a_module_is_imported_when_asked_for(monkeypatch: pytest.MonkeyPatch) ->
         load("none")
 
 
-@pytest.mark.parametrize("name", ["explain", "nn", "text", "train"])
+ROOMS = [f"explain.{name}" for name in ("causes", "logits", "matrices", "texts", "vectors", "weights")]
+
+
+@pytest.mark.parametrize("name", ["explain", *ROOMS, "nn", "text", "train"])
 def test_editors_and_dir_know_every_module_of_a_package(name: str) -> None:
-    package = getattr(regard, name)
+    package = operator.attrgetter(name)(regard)
     modules = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     assert dir(package) == modules
-    source = (ROOT / "src" / "regard" / name / "__init__.py").read_text(encoding="utf-8")
-    assert re.findall(rf"^    from regard\.{name} import (\w+) as \1$", source, re.M) == modules
+    source = (ROOT.joinpath("src", "regard", *name.split(".")) / "__init__.py").read_text(encoding="utf-8")
+    assert re.findall(rf"^    from regard\.{re.escape(name)} import (\w+) as \1$", source, re.M) == modules
 
 
 def test_looking_imports_nothing() -> None:

@@ -39,7 +39,7 @@ def test_no_function_has_the_name_of_a_submodule() -> None:
 def test_rooms_are_reached_after_importing_the_package_alone() -> None:
     code = """if True:
         import sys, regard
-        assert regard.explain.rollout.rollout and regard.nn.positions.Rotary and regard.text.words.find_word
+        assert regard.explain.causes.rollout.rollout and regard.nn.positions.Rotary and regard.text.words.find_word
         assert regard.textbook.softmax and regard.train.settings.Settings
         print("regard.models.load" in sys.modules)"""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,9 +15,9 @@ import regard
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import dictionary, look_up
-from regard.views.figures import schematic, schematic_transformer
-from regard.views.figures.kept import keep
-from regard.views.figures.token_strip import token_strip
+from regard.views.figures.elements.kept import keep
+from regard.views.figures.elements.token_strip import token_strip
+from regard.views.figures.schematic import sheet, transformer
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
@@ -92,7 +92,7 @@ except regard.RegardError as error:
     tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for part, number in published.items()]
 print(len(tokens), "tokens:", *(token.id for token in tokens))
 assert len(tokens) == 7
-figure, axes = schematic.sheet(4.5, 0.8)
+figure, axes = sheet.sheet(4.5, 0.8)
 token_strip(axes, tokens)
 keep(
     figure,
@@ -116,7 +116,7 @@ for number, token in enumerate(rare.tokens):
 assert [token.text for token in trace.tokens][11] == "bank"
 assert [token.text for token in rare.tokens][5:8] == ["micro", "##fin", "##ance"]
 assert len(trace.tokens) == 14
-figure, axes = schematic.sheet(8.5, 0.8)
+figure, axes = sheet.sheet(8.5, 0.8)
 token_strip(axes, trace.tokens)
 keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen tokens, between [CLS] and [SEP]")
 
@@ -178,7 +178,7 @@ torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 # The same as a picture, a cell a number:
 
 # %%
-figure = schematic_transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
+figure = transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
 keep(figure, "embedding_process.svg", "Six tokens, their ids, and the row of the table that each id takes")
 
 # %% [markdown]

@@ -18,8 +18,8 @@ import torch
 from torch.nn.functional import cross_entropy, logsigmoid, normalize, pad
 
 from regard.text.word_vectors import read_static
-from regard.views.figures.kept import keep
-from regard.views.figures.schematic_word2vec import skip_gram_and_cbow
+from regard.views.figures.elements.kept import keep
+from regard.views.figures.schematic.word2vec import skip_gram_and_cbow
 from regard.views.terminal.numbers import show_numbers
 
 # %%

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 import regard
 from regard.text import tokenizers
-from regard.views.figures import schematic_transformer as schematic
-from regard.views.figures.heatmap import heatmap
-from regard.views.figures.kept import keep
-from regard.views.figures.links import links
+from regard.views.figures.elements.heatmap import heatmap
+from regard.views.figures.elements.kept import keep
+from regard.views.figures.elements.links import links
+from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]

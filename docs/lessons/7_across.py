@@ -12,11 +12,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
-from regard.explain.alignment import align
+from regard.explain.weights.alignment import align
 from regard.text import tokenizers
-from regard.views.figures import schematic_attention, schematic_transformer
-from regard.views.figures.heatmap import heatmap
-from regard.views.figures.kept import keep
+from regard.views.figures.elements.heatmap import heatmap
+from regard.views.figures.elements.kept import keep
+from regard.views.figures.schematic import attention, transformer
 
 # %% [markdown]
 # ## Two lengths
@@ -44,7 +44,7 @@ alone = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="W
 torch.testing.assert_close(cross(x, x), alone(x))
 wide = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)  # a width of its own for the second sequence
 assert wide(x, torch.rand(8, 20)).shape == (6, 28)
-figure = schematic_attention.cross_attention(x, second, weights.dense(), output, ("Life is short …", "another text"))
+figure = attention.cross_attention(x, second, weights.dense(), output, ("Life is short …", "another text"))
 keep(figure, "cross_attention.svg", "Queries from one sequence, keys and values from another, weights 6 × 8 between")
 
 # %% [markdown]
@@ -78,7 +78,7 @@ tokenizer = tokenizers.words([text for pair in pairs[False] for text in pair], f
 config = regard.TransformerConfig.translator(
     len(tokenizer), start=tokenizer.bos_token_id, layers=1, d_model=64, heads=2, d_hidden=128, dropout=0.0
 )
-figure = schematic_transformer.blocks(config)
+figure = transformer.blocks(config)
 keep(figure, "encoder_decoder.svg", "An encoder block, and a decoder block whose cross-attention looks at the encoder")
 
 # %%
@@ -312,7 +312,7 @@ keep(figure, "image_and_words.png", "The red square's patches look at the word r
 # Newer models put image and text into one sequence instead, with self-attention over both (Esser et al. 2024).
 
 # %%
-figure = schematic_transformer.diffusion_unet()
+figure = transformer.diffusion_unet()
 keep(figure, "unet.svg", "A U-Net: at each level of the grid, cross-attention to the 77 tokens of the text")
 
 # %% [markdown]

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
-from regard.explain.similarity import across_texts, cosine, dot, euclidean, table
+from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
 from regard.trace.trace import gives, special_share, vector
-from regard.views.figures import schematic_transformer as schematic
-from regard.views.figures.kept import keep
+from regard.views.figures.elements.kept import keep
+from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers
 
 logging.disable_progress_bar()
@@ -121,7 +121,9 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 toy = {"money": (0.5, 3.0), "deposit": (1.5, 1.2), "withdraw": (2.5, 0.5),
        "nature": (6.0, 8.0), "river": (7.5, 7.5), "water": (8.0, 5.5)}  # fmt: skip
 references = [model.trace(word) for word in ("money", "deposit", "nature", "river", "water")]
-moved = regard.explain.movement.movement([(t, t.word("bank")[0]) for t in (river, money)], [river, money], references)
+moved = regard.explain.vectors.movement.movement(
+    [(t, t.word("bank")[0]) for t in (river, money)], [river, money], references
+)
 figure = Figure(figsize=(13, 5.2), layout="constrained")
 left, right = figure.subplots(1, 2)
 for word, place in toy.items():

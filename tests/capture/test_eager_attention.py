@@ -12,7 +12,7 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.capture import eager_attention
 from regard.capture.interventions import ablate, head
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from regard.model_files.sizes import layers_and_heads
 from regard.models.model import Model
 

@@ -7,7 +7,7 @@ import transformers
 import regard
 from regard.capture.hidden_states import LayerStack
 from regard.capture.options import CaptureOptions
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from tests.support import RIVER
 
 SIZES = {"vocab_size": 97, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}

@@ -14,7 +14,7 @@ import regard
 from regard.capture import eager_attention, hf_attention, regard_attention
 from regard.capture.interventions import ablate, head
 from regard.capture.state import SAME_INPUTS
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.generation import step_capture
 from regard.models.model import Model
 from regard.views.terminal.summary import show

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from regard.cli.main import main
-from regard.cli.map import map_file
-from regard.cli.see import see
-from regard.cli.why import why
+from regard.cli.verbs.map import map_file
+from regard.cli.verbs.see import see
+from regard.cli.verbs.why import why
 from tests.support import MONEY, RIVER, run_all_in_process
 
 

@@ -7,7 +7,7 @@ import pytest
 from regard.cli.selection import Selection
 from regard.cli.static_vectors import StaticVectors
 from regard.errors import RegardError
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import regard
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
+from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
-from regard.explain.head_scores import NAMES, head_scores
-from regard.explain.layer_updates import layer_updates
-from regard.explain.logit_lens import logit_lens
-from regard.explain.summary import summarise
+from regard.explain.logits.logit_lens import logit_lens
+from regard.explain.texts.summary import summarise
+from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.models.readout import Readout
 from tests.support.own_models import opened
 from tests.support.pairs import make_pair

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import regard
-from regard.explain.ablation_effect import effect
-from regard.explain.contributions import contributions
-from regard.explain.rollout import rollout
-from regard.explain.similarity import across_texts, states_of
+from regard.explain.causes.ablation_effect import effect
+from regard.explain.causes.contributions import contributions
+from regard.explain.causes.rollout import rollout
+from regard.explain.vectors.similarity import across_texts, states_of
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 

@@ -3,8 +3,8 @@
 import pytest
 
 import regard
-from regard.explain.ablation_effect import effect
-from regard.explain.layer_updates import layer_updates
+from regard.explain.causes.ablation_effect import effect
+from regard.explain.causes.layer_updates import layer_updates
 from tests.support import SHARED
 
 STORIES = SHARED / "models" / "stories260K"

@@ -7,7 +7,7 @@ import torch
 import transformers
 
 import regard
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from regard.trace.attention_output import UnverifiedOutput
 from tests.support import SHARED

@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.attention import reference
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from tests.support.own_models import KINDS, TARGETS, TEXTS, opened, pair
 
 

@@ -50,7 +50,7 @@ def test_words_are_found_in_its_pieces(stories) -> None:
 
 @pytest.mark.slow
 def test_the_words_contributions_add_up(stories) -> None:
-    from regard.explain.contributions import contributions
+    from regard.explain.causes.contributions import contributions
 
     for layer in range(5):
         assert contributions(stories.trace(TEXT), "Lily", layer).error < 1e-5

@@ -1,7 +1,7 @@
 """Looking at texts in one line is tracing them and looking at the traces."""
 
 import regard
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 
 
 def test_several_texts_in_one_line(minilm) -> None:

@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.capture.fast_linear import REORDERED
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from tests.support import RIVER
 from tests.support.pictures import paint, pixels
 
@@ -85,7 +85,7 @@ def test_it_looks_back_alone(trace) -> None:
 
 
 def test_the_contributions_to_a_word_add_up_in_every_layer(trace) -> None:
-    from regard.explain.contributions import contributions
+    from regard.explain.causes.contributions import contributions
 
     second = trace.word("bank")[1]
     for layer in range(30):

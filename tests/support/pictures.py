@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from regard.views.figures import movement
-from regard.views.figures.canvas import all_axes
+from regard.views.figures.elements.canvas import all_axes
 
 
 def paint(summary: Any) -> Any:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import regard
 from regard.explain.findings import findings
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.trace.display import CELLS, LONG, NAMED, SummaryView, html
 
 
@@ -141,7 +141,7 @@ def test_what_a_model_wrote(tmp_path) -> None:
 
 
 def test_a_table_shows_its_rows(minilm, bank) -> None:
-    from regard.explain.head_scores import head_scores
+    from regard.explain.weights.head_scores import head_scores
 
     scores = head_scores(bank[0])
     page = re.sub(r"<[^>]+>", "", scores._repr_html_())

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from regard.trace.layer_subset import call_numbers, calls_made
 from regard.trace.trace import PairTrace

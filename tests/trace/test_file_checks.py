@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.explain.contributions import contributions
+from regard.explain.causes.contributions import contributions
 from regard.tensor_files.description import metadata_of
 from regard.trace.file_checks import Shapes
 from tests.support.trace_files import parts, refused, sealed

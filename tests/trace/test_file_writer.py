@@ -117,7 +117,7 @@ def test_large_tensors_are_written_in_chunks(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_a_model_would_say_is_spelled_without_it(tmp_path: Path) -> None:
-    from regard.explain.summary import summarise
+    from regard.explain.texts.summary import summarise
 
     tokenizer = tokenizers.words(["the river bank was wide and the money was in the other bank by the old mill " * 3])
     torch.manual_seed(0)

@@ -1,6 +1,6 @@
 """The line says what the numbers are, and whether the choice was made or asked for."""
 
-from regard.explain.specific_weights import SpecificWeight
+from regard.explain.weights.specific_weights import SpecificWeight
 from regard.text.tokens import Token
 from regard.views.choice import why
 

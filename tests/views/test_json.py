@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.views.json import summary_data, write_json
 
 

@@ -12,7 +12,7 @@ from regard.checks import from_zero
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.explain.matrix import Matrix
+    from regard.explain.matrices.matrix import Matrix
     from regard.models.model import Model
     from regard.trace.trace import Trace
 
@@ -57,7 +57,7 @@ class LongText:
     def matrix(
         self, text: str, layer: int | None, head: int | None, *, top: int, far: int, console: Console
     ) -> "tuple[Matrix, Trace | None, str]":
-        """Go through the matrix of one layer, with progress bars on the console, as `regard.explain.matrix` does.
+        """Go through the matrix of one layer, with progress bars on the console, as `explain.matrices.matrix` does.
 
         text: as `read` gave it. layer: None for the one that says most. Returns the trace as well, None of windows,
         which are not held, and why the layer was chosen, "" where it was given.
@@ -66,8 +66,8 @@ class LongText:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
         from regard.capture.progress import layers_run
-        from regard.explain.matrix import matrix
-        from regard.explain.windowed_matrix import windowed
+        from regard.explain.matrices.matrix import matrix
+        from regard.explain.matrices.windowed_matrix import windowed
         from regard.models.load import load
 
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -145,9 +145,9 @@ def saved_trace(file: Path) -> "Trace":
 
 def _chosen(trace: "Trace", layer: int | None, head: int | None) -> tuple[int, str]:
     """The layer that was given, or the one that says most and why; the first that is there where none says anything."""
-    from regard.explain.attended import check_head
-    from regard.explain.sinks import sinks
-    from regard.explain.specific_weights import most_specific, specific_weights
+    from regard.explain.weights.attended import check_head
+    from regard.explain.weights.sinks import sinks
+    from regard.explain.weights.specific_weights import most_specific, specific_weights
     from regard.trace.layer_subset import kept_numbers
     from regard.views.choice import why
 

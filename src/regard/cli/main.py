@@ -9,17 +9,17 @@ import typer
 
 from regard import __version__
 from regard.cli import clock
-from regard.cli.evolve import evolve
-from regard.cli.generate import generate
-from regard.cli.map import map_file
-from regard.cli.positions import positions
-from regard.cli.see import see
-from regard.cli.steps import steps
-from regard.cli.tokens import tokens
-from regard.cli.train import train
-from regard.cli.translate import translate
 from regard.cli.unknown_verb import Verbs
-from regard.cli.why import why
+from regard.cli.verbs.evolve import evolve
+from regard.cli.verbs.generate import generate
+from regard.cli.verbs.map import map_file
+from regard.cli.verbs.positions import positions
+from regard.cli.verbs.see import see
+from regard.cli.verbs.steps import steps
+from regard.cli.verbs.tokens import tokens
+from regard.cli.verbs.train import train
+from regard.cli.verbs.translate import translate
+from regard.cli.verbs.why import why
 from regard.errors import RegardError
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it

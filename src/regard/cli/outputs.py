@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 if TYPE_CHECKING:
-    from regard.explain.summary import Summary
+    from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
 
 

@@ -6,14 +6,14 @@ from torch import Tensor
 
 from regard.cli.early_checks import no_table
 from regard.errors import RegardError
-from regard.explain.positions import encoding
+from regard.explain.vectors.positions import encoding
 from regard.memory import require_memory
 
 LENGTH, WIDTH = 100, 64  # positions and components where no number is given
 
 
 def position_formula(kind: str, length: int | None, width: int | None) -> Float[Tensor, "N L W"]:
-    """What a formula gives, as `regard.explain.positions.encoding` does.
+    """What a formula gives, as `regard.explain.vectors.positions.encoding` does.
 
     Raises:
         RegardError: it does not fit in memory.

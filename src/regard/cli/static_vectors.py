@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.files import check_readable
 
 if TYPE_CHECKING:
-    from regard.explain.summary import Summary
+    from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
 
 LEARNED = "learned"
@@ -42,7 +42,7 @@ class StaticVectors:
         """
         if self.given is None:
             return seen
-        from regard.explain.static_words import learned_words, static_words
+        from regard.explain.vectors.static_words import learned_words, static_words
         from regard.text.word_vectors import read_static
 
         word, words = seen.word or "", [each.text for each in references]

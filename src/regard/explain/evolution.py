@@ -11,7 +11,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
-from regard.explain.planes import Path2D, plane
+from regard.explain.vectors.planes import Path2D, plane
 from regard.trace.trace import PairTrace, Trace
 
 

@@ -33,7 +33,7 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
-    import regard.explain.why
+    import regard.explain.causes.why
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -289,7 +289,7 @@ class Model:
         word: str | Word,
         *,
         side: Literal["source", "target"] | None = None,
-    ) -> "regard.explain.why.Why":
+    ) -> "regard.explain.causes.why.Why":
         """Rank the tokens and heads behind a word, each measured by ablating it.
 
         Args:
@@ -297,13 +297,13 @@ class Model:
             word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
             side: of an encoder-decoder, the text that the word is of; None where a word occurs on one side alone.
 
-        Returns a `regard.explain.why.Why`.
+        Returns a `regard.explain.causes.why.Why`.
 
         Raises:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, or a
                 side that is missing or not wanted.
         """
-        from regard.explain.why import only_occurrence, why  # a layer above: see import-linter's exception
+        from regard.explain.causes.why import only_occurrence, why  # a layer above: see import-linter's exception
 
         if isinstance(word, str):
             side, word = only_occurrence(trace, word, side)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from regard.explain.summary import Summary
-    from regard.explain.why import Why
+    from regard.explain.causes.why import Why
+    from regard.explain.texts.summary import Summary
     from regard.trace.labelled_map import LabelledMap
     from regard.trace.trace import PairTrace, Trace
 
@@ -102,9 +102,9 @@ def see(
 ) -> SummaryView:
     """Look at traces as `regard see` does: at one word in them, or at what is most worth a look.
 
-    The arguments and errors are those of `regard.explain.summary.summarise`; references may be one trace.
+    The arguments and errors are those of `regard.explain.texts.summary.summarise`; references may be one trace.
     """
-    from regard.explain.summary import summarise
+    from regard.explain.texts.summary import summarise
     from regard.trace.trace import Trace
 
     references = [references] if isinstance(references, Trace) else list(references)
@@ -180,7 +180,7 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
         RegardError: there is no such head.
     """
     from regard.checks import from_zero
-    from regard.views.figures.heatmap import heatmap
+    from regard.views.figures.elements.heatmap import heatmap
 
     heads, length, size = weights.shape
     if head is not None and (isinstance(head, bool) or not isinstance(head, int)):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regard.explain.specific_weights import SpecificWeight
+from regard.explain.weights.specific_weights import SpecificWeight
 from regard.text.tokens import Token
 from regard.views.terminal.layout import short, spelled
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from regard import json_files
+from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
 from regard.explain.findings.alignment import alignment_findings
@@ -16,10 +17,9 @@ from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
 from regard.explain.findings.why import why_findings
-from regard.explain.matrix import Matrix
-from regard.explain.sinks import Sink
-from regard.explain.summary import Summary
-from regard.explain.why import Why
+from regard.explain.matrices.matrix import Matrix
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
 from regard.trace.trace import Status, Trace
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.explain.alignment import Alignment
-from regard.explain.attended import Attended, Share
 from regard.explain.findings.alignment import alignment_findings
-from regard.explain.summary import Summary, summarise
+from regard.explain.texts.summary import Summary, summarise
+from regard.explain.weights.alignment import Alignment
+from regard.explain.weights.attended import Attended, Share
 
 TEXT, TARGET = "the white table stands", "la table blanche reste"
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrix import HeadFigures, Matrix, matrix
-from regard.explain.windowed_matrix import windowed
+from regard.explain.matrices.matrix import HeadFigures, Matrix, matrix
+from regard.explain.matrices.windowed_matrix import windowed
 from tests.support import RIVER
 
 

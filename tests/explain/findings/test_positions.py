@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.explain.findings.positions import alike, positions_findings, slopes, turns
-from regard.explain.positions import encoding
+from regard.explain.vectors.positions import encoding
 
 
 def test_sinusoidal() -> None:

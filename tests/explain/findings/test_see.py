@@ -9,8 +9,8 @@ import torch
 
 import regard
 from regard.explain.findings import findings, layer_looked_at
-from regard.explain.sinks import Sink
-from regard.explain.summary import Summary, summarise
+from regard.explain.texts.summary import Summary, summarise
+from regard.explain.weights.sinks import Sink
 from regard.trace.trace import PairTrace
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.why import why_findings
-from regard.explain.why import Cause, Why
 
 
 def token(name: str, place: int, effect: float, weight: float = 0.1, **flags) -> Cause:

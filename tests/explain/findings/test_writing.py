@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from regard.explain.findings.writing import writing_findings
-from regard.explain.predictions import Candidate
-from regard.explain.written_tokens import Writing, WrittenToken
+from regard.explain.logits.predictions import Candidate
+from regard.explain.logits.written_tokens import Writing, WrittenToken
 from regard.text.tokens import Token
 
 WORDS = ["<s>", "once", "upon", "a", "time", "b"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import regard
-from regard.explain.summary import summarise
-from regard.views.figures.canvas import all_axes
+from regard.explain.texts.summary import summarise
+from regard.views.figures.elements.canvas import all_axes
 from regard.views.figures.summary import draw, paint
 from tests.support.pairs import make_pair
 from tests.support.pictures import axes_with, drawn_weights, framed

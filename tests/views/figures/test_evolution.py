@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from regard.explain.evolution import Evolution
-from regard.views.figures.canvas import all_axes
+from regard.views.figures.elements.canvas import all_axes
 from regard.views.figures.evolution import draw_evolution, paint_evolution
 from tests.support.pictures import axes_with, framed
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.explain.block_steps import block_steps
+from regard.explain.causes.block_steps import block_steps
 from regard.textbook import head_steps
-from regard.views.figures.canvas import all_axes
+from regard.views.figures.elements.canvas import all_axes
 from regard.views.figures.head_steps import DRAWN, ROWS, Way, draw_steps, paint_steps
 from tests.support import make_tiny
 from tests.support.pictures import framed

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from regard.explain.matrix import matrix
-from regard.explain.windowed_matrix import windowed
-from regard.views.figures.canvas import all_axes
+from regard.explain.matrices.matrix import matrix
+from regard.explain.matrices.windowed_matrix import windowed
+from regard.views.figures.elements.canvas import all_axes
 from regard.views.figures.matrix import paint_matrix
 from tests.support.pictures import axes_with
 

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.explain.movement import movement
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
+from regard.explain.vectors.movement import movement
 from regard.text.tokens import Token
 from regard.text.words import Word
 from regard.trace.trace import Status, Trace

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.explain.positions import encoding
+from regard.explain.vectors.positions import encoding
 from regard.views.figures.positions import draw_positions, paint_positions
 
 

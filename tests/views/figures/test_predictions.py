@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import regard
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.views.figures.summary import paint
 from regard.views.terminal.layout import spelled
 from tests.support import make_tiny

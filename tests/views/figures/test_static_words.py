@@ -4,7 +4,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from regard.explain.static_words import static_words
+from regard.explain.vectors.static_words import static_words
 from regard.views.figures.static_words import paint
 
 

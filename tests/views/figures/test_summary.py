@@ -6,9 +6,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from regard.explain.specific_weights import most_specific, specific_weights
-from regard.explain.summary import summarise
-from regard.views.figures.canvas import spread
+from regard.explain.texts.summary import summarise
+from regard.explain.weights.specific_weights import most_specific, specific_weights
+from regard.views.figures.elements.canvas import spread
 from regard.views.figures.summary import choices, draw, paint
 from tests.support.pictures import axes_with, drawn_weights, framed
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.views.terminal.alignment import MOST_ROWS, show_translation
 from tests.support.terminal import printed
 

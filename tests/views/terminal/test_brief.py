@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from regard.explain.findings import findings
-from regard.explain.summary import Summary, summarise
+from regard.explain.texts.summary import Summary, summarise
 from regard.views.terminal.brief import MOST_LAYERS, MOST_ROWS, show
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
-from regard.explain.predictions import names_of
-from regard.explain.written_tokens import writing
+from regard.explain.logits.predictions import names_of
+from regard.explain.logits.written_tokens import writing
 from regard.generation.generator import Generated
 from regard.views.terminal.generation import MOST_ROWS, _lines_of, show_writing
 from tests.support.terminal import printed

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrix import Place, matrix
+from regard.explain.matrices.matrix import Place, matrix
 from regard.views.terminal.matrix import MOST_ROWS, _inside, show_matrix_shortly
 from tests.support import RIVER
 from tests.support.terminal import printed

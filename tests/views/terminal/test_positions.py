@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.explain.positions import encoding
+from regard.explain.vectors.positions import encoding
 from regard.views.terminal.positions import show_positions_shortly
 from tests.support.terminal import printed
 

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from regard.explain.summary import summarise
+from regard.explain.texts.summary import summarise
 from regard.views.terminal.layout import shares, spelled, visible
 from regard.views.terminal.summary import show
 

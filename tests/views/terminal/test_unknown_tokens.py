@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 
 from regard.cli.main import app
-from regard.explain.matrix import matrix
-from regard.explain.summary import summarise
+from regard.explain.matrices.matrix import matrix
+from regard.explain.texts.summary import summarise
 from regard.views.terminal.matrix import show_matrix
 from regard.views.terminal.summary import show
 from regard.views.terminal.unknown_tokens import of_summary, of_traces, unknown_first

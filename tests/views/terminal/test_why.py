@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.why import why_findings
-from regard.explain.why import Cause, Why
 from regard.views.terminal.why import MOST_ROWS, show_why_shortly
 from tests.support.terminal import printed
 

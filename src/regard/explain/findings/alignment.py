@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.explain.alignment import Aligned, Alignment
 from regard.explain.findings.pieces import named, spelling, wordlike, words
 from regard.explain.findings.wording import capital, listed, quoted
-from regard.explain.summary import Summary
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.alignment import Aligned, Alignment
 from regard.text.tokens import Token
 
 SHARP = 0.3  # a weight from which on a source token is said to be where a target token comes from

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from regard.explain.findings.wording import as_among, capital, quoted
-from regard.explain.matrix import HeadFigures, Matrix, Receiver
+from regard.explain.matrices.matrix import HeadFigures, Matrix, Receiver
 
 OFTEN = 1.5  # times the average that a token has to receive to stand out
 PART = 0.005  # parts of all attention below it round to 0%

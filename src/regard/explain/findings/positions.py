@@ -24,7 +24,7 @@ class Alike:
 
 
 def positions_findings(kind: str, pictures: Float[Tensor, "n rows columns"]) -> list[str]:
-    """Compose the sentences. pictures: what `regard.explain.positions.encoding` gives, or a model's table."""
+    """Compose the sentences. pictures: what `regard.explain.vectors.positions.encoding` gives, or a model's table."""
     about: dict[str, Callable[[Tensor], list[str]]] = {
         "sinusoidal": _sinusoidal, "learned": _learned, "rotary": _rotary, "alibi": _alibi
     }  # fmt: skip

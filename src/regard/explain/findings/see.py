@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import torch
 
-from regard.explain.attended import Attended, Share
 from regard.explain.findings.wording import quoted
-from regard.explain.occurrences import Occurrence, Pair, Reference
-from regard.explain.predictions import Prediction
-from regard.explain.similarity import cosine
-from regard.explain.summary import Summary, Target
+from regard.explain.logits.predictions import Prediction
+from regard.explain.texts.occurrences import Occurrence, Pair, Reference
+from regard.explain.texts.summary import Summary, Target
+from regard.explain.vectors.similarity import cosine
+from regard.explain.weights.attended import Attended, Share
 
 SAME = 0.9995  # cosines from here on round to 1.00: nothing is said to differ there
 FAINT = 0.02  # weights below it are not worth a name

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.wording import CLOSE, agreement, listed, number, quoted
-from regard.explain.why import Cause, Why
 
 MOST = 5  # sentences
 LEAST = 1e-4  # measured changes below it are not worth a name

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from regard.explain.findings.pieces import named, wordlike
 from regard.explain.findings.wording import capital, listed, number, quoted
-from regard.explain.written_tokens import Writing
+from regard.explain.logits.written_tokens import Writing
 from regard.text.tokens import Token
 
 ENDED = {

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.alignment import Alignment
-from regard.explain.summary import Summary
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.alignment import Alignment
 from regard.text.tokens import Token
-from regard.views.figures.canvas import mark_names, names, whose
-from regard.views.figures.weight_cells import (
+from regard.views.figures.elements.canvas import mark_names, names, whose
+from regard.views.figures.elements.weight_cells import (
     bare,
     frame,
     largest_own,

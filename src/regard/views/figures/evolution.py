@@ -14,10 +14,10 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.evolution import Evolution
 from regard.files import whole
-from regard.views.figures.canvas import missing_glyphs, stack, write
-from regard.views.figures.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
-from regard.views.figures.labels import framed
-from regard.views.figures.weight_cells import bare, frame
+from regard.views.figures.elements.canvas import missing_glyphs, stack, write
+from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
+from regard.views.figures.elements.labels import framed
+from regard.views.figures.elements.weight_cells import bare, frame
 from regard.views.terminal.layout import spelled
 
 MOST = 12  # steps that small multiples show

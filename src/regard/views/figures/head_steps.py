@@ -11,11 +11,11 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
-from regard.explain.block_steps import BlockSteps
+from regard.explain.causes.block_steps import BlockSteps
 from regard.text.tokens import Token
 from regard.textbook import HeadSteps
-from regard.views.figures.canvas import stack, write
-from regard.views.figures.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.views.figures.elements.canvas import stack, write
+from regard.views.figures.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.views.terminal.layout import spelled
 
 WIDE = 16.0  # inches

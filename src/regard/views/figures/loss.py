@@ -8,8 +8,8 @@ import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from regard.views.figures.canvas import write
-from regard.views.figures.colours import LINES
+from regard.views.figures.elements.canvas import write
+from regard.views.figures.elements.colours import LINES
 
 
 def draw_loss(log: Sequence[dict[str, Any]], file: Path) -> None:

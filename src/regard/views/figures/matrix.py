@@ -10,10 +10,10 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
-from regard.explain.matrix import Matrix
-from regard.views.figures.arcs import Link, draw_arcs
-from regard.views.figures.canvas import spread, stack, whose, write
-from regard.views.figures.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.explain.matrices.matrix import Matrix
+from regard.views.figures.elements.arcs import Link, draw_arcs
+from regard.views.figures.elements.canvas import spread, stack, whose, write
+from regard.views.figures.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.views.terminal.layout import spelled
 
 WIDE = 13.0  # inches

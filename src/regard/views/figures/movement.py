@@ -6,13 +6,13 @@ from typing import Any
 
 from matplotlib.figure import FigureBase
 
-from regard.explain.movement import LeftOut, Movement
-from regard.explain.planes import Point
-from regard.explain.summary import Occurrence, Summary
-from regard.views.figures import cosines
-from regard.views.figures.canvas import LABELS
-from regard.views.figures.colours import line_style
-from regard.views.figures.labels import framed
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.vectors.movement import LeftOut, Movement
+from regard.explain.vectors.planes import Point
+from regard.views.figures.elements import cosines
+from regard.views.figures.elements.canvas import LABELS
+from regard.views.figures.elements.colours import line_style
+from regard.views.figures.elements.labels import framed
 from regard.views.terminal.layout import short, spelled, visible
 
 SAME = 1e-4  # two starts this near are one

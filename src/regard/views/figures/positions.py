@@ -7,9 +7,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.explain.positions import matrix_names, title
-from regard.views.figures.canvas import write
-from regard.views.figures.colours import DIFFERENCES, WEIGHTS
+from regard.explain.vectors.positions import matrix_names, title
+from regard.views.figures.elements.canvas import write
+from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS
 
 DOES = {
     "sinusoidal": "what is added to the embedding at each position",

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.logit_lens import LogitLens
-from regard.explain.predictions import Prediction
-from regard.explain.summary import Summary
-from regard.views.figures.colours import WEIGHTS
+from regard.explain.logits.logit_lens import LogitLens
+from regard.explain.logits.predictions import Prediction
+from regard.explain.texts.summary import Summary
+from regard.views.figures.elements.colours import WEIGHTS
 from regard.views.terminal.layout import spelled
 
 ACROSS = 3  # pictures side by side

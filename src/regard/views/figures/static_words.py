@@ -5,9 +5,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.static_words import Static
-from regard.views.figures.colours import LINES
-from regard.views.figures.labels import framed
+from regard.explain.vectors.static_words import Static
+from regard.views.figures.elements.colours import LINES
+from regard.views.figures.elements.labels import framed
 from regard.views.terminal.layout import short, visible
 
 ACROSS, UP = 7.6, 3.6  # the room for the plane, in inches

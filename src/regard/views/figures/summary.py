@@ -9,19 +9,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from regard.explain.attended import check_heads
-from regard.explain.matrix import matrix
-from regard.explain.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
-from regard.explain.summary import Occurrence, Summary
+from regard.explain.matrices.matrix import matrix
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.weights.attended import check_heads
+from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.views.choice import why
-from regard.views.figures import alignment, canvas, movement, predictions, static_words
+from regard.views.figures import alignment, movement, predictions, static_words
 from regard.views.figures import matrix as long_text
-from regard.views.figures.arcs import Link, draw_arcs
-from regard.views.figures.canvas import LABELS, mark_names, names, whose, write
-from regard.views.figures.heads_grid import paint_grid, stacked
-from regard.views.figures.weight_cells import (
+from regard.views.figures.elements import canvas
+from regard.views.figures.elements.arcs import Link, draw_arcs
+from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
+from regard.views.figures.elements.heads_grid import paint_grid, stacked
+from regard.views.figures.elements.weight_cells import (
     bare,
     frame,
     own_tokens,
@@ -29,7 +30,7 @@ from regard.views.figures.weight_cells import (
     weight_bar,
     write_weights,
 )
-from regard.views.figures.word_heads import WordRows, strip_rows
+from regard.views.figures.elements.word_heads import WordRows, strip_rows
 from regard.views.terminal.layout import short, spelled
 
 WIDE = 13.0  # inches
@@ -52,12 +53,12 @@ def draw(
 ) -> list[str]:
     """Write one picture of a summary, PNG or SVG by the file's ending, whole or not at all.
 
-    Of a followed word, for each text: the matrix of the head that says most about it (`explain.specific_weights`), what
-    the word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over
-    it in the place of the matrix. Without a word: the matrix of the head that says most about all of them, beside
-    all heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a
-    language model says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder,
-    for each text and its target the cross-attention between them in the place of the matrices and of the path.
+    Of a followed word, for each text: the matrix of the head that says most about it (`specific_weights`), what the
+    word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over it
+    in the place of the matrix. Without a word: the matrix of the head that says most about all of them, beside all
+    heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a language model
+    says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text
+    and its target the cross-attention between them in the place of the matrices and of the path.
 
     traces: those that the summary is of. Returns notes on what the picture could not show: characters that no installed
     font has, occurrences beyond the first eight of a text.

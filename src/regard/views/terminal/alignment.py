@@ -7,10 +7,10 @@ from dataclasses import replace
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from regard.explain.alignment import Across, Alignment
-from regard.explain.attended import Attended
 from regard.explain.findings.alignment import alignment_findings
-from regard.explain.summary import Summary
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.alignment import Across, Alignment
+from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
 from regard.trace.trace import merge_statuses
 from regard.views.terminal.layout import columns, put, quoted, section, shares, sink_name, spelled, visible

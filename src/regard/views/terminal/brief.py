@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from regard.explain.attended import Share
 from regard.explain.findings import findings, layer_looked_at
-from regard.explain.occurrences import Occurrence
-from regard.explain.summary import Summary
+from regard.explain.texts.occurrences import Occurrence
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.attended import Share
 from regard.trace.trace import merge_statuses
 from regard.views.terminal.alignment import alignment
 from regard.views.terminal.layout import columns, put, short, shown, spelled

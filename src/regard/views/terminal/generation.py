@@ -6,8 +6,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from regard.explain.findings.writing import writing_findings
-from regard.explain.predictions import names_of
-from regard.explain.written_tokens import Writing, writing
+from regard.explain.logits.predictions import names_of
+from regard.explain.logits.written_tokens import Writing, writing
 from regard.trace.trace import Trace
 from regard.views.terminal.layout import columns, put, section, spelled, visible
 from regard.views.terminal.one_screen import bar, ending, heights, sentences

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from rich.console import Group
 from rich.text import Text
 
-from regard.explain.layer_updates import Attending
-from regard.explain.summary import Summary, WordUpdates
+from regard.explain.causes.layer_updates import Attending
+from regard.explain.texts.summary import Summary, WordUpdates
 from regard.views.terminal.layout import columns, quoted, section, shown, sink_name, spelled
 
 

@@ -7,7 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrix import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
+from regard.explain.matrices.matrix import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
 from regard.views.terminal.layout import columns, put, section, short, shown, spelled, status, visible
 from regard.views.terminal.one_screen import bar, ending, heights, resampled, sentences
 from regard.views.terminal.unknown_tokens import of_matrix, unknown_first

@@ -9,7 +9,7 @@ from rich.text import Text
 from torch import Tensor
 
 from regard.explain.findings.positions import alike, positions_findings, slopes, turns
-from regard.explain.positions import matrix_names, title
+from regard.explain.vectors.positions import matrix_names, title
 from regard.views.terminal.layout import columns, put, section
 from regard.views.terminal.one_screen import bar, ending, sentences
 

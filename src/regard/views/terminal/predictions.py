@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from regard.explain.logit_lens import LogitLens
-from regard.explain.predictions import Candidate, Prediction
-from regard.explain.summary import Summary
+from regard.explain.logits.logit_lens import LogitLens
+from regard.explain.logits.predictions import Candidate, Prediction
+from regard.explain.texts.summary import Summary
 from regard.views.terminal.layout import columns, quoted, section, shares, shown, spelled
 
 

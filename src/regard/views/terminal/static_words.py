@@ -3,7 +3,7 @@
 from rich.console import Group
 from rich.text import Text
 
-from regard.explain.static_words import Static
+from regard.explain.vectors.static_words import Static
 from regard.views.terminal.layout import columns, quoted, section, short, shown, visible
 
 

@@ -8,8 +8,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from regard.explain.sinks import Sink
-from regard.explain.summary import Attended, Occurrence, Pair, Summary
+from regard.explain.texts.summary import Attended, Occurrence, Pair, Summary
+from regard.explain.weights.sinks import Sink
 from regard.text.tokens import Token
 from regard.trace.trace import merge_statuses
 from regard.views.terminal import static_words

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from regard.explain.attended import Attended
 from regard.explain.findings import layer_looked_at
-from regard.explain.occurrences import Occurrence
-from regard.explain.summary import Summary
+from regard.explain.texts.occurrences import Occurrence
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
 from regard.views.terminal.layout import quoted, spelled
 

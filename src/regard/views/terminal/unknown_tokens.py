@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from regard.explain.matrix import Matrix
-from regard.explain.summary import Summary
+from regard.explain.matrices.matrix import Matrix
+from regard.explain.texts.summary import Summary
 from regard.models.windows import WindowedTrace
 from regard.trace.trace import PairTrace, Status, Trace
 from regard.views.terminal.layout import short

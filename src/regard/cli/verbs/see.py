@@ -1,0 +1,84 @@
+"""`regard see`: what self-attention does to a word, or to every token of some texts."""
+
+from regard.cli import clock, options
+from regard.cli.early_checks import EarlyChecks, no_windows
+from regard.cli.outputs import Outputs, TraceFile, summary_drawing
+from regard.cli.selection import Selection
+from regard.cli.source import Source, trace_word, traced
+from regard.cli.static_vectors import StaticVectors
+
+
+def see(
+    texts: options.Texts = None,
+    targets: options.Targets = None,
+    word: options.FollowedWord = None,
+    references: options.References = None,
+    model: options.ModelName = None,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    top: options.Top = 5,
+    next_token: options.Next = False,
+    window: options.Window = None,
+    stride: options.Stride = None,
+    static: options.StaticFile = None,
+    everything: options.All = False,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    open_file: options.OpenFile = None,
+    save_file: options.SaveFile = None,
+    save_layers: options.SaveLayers = None,
+    save_heads: options.SaveHeads = None,
+    save_dtype: options.SaveDtype = None,
+    save_attention_outputs: options.SaveAttentionOutputs = False,
+) -> None:
+    """Show what self-attention does to a word in one text or several, on a real model."""
+    chosen = Selection(layer, head, top, word, references)
+    chosen.check(opened=open_file is not None)
+    vectors = StaticVectors(static)
+    vectors.check(chosen)
+    given = Source(texts or [], targets or [], model, window, stride, open_file)
+    given.check("see")
+    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    outputs = Outputs(figure, json_file, saved)
+    outputs.check()
+    vectors.check_file()
+    early = EarlyChecks.of(given)
+    early.check(chosen, saved)
+    if window is not None:
+        early.check_kind(True, no_windows)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.explain.texts.summary import summarise
+    from regard.explain.texts.window_texts import unfold
+    from regard.views.json import summary_data
+    from regard.views.terminal.brief import show as show_brief
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.summary import show
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+
+    console, errors = consoles(json_file)
+    with errors.status("loading and tracing …"):
+        found = traced(given, needs_model=next_token)
+        unfolded = None if window is None else unfold(found.traces, word)
+        traces = found.traces if unfolded is None else unfolded.traces
+        compared = [trace_word(found.model, each, "--with") for each in chosen.reference_words]
+        seen = summarise(
+            traces,
+            word,
+            references=compared,
+            layer=layer,
+            head=head,
+            top=top,
+            names=found.names,
+            lens_of=found.model if next_token else None,
+            generated=found.generated,
+            unfolded=unfolded,
+        )
+        seen = vectors.beside(seen, traces, compared)
+        drawing = summary_drawing(seen, traces, chosen)
+        notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen))
+    if window is not None:  # unknown tokens are named of whole texts, not of windows
+        put(unknown_first(of_traces(found.traces)), console)
+    (show if everything else show_brief)(seen, console, clock.seconds())
+    finish(console, errors, outputs.files, notes)

@@ -1,0 +1,74 @@
+"""`regard steps`: one word's way through one head of a real model, every number of it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli import options
+from regard.cli.early_checks import EarlyChecks, no_steps
+from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.selection import Selection
+from regard.cli.source import Source, one_trace, traced
+
+OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
+OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is the last.")]
+OpenOne = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no TEXT then.")]
+
+
+def steps(
+    text: OneText = None,
+    word: options.NeededWord = None,
+    model: options.ModelName = None,
+    layer: options.OneLayer = 0,
+    head: OneHead = 0,
+    everything: options.All = False,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    open_file: OpenOne = None,
+    save_file: options.SaveFile = None,
+) -> None:
+    """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
+    given = Source([] if text is None else [text], [], model, file=open_file)
+    given.check("steps")
+    chosen = Selection(layer, head, word=word)
+    word = chosen.needed_word()
+    outputs = Outputs(figure, json_file, save=TraceFile(save_file))
+    outputs.check()
+    early = EarlyChecks.of(given)
+    early.check_kind(True, no_steps)
+    early.check(chosen)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.explain.weights.attended import check_head, check_layer
+    from regard.explain.weights.sinks import sinks
+    from regard.textbook import head_steps
+    from regard.views.json import head_steps_data
+    from regard.views.terminal.head_steps import show_head_steps, show_head_steps_shortly
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+
+    console, errors = consoles(json_file)
+    with errors.status("loading the model and tracing …"):
+        done = traced(given)
+    trace = one_trace(done, open_file)
+    layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
+    found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    apart = sinks(trace)
+
+    def draw(file: Path) -> list[str]:
+        from regard.explain.causes.block_steps import block_steps
+        from regard.views.figures.head_steps import Way, draw_steps
+
+        ways = [Way(n, record, block_steps(trace, n, layer)) for n, record in found]
+        return draw_steps(ways, trace.tokens, layer, head, file, [sink.token for sink in apart])
+
+    notes = outputs.write(traces=trace, draw=draw, data=lambda: head_steps_data(trace, layer, head, found, apart))
+    put(unknown_first(of_traces([trace])), console)
+    numbers = [sink.token for sink in apart]
+    if not everything:
+        show_head_steps_shortly(found, trace, layer, head, console, numbers)
+    for n, record in found if everything else ():
+        show_head_steps(record, trace.tokens, trace.tokens[n], f"layer {layer}, head {head}", console, numbers)
+    finish(console, errors, outputs.files, notes)

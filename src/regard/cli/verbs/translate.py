@@ -1,0 +1,73 @@
+"""`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
+
+from typing import Annotated, Any
+
+from regard.cli import clock, options
+from regard.cli.early_checks import EarlyChecks, no_translation
+from regard.cli.outputs import Outputs, TraceFile, summary_drawing
+from regard.cli.selection import Selection
+from regard.cli.source import Source, check_texts, traced
+from regard.errors import RegardError
+
+BothIn = Annotated[
+    int | None, options.number("N", "Show the alignment in this layer; by default in the two that agree most.")
+]
+
+
+def translate(
+    texts: options.Texts = None,
+    model: options.NeededModel = None,
+    layer: BothIn = None,
+    head: options.OneOfHeads = None,
+    top: options.Top = 5,
+    everything: options.All = False,
+    figure: options.FigureFile = None,
+    json_file: options.JsonFile = None,
+    save_file: options.SaveFile = None,
+) -> None:
+    """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
+    if not texts:
+        raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
+    check_texts("text", texts)
+    if model is None:
+        raise RegardError("--model is needed: the default model is no encoder-decoder")
+    chosen = Selection(layer, head, top)
+    chosen.check()
+    outputs = Outputs(figure, json_file, TraceFile(save_file))
+    outputs.check()
+    given = Source(texts=texts, model=model)
+    early = EarlyChecks.of(given)
+    early.check_kind(False, no_translation)
+    early.check(chosen)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.explain.texts.summary import summarise
+    from regard.views.json import translation_data
+    from regard.views.terminal.alignment import alignment, show_translation
+    from regard.views.terminal.generation import translated
+    from regard.views.terminal.layout import put, status
+    from regard.views.terminal.unknown_tokens import of_summary, unknown_first
+
+    console, errors = consoles(json_file)
+    with errors.status("loading the model and translating …"):
+        found = traced(given)
+        if not found.generated:
+            raise no_translation(found.model.name)
+        seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
+
+    drawing = summary_drawing(seen, found.traces, chosen)
+    traces = found.traces if len(found.traces) > 1 else found.traces[0]
+    notes = outputs.write(traces=traces, draw=drawing, data=lambda: translation_data(seen))
+    assert seen.target is not None
+    if not everything:
+        show_translation(seen, found.texts, console, clock.seconds())
+        finish(console, errors, outputs.files, notes)
+        return
+    parts: list[Any] = [
+        *unknown_first(of_summary(seen)),
+        *(translated(text or "", target or "") for text, target in found.texts),
+    ]
+    parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
+    put([*parts, status([trace.status for trace in found.traces], took=clock.seconds())], console)
+    finish(console, errors, outputs.files, notes)

@@ -1,0 +1,66 @@
+"""`regard why`: which tokens and heads moved a word, by weight, by contribution, and by ablating each of them."""
+
+from typing import Annotated
+
+from regard.cli import clock, options
+from regard.cli.early_checks import EarlyChecks
+from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.selection import Selection
+from regard.cli.source import Source, traced, traced_again
+
+Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
+
+
+def why(
+    texts: options.Texts = None,
+    targets: options.Targets = None,
+    word: options.NeededWord = None,
+    model: options.ModelName = None,
+    top: Ranked = 10,
+    everything: options.All = False,
+    json_file: options.JsonFile = None,
+    open_file: options.OpenAgain = None,
+    save_file: options.SaveFile = None,
+    save_layers: options.SaveLayers = None,
+    save_heads: options.SaveHeads = None,
+    save_dtype: options.SaveDtype = None,
+    save_attention_outputs: options.SaveAttentionOutputs = False,
+) -> None:
+    """Rank the tokens and heads behind a word, and check the ranking by ablating each of them."""
+    given = Source(texts or [], targets or [], model, file=open_file)
+    given.check("why")
+    chosen = Selection(top=top, word=word)
+    word = chosen.needed_word()
+    chosen.check()
+    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    outputs = Outputs(json=json_file, save=saved)
+    outputs.check()
+    early = EarlyChecks.of(given, again=open_file is not None)
+    early.check(chosen, saved)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.explain.causes.why import occurrences
+    from regard.explain.texts.occurrences import lettered
+    from regard.views.json import why_data
+    from regard.views.terminal.layout import put
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+    from regard.views.terminal.why import show_why, show_why_shortly
+
+    console, errors = consoles(json_file)
+    found = []
+    with errors.status("loading the model, tracing and ablating …"):
+        done = traced(given) if open_file is None else traced_again(given)
+        for number, trace in enumerate(done.traces, 1):
+            words = occurrences(trace, word)
+            for nth, (side, each) in enumerate(words):
+                label = lettered(str(number), nth, len(words))
+                found.append((label, done.model.why(trace, each, side=side)))
+        statuses = [trace.status for trace in done.traces]
+        outputs.write(traces=done.traces, data=lambda: why_data(found, done.texts, done.generated, statuses))
+    if any(done.generated):
+        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
+        console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)
+    put(unknown_first(of_traces(done.traces)), console)
+    (show_why if everything else show_why_shortly)(found, statuses, top, console, clock.seconds())
+    finish(console, errors, outputs.files)

@@ -1,0 +1,202 @@
+"""Split an attention block's output exactly into what each source token gave, through each head.
+
+    contribution_hs = weight_hs · value_s · W_O[h],  Σ_hs contribution_hs + bias = the block's output
+
+Weights alone mislead: a large weight on a short value vector moves nothing. A source's contribution through a head is
+weight × value × the head's slice of the output projection (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+All sources, all heads, the residual and the biases add up to what the block gives. Behind a norm they still do with the
+norm's own statistics held fixed, for then it is linear (Kobayashi et al. 2021, "Incorporating Residual and
+Normalization Layers into Analysis of Masked Language Models"): a layer norm behind the residual (BERT), or an RMS norm
+between the projection and the residual (Gemma 2, OLMo 2). Of a parallel block (GPT-J, GPT-NeoX) the vector is the
+residual with attention's part alone, before what the feed-forward adds beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.errors import RegardError
+from regard.explain.frames import Row, Table
+from regard.explain.places import Place, tokens_of
+from regard.explain.weights.attended import check_layer
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
+from regard.trace.trace import Trace
+
+TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions(Table):
+    """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
+
+    norms: length of each part, by head and source. shares: each part's projection onto the vector, as a fraction of its
+    length; with residual_share and bias_share they sum to 1, and one that points away is negative (NaN where the vector
+    is 0). residual: what was there before. bias: of the projection and of the norm. vector: what the model computed.
+    error: how far the parts' sum is from it, relative to its norm, or attention's own from the projection's output,
+    relative to its heads' parts, whichever is larger.
+    """
+
+    norms: Float[Tensor, "H S"]
+    shares: Float[Tensor, "H S"]
+    residual: Float[Tensor, " M"]
+    residual_share: float
+    bias: Float[Tensor, " M"]
+    bias_share: float
+    vector: Float[Tensor, " M"]
+    error: float
+    _weights: Float[Tensor, "H S"] = field(repr=False)
+    _values: Float[Tensor, "G S E"] = field(repr=False)
+    _projection: Float[Tensor, "H M E"] = field(repr=False)
+
+    def rows(self) -> list[Row]:
+        """One row a head and source, then residual and bias: part, head, source, norm, share. The shares sum to 1."""
+        given = [
+            {"part": "source", "head": head, "source": source, "norm": norm, "share": share}
+            for head, (norms, shares) in enumerate(zip(self.norms.tolist(), self.shares.tolist(), strict=True))
+            for source, (norm, share) in enumerate(zip(norms, shares, strict=True))
+        ]
+        rest = ("residual", self.residual, self.residual_share), ("bias", self.bias, self.bias_share)
+        return given + [
+            {"part": part, "head": None, "source": None, "norm": float(vector.norm()), "share": share}
+            for part, vector, share in rest
+        ]
+
+    def part(self, head: int, source: int) -> Float[Tensor, " M"]:
+        """What one source gave through one head."""
+        group = head * self._values.shape[0] // self._weights.shape[0]
+        return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
+
+    def heads(self) -> Float[Tensor, "H M"]:
+        """Sum the sources: what each head gave."""
+        context = _context(self._weights[:, None], self._values)[:, 0]  # (H, E)
+        return (self._projection @ context[..., None])[..., 0]
+
+    def sources(self) -> Float[Tensor, "S M"]:
+        """Sum the heads: what each source gave, the vectors whose norms Kobayashi et al. (2020) compare."""
+        given = self.vector.new_zeros(self._weights.shape[1], len(self.vector))
+        each = self._weights.shape[0] // self._values.shape[0]
+        for head, (weights, projection) in enumerate(zip(self._weights, self._projection, strict=True)):
+            given.addmm_(weights[:, None] * self._values[head // each], projection.T)
+        return given
+
+
+def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False) -> Contributions:
+    """Split a word's or token's vector, as it leaves the attention block of a layer, into its parts.
+
+    place: a word, one of its occurrences (`trace.word`), or a token's number. cross: of a decoder, the block that looks
+    at the encoder, whose tokens the sources then are.
+
+    Raises:
+        RegardError: no such word, token or layer; the trace does not hold what is needed; the block has a shape that
+            was not verified; or the parts do not add up to what the model computed.
+    """
+    rows = tokens_of(trace, place)
+    layer = check_layer(trace, layer)
+    maps = trace.cross if cross else trace.attention
+    values = trace.cross_values if cross else trace.values
+    attention_outputs = trace.cross_attention_outputs if cross else trace.attention_outputs
+    if cross and not maps:
+        raise RegardError(f"contributions: {trace.status.model} has no cross-attention here")
+    value, block = values[layer], attention_outputs[layer] if attention_outputs else None
+    name = f"contributions of layer {layer} of {trace.status.model}"
+    if isinstance(block, UnverifiedOutput):
+        raise RegardError(f"{name}: no exact split is known for a block of this shape: {block.reason}")
+    if block is None:
+        raise RegardError(
+            f"contributions of layer {layer}: the trace does not hold its output projection: it was traced with "
+            "attention_outputs=False, or saved without attention_outputs=True (--save-attention-outputs)"
+        )
+    if value is None:
+        raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
+    try:
+        return split(maps[layer][:, rows], value, block, rows)
+    except RegardError as apart:
+        raise RegardError(f"{name}: {apart}") from None
+
+
+def split(
+    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: AttentionOutput, rows: Sequence[int]
+) -> Contributions:
+    """Split the mean over some rows of a block's output; weights are those rows' own.
+
+    Raises:
+        RegardError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.
+    """
+    chosen, norm = list(rows), block.norm
+    summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
+    model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
+    w, v, out, residual, projected, added, computed = map(
+        _wide,
+        (weights, values, block.weight, block.residual[chosen], block.projected[chosen], block.added[chosen], model),
+    )
+    h, m = w.shape[0], out.shape[0]
+    bias = out.new_zeros(m) if block.bias is None else _wide(block.bias)
+    projection = out.view(m, h, -1).transpose(0, 1)  # (H, M, E): each head's slice of W_O
+    by_head = _context(w, v) @ projection.transpose(1, 2)  # (H, r, M)
+    attended = by_head.sum(0)
+    # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
+    error = _far(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
+
+    inner = scale = out.new_ones(
+        len(chosen), 1
+    )  # what attention's part, and all of it, is multiplied by, token by token
+    shift = out.new_zeros(m)
+    if block.scaling is not None:
+        inner, gain = _wide(block.scaling.scale[chosen]), _wide(block.scaling.gain)
+        projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
+        error = max(error, _far(inner * gain * projected, added, added.norm(dim=-1)))
+    if norm is not None:
+        # With its statistics fixed the norm is linear: take away the mean, times weight / deviation, add its bias.
+        scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
+        gain = out.new_ones(m) if norm.weight is None else _wide(norm.weight)
+        shift = shift if norm.bias is None else _wide(norm.bias)
+        projection = gain[:, None] * (projection - projection.mean(1, keepdim=True))
+        residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
+    parts = scale * (residual + inner * (attended + bias)) + shift
+    error = max(error, _far(parts, computed, computed.norm(dim=-1)))
+    if not error <= TOLERANCE:
+        raise RegardError(
+            f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
+            f"{TOLERANCE:.0e} (the model computes in {str(block.weight.dtype).removeprefix('torch.')})"
+        )
+
+    u = (w * (scale * inner)).mean(1)  # (H, S): the mean over the rows, each with its own statistics
+    kept, biases, vector = (scale * residual).mean(0), (scale * inner * bias).mean(0) + shift, computed.mean(0)
+    toward = vector / (vector @ vector)
+    # Lengths and projections are found in the heads' own width E: a tensor (H, S, M) never exists.
+    gram, direction = projection.transpose(1, 2) @ projection, projection.transpose(1, 2) @ toward  # (H, E, E), (H, E)
+    own = v.repeat_interleave(h // len(v), 0)  # (H, S, E)
+    return Contributions(
+        norms=u.abs() * ((own @ gram) * own).sum(-1).clamp_min(0).sqrt(),
+        shares=u * (own @ direction[..., None])[..., 0],
+        residual=kept,
+        residual_share=float(kept @ toward),
+        bias=biases,
+        bias_share=float(biases @ toward),
+        vector=vector,
+        error=error,
+        _weights=u,
+        _values=v,
+        _projection=projection,
+    )
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """In float64, on the CPU where the device has none."""
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).detach().double()
+
+
+def _context(weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]) -> Float[Tensor, "H r E"]:
+    """weights @ values, each group of query heads with its one value head."""
+    groups, size, width = values.shape
+    context = weights.reshape(groups, -1, size) @ values  # (G, H / G * r, E): the heads of a group stand side by side
+    return context.view(*weights.shape[:2], width)
+
+
+def _far(found: Float[Tensor, "r M"], expected: Float[Tensor, "r M"], size: Float[Tensor, " r"]) -> float:
+    """The largest distance of a row from what was expected, relative to its size."""
+    return float(((found - expected).norm(dim=-1) / size.clamp_min(torch.finfo(torch.float64).tiny)).max())

@@ -1,0 +1,250 @@
+"""Rank the tokens and heads behind a word's contextual embedding, each measured by ablating it.
+
+Three measures stand side by side: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of
+the ablation. Spearman's rank correlation (1904) says how well each of the first two predicts the third.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.capture import interventions
+from regard.capture.interventions import Intervention, Part
+from regard.errors import RegardError
+from regard.explain.causes.ablation_effect import effects
+from regard.explain.causes.contributions import contributions
+from regard.explain.frames import Row, Table
+from regard.explain.weights.sinks import sinks_of
+from regard.text.tokens import Token
+from regard.text.words import Word, on_neither_side
+from regard.trace.display import shown_why
+from regard.trace.trace import PairTrace, Trace, gives
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Side = Literal["source", "target"]
+# For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
+Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
+
+NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A token (head None) or a head (token None) and what it did to the word.
+
+    weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
+    attention sinks. sink, special, own: whether the token is such a sink, a special one, one of the word itself.
+    contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
+    of the contextual embedding when the word's edges to the token, or the head for all tokens, are ablated. divergence:
+    what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
+    `Effect.after_place`). part: of an encoder-decoder, the attention it is of: a "cross" token is one of the source.
+    """
+
+    name: str
+    token: int | None
+    layer: int | None
+    head: int | None
+    weight: float
+    contribution: float
+    effect: float
+    divergence: float | None = None
+    part: str | None = None
+    sink: bool = False
+    special: bool = False
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class Why(Table):
+    """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
+
+    *_agreement: rank correlation with that measure of (weight, contribution). side: of an encoder-decoder, whether the
+    word is of the source or of the target.
+    """
+
+    word: str
+    tokens: list[Cause]
+    heads: list[Cause]
+    tokens_agreement: tuple[float, float]
+    heads_agreement: tuple[float, float]
+    by: Literal["effect", "divergence"] = "effect"
+    side: Side | None = None
+
+    def shown(self, width: int) -> "list[RenderableType]":
+        """What `regard why` prints first: what was found in sentences, then both rankings."""
+        return shown_why(self, width)
+
+    def rows(self) -> list[Row]:
+        """One row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
+        return [
+            {"word": self.word, "kind": kind} | asdict(cause)
+            for kind, causes in (("token", self.tokens), ("head", self.heads))
+            for cause in causes
+        ]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One kind of attention that a word has: its name in interventions, its maps, and the tokens that they look at."""
+
+    name: Part | None
+    trace: Trace
+    sources: Sequence[Token]
+
+    @property
+    def maps(self) -> Sequence[AttentionMap]:
+        return self.trace.cross if self.name == "cross" else self.trace.attention
+
+
+def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, Word]]:
+    """Every occurrence of a word, with the side it is on where the trace is of an encoder-decoder: target ones first.
+
+    Raises:
+        RegardError: the word is not there; the nearest words are named.
+    """
+    if isinstance(trace, Trace):
+        return [(None, each) for each in trace.word(word)]
+    found: list[tuple[Side | None, Word]] = []
+    missing = []
+    sides: tuple[tuple[Side, Trace], ...] = (("target", trace.decoder), ("source", trace.encoder))
+    for side, own in sides:
+        try:
+            found += [(side, each) for each in own.word(word)]
+        except RegardError as error:
+            missing.append(error)
+    if not found:
+        raise on_neither_side(missing[1], missing[0])
+    return found
+
+
+def only_occurrence(trace: Trace | PairTrace, word: str, side: Side | None = None) -> tuple[Side | None, Word]:
+    """The one occurrence of a word, and its side; of one side alone where that is given.
+
+    Raises:
+        RegardError: the word occurs nowhere, or more than once.
+    """
+    if isinstance(trace, PairTrace) and side is not None:
+        own = trace.encoder if side == "source" else trace.decoder
+        places: list[tuple[Side | None, Word]] = [(side, each) for each in own.word(word)]
+    else:
+        places = [(side or of, each) for of, each in occurrences(trace, word)]
+    if len(places) > 1:
+        raise RegardError(
+            f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its side where there are "
+            "two"
+        )
+    return places[0]
+
+
+def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | None = None) -> Why:
+    """Rank the tokens and heads behind one occurrence of a word, each measured by ablating it; see also `Model.why`.
+
+    ablated: gives the traces of the same text (and target) under many sets of ablations.
+    side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
+    heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
+
+    Raises:
+        RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
+            side that is missing or not wanted.
+    """
+    parts = _parts(trace, side)
+    own = parts[0].trace
+    causes: list[Cause] = []
+    sets: list[list[Intervention]] = []  # what is ablated to measure each cause
+    for part in parts:
+        rows = [gives(weights, word).cpu() for weights in part.maps]  # (H, S) a layer
+        cross = part.name == "cross"
+        shares = [contributions(part.trace, word, n, cross=cross).shares.abs().cpu() for n in range(len(rows))]
+        sinks = {sink.token for sink in sinks_of(part.maps, part.sources, itself=not cross)}
+        for place, token in enumerate(part.sources):
+            if not any(bool((row[:, place] > 0).any()) for row in rows):
+                continue  # what the word may not look at cannot be ablated
+            weight = _mean(row[:, place].mean() for row in rows)
+            given = _mean(share[:, place].sum() for share in shares)
+            flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
+            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, **flags))
+            sets.append([interventions.ablate(interventions.edge(word, place, part=part.name))])
+        special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
+        for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
+            for head in range(len(row)):
+                name = f"{NAMES[part.name]}layer {layer}, head {head}"
+                on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
+                given = float(share[head].sum())
+                causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=part.name))
+                sets.append([interventions.ablate(interventions.head(layer, head, part=part.name))])
+    causes = _measured(own, word, causes, ablated(sets), side)
+    tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
+    by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
+    return Why(
+        word.text,
+        _sorted(tokens, by),
+        _sorted(heads, by),
+        _agreement(tokens, by),
+        _agreement(heads, by),
+        by,
+        side,
+    )
+
+
+def _measured(
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], side: Side | None
+) -> list[Cause]:
+    """The causes with what their ablation changed. trace: of the word's own side."""
+    change = effects(trace, word)
+    found: dict[int, Cause] = {}
+    for number, run in runs:
+        again = run.sides[0 if side == "source" else -1]
+        changed = change(again)
+        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+    return [found[number] for number in range(len(causes))]
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    """Spearman's rank correlation, ties at their mean rank; NaN where one side is constant."""
+    x, y = (_ranks(values) for values in (a, b))
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / (x.norm() * y.norm()))
+
+
+def _parts(trace: Trace | PairTrace, side: Side | None) -> list[_Part]:
+    """The kinds of attention behind a word of that side."""
+    if isinstance(trace, Trace):
+        if side is not None:
+            raise RegardError(f"why: side {side!r} is of an encoder-decoder, {trace.status.model} reads one text")
+        return [_Part(None, trace, trace.tokens)]
+    if side == "source":
+        return [_Part("encoder", trace.encoder, trace.encoder.tokens)]
+    if side == "target":
+        decoder = trace.decoder
+        return [_Part("decoder", decoder, decoder.tokens), _Part("cross", decoder, trace.encoder.tokens)]
+    raise RegardError(
+        f"why: {trace.status.model} is an encoder-decoder: say whether the word is of side 'source' or 'target'"
+    )
+
+
+def _mean(values: Iterable[Float[Tensor, ""]]) -> float:
+    return float(torch.stack(list(values)).mean())
+
+
+def _ranks(values: Sequence[float]) -> torch.Tensor:
+    given = torch.tensor(values, dtype=torch.float64)
+    _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
+    last = counts.cumsum(0).double()
+    return (last - (counts - 1) / 2)[inverse]
+
+
+def _sorted(causes: list[Cause], by: str) -> list[Cause]:
+    return sorted(causes, key=lambda cause: -getattr(cause, by))
+
+
+def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:
+    measured = [getattr(cause, by) for cause in causes]
+    return spearman([c.weight for c in causes], measured), spearman([c.contribution for c in causes], measured)

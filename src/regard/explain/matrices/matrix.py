@@ -1,0 +1,219 @@
+"""Summarise a layer's whole attention matrix: the largest receivers, the largest distant weights, a small picture.
+
+Everything is exact, from one pass over the matrix; the matrix itself never exists. Tokens, layers and heads count
+from 0.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.head_map import one_head
+from regard.attention.map_statistics import Progress, cell_sizes, cells
+from regard.checks import from_zero
+from regard.errors import RegardError
+from regard.explain.matrices.band import Band
+from regard.explain.matrices.distant_weights import Distant, whole_map
+from regard.explain.matrices.offset_means import OffsetMeans, offset_means
+from regard.explain.weights.attended import check_head, check_layer
+from regard.explain.weights.sinks import sinks_of
+from regard.text.tokens import Token
+from regard.trace.trace import Status, Trace
+
+LISTED = 16  # largest weights of each query that the pass lists
+CELLS = 256  # rows and columns of the picture at most
+AROUND = 24  # characters of the text that are shown on either side of a token
+
+
+@dataclass(frozen=True)
+class Place:
+    """A token of the text, its characters [start, end), and the text around it."""
+
+    token: int
+    text: str
+    start: int
+    end: int
+    around: str
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
+
+    share: its part of all attention. sink: whether it is an attention sink.
+    """
+
+    place: Place
+    received: float
+    share: float
+    special: bool
+    sink: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query that attends to a key far from it, in one head."""
+
+    head: int
+    query: Place
+    key: Place
+    weight: float
+    distance: int
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens, of a sink that
+    the head has learned (no token), and of sink_tokens, those that are attention sinks."""
+
+    head: int
+    entropy: float
+    distance: float
+    special: float
+    sink: float
+    sink_tokens: float
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One layer's attention over a whole text, of one head or (head None) the mean of all.
+
+    near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
+    the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
+    shown. picture: mean weights of cells, query down and key across; None of a text that was read in windows, which has
+    a band in its place. received: what the keys of each of the picture's columns, or of as many parts of the text,
+    receive, as in Receiver, mean over them.
+    """
+
+    layer: int
+    head: int | None
+    tokens: int
+    characters: int
+    heads: list[HeadFigures]
+    near: OffsetMeans
+    receivers: list[Receiver]
+    far: int
+    pairs: list[Pair]
+    picture: list[list[float]] | None
+    band: Band | None
+    received: list[float]
+    status: Status
+
+
+@dataclass
+class Sums:
+    """Figures of H heads over L tokens, for `matrix_of`. picture, band: mean of heads; sinks: the tokens that are
+    attention sinks; the others of H: means over queries."""
+
+    received: Float[Tensor, "H L"]
+    picture: Float[Tensor, "P Q"] | None
+    band: Band | None
+    entropy: Float[Tensor, " H"]
+    distance: Float[Tensor, " H"]
+    special: Float[Tensor, " H"]
+    sink: Float[Tensor, " H"]
+    sink_tokens: Float[Tensor, " H"]
+    near: OffsetMeans
+    pairs: Distant
+    sinks: Collection[int]
+
+
+def matrix(
+    trace: Trace,
+    layer: int,
+    head: int | None = None,
+    *,
+    top: int = 10,
+    far: int = 64,
+    progress: Progress | None = None,
+) -> Matrix:
+    """The matrix of one layer of a text that was read as a whole.
+
+    top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
+    the share of the pass that was just done, from any thread. All heads of the layer decide which tokens are sinks.
+
+    Raises:
+        RegardError: a layer or head that is not there.
+    """
+    layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
+    weights = heads_shown(trace.attention[layer], head)
+    special = torch.tensor([token.special for token in trace.tokens], device=weights.device)
+    length = weights.shape[1]
+    if weights.shape[2] != len(trace.tokens):
+        raise RegardError(f"layer {layer} has keys that are no tokens of the text: it has no matrix of tokens")
+    figures = weights.statistics(LISTED, (CELLS, CELLS), progress)
+    values, keys, received, picture = figures.values, figures.keys, figures.received, figures.pooled
+    entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
+    assert values is not None and keys is not None and received is not None and picture is not None  # noqa: PT018
+    assert entropy is not None and distance is not None  # noqa: PT018
+    known = [received] if head is None else None
+    sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
+    sunk = torch.zeros_like(special)
+    sunk[sorted(sinks)] = True
+    sums = Sums(
+        received=received.double(),
+        picture=picture.mean(0).double(),
+        band=None,
+        entropy=entropy.double().mean(-1),
+        distance=distance.double().mean(-1),
+        special=received[:, special].double().sum(-1) / length,
+        sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
+        sink_tokens=received[:, sunk].double().sum(-1) / length,
+        near=offset_means(weights),
+        pairs=whole_map(weights, values, keys, special | sunk, far, top),
+        sinks=sinks,
+    )
+    return matrix_of(sums, trace.text, trace.tokens, trace.status, layer, head, top=top)
+
+
+def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
+    """The map of the heads that are asked for.
+
+    Raises:
+        RegardError: there is no such head.
+    """
+    if head is None:
+        return weights
+    return one_head(weights, from_zero("head", head, weights.shape[0], "the layer has"))
+
+
+def matrix_of(
+    sums: Sums, text: str, tokens: Sequence[Token], status: Status, layer: int, head: int | None, *, top: int
+) -> Matrix:
+    """The numbers for a person from the sums of a pass."""
+    received = sums.received.mean(0).cpu()
+    best = received.sort(descending=True, stable=True)
+    length, columns = len(tokens), min(CELLS, len(tokens))
+    column = cells(slice(0, length), length, columns, torch.device("cpu"))
+    across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
+    across /= cell_sizes(length, columns, torch.device("cpu"))
+    numbers = range(len(sums.received)) if head is None else [head]
+    each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, sums.sink_tokens, strict=True)
+
+    def place(number: int) -> Place:
+        token = tokens[number]
+        start, end = max(0, token.start - AROUND), token.end + AROUND
+        return Place(number, token.text, token.start, token.end, text[start:end])
+
+    return Matrix(
+        layer=layer,
+        head=head,
+        tokens=length,
+        characters=len(text),
+        near=sums.near,
+        heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
+        receivers=[
+            Receiver(place(n), value, value / length, tokens[n].special, n in sums.sinks)
+            for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
+        ],
+        far=sums.pairs.far,
+        pairs=[Pair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
+        picture=None if sums.picture is None else sums.picture.tolist(),
+        band=sums.band,
+        received=across.tolist(),
+        status=status,
+    )

@@ -1,0 +1,132 @@
+"""Find what is most worth a look in a text: the words that moved most, and the heads with the sharpest links."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.explain.vectors.similarity import cosine
+from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+
+PIECE = 1 << 24  # weights of one head that are looked at together
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A word and the cosine between its vector after the last layer and the one that entered layer 0."""
+
+    word: str
+    tokens: list[int]
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """A large weight of one head between tokens of words that are no neighbours."""
+
+    layer: int
+    head: int
+    query: int
+    query_text: str
+    key: int
+    key_text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Highlights:
+    """moved: the words that moved most, first. links: the largest weights, at most one of each head and pair."""
+
+    moved: list[Moved]
+    links: list[Link]
+
+
+def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Collection[int] = ()) -> Highlights:
+    """Find the words of a text that moved most and its sharpest links between words.
+
+    Special tokens, sinks and punctuation are left out of both, and links between tokens of one word or of neighbouring
+    words: many heads look at the token before, whatever it is. head: the one whose links are wanted, None for all.
+    sinks: numbers of tokens that are attention sinks.
+    """
+    words = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    return Highlights(_moved(trace, words)[:top], _links(trace, words, head)[:top])
+
+
+def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
+    """Group the numbers of tokens to words, as the tokenizer split them; special tokens and some others aside."""
+    words: list[list[int]] = []
+    before: int | None = None
+    for number, token in enumerate(tokens):
+        if token.special or number in without:
+            before = None
+            continue
+        if token.word is not None and token.word == before:
+            words[-1].append(number)
+        else:
+            words.append([number])
+        before = token.word
+    return words
+
+
+def _spelling(trace: Trace, word: Sequence[int]) -> str:
+    """A word as the text has it; its first token's text where it stands for no characters."""
+    first, last = trace.tokens[word[0]], trace.tokens[word[-1]]
+    return trace.text[first.start : last.end].strip() or first.text
+
+
+def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
+    """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
+    last = len(trace.hidden_states) - 1
+    held = kept_numbers(trace.hidden_states)
+    if not {0, last} <= set(held):
+        return []
+    first, final = trace.hidden_states[0], trace.hidden_states[last]
+    if first.ndim != 2 or first.shape != final.shape:
+        return []
+    found = []
+    for word in words:
+        apart = cosine(first[list(word)].mean(0), final[list(word)].mean(0))
+        if apart == apart:
+            found.append(Moved(_spelling(trace, word), list(word), apart))
+    return sorted(found, key=lambda each: each.cosine)
+
+
+def _links(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
+    """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
+    place = torch.full((len(trace.tokens),), -1)
+    for number, word in enumerate(words):
+        place[list(word)] = number
+    found: dict[tuple[int, int], Link] = {}
+    for layer in kept_numbers(trace.attention):
+        weights = trace.attention[layer]
+        if weights.shape[1:] != (len(place), len(place)):
+            continue
+        for number in range(weights.shape[0]) if head is None else (head,):
+            weight, query, key = _largest(weights, number, place)
+            if weight > (found[query, key].weight if (query, key) in found else 0.0):
+                texts = trace.tokens[query].text, trace.tokens[key].text
+                found[query, key] = Link(layer, number, query, texts[0], key, texts[1], weight)
+    return sorted(found.values(), key=lambda each: (-each.weight, each.layer, each.head))
+
+
+def _largest(weights: AttentionMap, head: int, place: Tensor) -> tuple[float, int, int]:
+    """(weight, query, key) of the largest weight of a head between words that are no neighbours.
+
+    place: the number of each token's word, -1 where it is left out.
+    """
+    best = (0.0, 0, 0)
+    size = len(place)
+    step = max(1, PIECE // size)
+    for start in range(0, size, step):
+        rows: Float[Tensor, "r S"] = weights[head, start : start + step].cpu()
+        own = place[start : start + step, None]
+        allowed = (own >= 0) & (place >= 0) & ((own - place).abs() > 1)
+        largest, at = rows.masked_fill(~allowed, 0.0).flatten().max(0)
+        if float(largest) > best[0]:
+            best = float(largest), start + int(at) // size, int(at) % size
+    return best

@@ -1,0 +1,182 @@
+"""A followed word, wherever it occurs: what it is made of, where it looks, and how its occurrences compare."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+from regard.errors import RegardError
+from regard.explain.frames import Row, Table
+from regard.explain.vectors.similarity import cosine
+from regard.explain.weights.attended import Attended, attended
+from regard.text.words import Word, letters
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace, gives, vector
+
+
+@dataclass(frozen=True)
+class Occurrence(Table):
+    """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
+
+    hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
+    attends: per layer, mean of heads. heads: single heads.
+    """
+
+    label: str
+    text: int
+    word: str
+    start: int
+    end: int
+    tokens: list[int]
+    learned: list[float] | None
+    hidden_states: list[list[float] | None]
+    contextual: list[float]
+    attends: list[Attended]
+    heads: list[Attended]
+
+    def as_word(self) -> Word:
+        """The word itself, as a trace knows it."""
+        return Word(self.word, self.start, self.end, tuple(self.tokens))
+
+    def rows(self) -> list[Row]:
+        """One row a layer (or head) and token it looks at: occurrence, word, layer, head, kind, token, text, weight.
+
+        head: None for the mean of heads. kind: "token" for the largest others, "sink" for an attention sink, "special"
+        for all special tokens together.
+        """
+        found: list[Row] = []
+        for each in (*self.attends, *self.heads):
+            named: Row = {"occurrence": self.label, "word": self.word, "layer": each.layer, "head": each.head}
+            for kind, shares in (("token", each.top), ("sink", each.sinks)):
+                found += [named | {"kind": kind} | asdict(share) for share in shares]
+            found.append(named | {"kind": "special", "token": None, "text": None, "weight": each.special})
+        return found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two occurrences compared: cosines of their learned embeddings and of every state, as in Occurrence."""
+
+    a: str
+    b: str
+    learned_equal: bool | None
+    learned: float | None
+    hidden_states: list[float | None]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference word beside one occurrence: cosine of learned embeddings, and of contextual ones.
+
+    The reference's contextual embedding is its own as a text of its own.
+    """
+
+    word: str
+    occurrence: str
+    learned: float | None
+    contextual: float
+
+
+Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words found in each
+
+
+def find(traces: Sequence[Trace], word: str) -> Found:
+    """Where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
+    found = []
+    for number, trace in enumerate(traces):
+        try:
+            found.append((number, trace.word(word)))
+        except RegardError as error:
+            raise RegardError(f"text {number + 1}: {error}" if len(traces) > 1 else str(error)) from None
+    return found
+
+
+def occurrences(
+    traces: Sequence[Trace],
+    found: Found,
+    labels: Sequence[str],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    sinks: Sequence[Collection[int]] = (),
+) -> list[Occurrence]:
+    """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them.
+
+    sinks: of each text, the numbers of the tokens that are attention sinks.
+    """
+    return [
+        _occurrence(
+            lettered(labels[number], nth, len(words)),
+            number,
+            traces[number],
+            each,
+            (layer, head),
+            top,
+            sinks[number] if sinks else (),
+        )
+        for number, words in found
+        for nth, each in enumerate(words)
+    ]
+
+
+def lettered(text: str, nth: int, count: int) -> str:
+    """Name occurrence nth (from 0) of count in a text: the text's label, with a letter where there are several."""
+    return f"{text}{letters(nth) if count > 1 else ''}"
+
+
+def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
+    """Two occurrences, state by state."""
+    equal = learned = None
+    if in_a.learned is not None and in_b.learned is not None:
+        equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])
+        learned = cosine(in_a.learned[a.tokens].mean(0), in_b.learned[b.tokens].mean(0))
+    held = set(kept_numbers(in_a.hidden_states)) & set(kept_numbers(in_b.hidden_states))
+    states = [
+        cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
+        for n in range(len(in_a.hidden_states))
+    ]
+    return Pair(a.label, b.label, equal, learned, states)
+
+
+def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> Reference:
+    """A reference word, all of its own tokens, beside an occurrence."""
+    own = [n for n, token in enumerate(reference.tokens) if not token.special]
+    learned = None
+    if reference.learned is not None and trace.learned is not None:
+        learned = cosine(reference.learned[own].mean(0), trace.learned[occurrence.tokens].mean(0))
+    contextual = cosine(reference.contextual[own].mean(0), trace.contextual[occurrence.tokens].mean(0))
+    return Reference(reference.text, occurrence.label, learned, contextual)
+
+
+def _occurrence(
+    label: str,
+    number: int,
+    trace: Trace,
+    word: Word,
+    single: tuple[int | None, int | None],
+    top: int,
+    sinks: Collection[int],
+) -> Occurrence:
+    layer, head = single
+    rows = {n: gives(trace.attention[n], word) for n in kept_numbers(trace.attention)}  # (H, S) each
+    wanted = []
+    if layer is not None or head is not None:
+        layers = list(rows) if layer is None else [layer]
+        wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
+    held = kept_numbers(trace.hidden_states)
+    return Occurrence(
+        label=label,
+        text=number,
+        word=word.text,
+        start=word.start,
+        end=word.end,
+        tokens=list(word.tokens),
+        learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
+        hidden_states=[
+            vector(trace.hidden_states[n], word).tolist() if n in held else None
+            for n in range(len(trace.hidden_states))
+        ],
+        contextual=vector(trace.contextual, word).tolist(),
+        attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
+        heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],
+    )

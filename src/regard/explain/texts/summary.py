@@ -1,0 +1,295 @@
+"""What attention does to a word, or to every token: all that `regard see` shows, as plain numbers.
+
+Everything here is made of dataclasses of strings, integers, floats and lists, so that the terminal, the pictures and
+`--json` show the very same thing. Layers and heads count from 0.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from regard.errors import RegardError
+from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
+from regard.explain.logits.logit_lens import LogitLens, logit_lens
+from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
+from regard.explain.texts.highlights import Highlights, highlights
+from regard.explain.texts.occurrences import (
+    Found,
+    Occurrence,
+    Pair,
+    Reference,
+    compare,
+    compare_reference,
+    find,
+    occurrences,
+)
+from regard.explain.texts.window_texts import Unfolded, Window
+from regard.explain.vectors.movement import Movement, movement
+from regard.explain.vectors.static_words import Static
+from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
+from regard.explain.weights.attended import Attended, attended, check_heads
+from regard.explain.weights.sinks import Sink, sinks
+from regard.models.readout import Readout
+from regard.text.tokens import Token
+from regard.text.words import on_neither_side, which
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import PairTrace, Status, Trace
+
+
+@dataclass(frozen=True)
+class WordUpdates:
+    """An occurrence's layer updates, or the reason why they cannot be split exactly."""
+
+    occurrence: str
+    updates: list[LayerUpdate] | None
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that is shown of some texts.
+
+    labels: what tables call the texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`:
+    the attention sinks of text t.
+    `overview[t][i]`: per layer, where token i of text t sends its attention; highlights: of each text, what is most
+    worth a look; both empty where a word is followed. movement: the occurrences' paths on a plane, in their order; None
+    where no word is followed or a trace does not hold all hidden states. layer_updates: how much of what each layer
+    added to them came from attention. predictions: of models with a language head, what they would say at the
+    occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what each layer would say
+    at such places, where that was asked for. target: of encoder-decoders, the other side. static: the word's static
+    vector, where that was asked for.
+    """
+
+    word: str | None
+    top: int
+    labels: list[str]
+    windows: list[Window]
+    texts: list[str]
+    tokens: list[list[Token]]
+    sinks: list[list[Sink]]
+    occurrences: list[Occurrence]
+    pairs: list[Pair]
+    references: list[Reference]
+    overview: list[list[list[Attended]]]
+    highlights: list[Highlights]
+    movement: Movement | None
+    layer_updates: list[WordUpdates]
+    predictions: list[Prediction]
+    logit_lenses: list[LogitLens]
+    statuses: list[Status]
+    reference_statuses: list[Status]
+    target: "Target | None"
+    static: Static | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the decoder of an encoder-decoder did to the targets of some texts, and where it looked in them.
+
+    summary: of the targets, as of any texts. generated: whether the model wrote a target itself. alignments: one a
+    text. of_words: where the occurrences in the targets look in the texts. to_words: what looks at the occurrences in
+    texts.
+    """
+
+    summary: Summary
+    generated: list[bool]
+    alignments: list[Alignment]
+    of_words: list[Across]
+    to_words: list[Across]
+
+
+def summarise(
+    traces: Sequence[Trace | PairTrace],
+    word: str | None = None,
+    *,
+    references: Sequence[Trace] = (),
+    layer: int | None = None,
+    head: int | None = None,
+    top: int = 5,
+    names: Names | None = None,
+    lens_of: Any = None,
+    generated: Sequence[bool] = (),
+    unfolded: Unfolded | None = None,
+) -> Summary:
+    """Look at texts: at one word in them, or without a word at every token.
+
+    Args:
+        traces: of texts, or of an encoder-decoder's texts and targets.
+        word: in every text; of an encoder-decoder in every text or its target.
+        references: traces of reference words, each a text of its own (of an encoder-decoder, its encoder's).
+        layer, head: single heads to show beside the mean of heads: one head of one layer, all heads of a layer, or one
+            head of every layer. Counted from 0, or from the end: -1 is the last, of an encoder-decoder the last of
+            each side.
+        top: how many tokens to name.
+        names: how token ids are spelled, of the tokens a model would say.
+        lens_of: the model of the traces, as `regard.load` gives it, to show what each layer would say.
+        generated: for each target, whether the model wrote it.
+        unfolded: of texts that were read in windows, where the traces, which are its own, come from.
+
+    Raises:
+        RegardError: the word is not in one of the texts, layer or head is out of range (the range is named), or there
+            is nothing that the model would say.
+    """
+    lone = [trace for trace in traces if isinstance(trace, Trace)]
+    both = [trace for trace in traces if isinstance(trace, PairTrace)]
+    if lone and both:
+        raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
+    if lone:
+        layer, head = check_heads(lone[0], layer, head)
+        found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
+        names = names_of(*lone) if names is None else names
+        made = _side(lone, found, word, references, layer, head, top, names, unfolded)
+        if lens_of is not None:
+            made = replace(made, logit_lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
+        return made
+    return _see_pairs(both, word, references, layer, head, top, names, lens_of, generated)
+
+
+def _see_pairs(
+    pairs: Sequence[PairTrace],
+    word: str | None,
+    references: Sequence[Trace],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    names: Names | None,
+    lens_of: Any,
+    generated: Sequence[bool],
+) -> Summary:
+    sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
+    encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
+    names = names_of(*targets, *sources) if names is None else names
+    in_sources, in_targets = _find_either(sources, targets, word)
+    source = _side(sources, in_sources, word, references if in_sources else (), *encoder, top, names)
+    target = _side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
+    if references and not in_sources:
+        raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
+    if lens_of is not None:
+        target = replace(target, logit_lenses=_lenses(target, targets, sources, lens_of, names))
+    layer, head = decoder
+    layers = choose(pairs, head) if layer is None else (layer, layer)
+    other = Target(
+        summary=target,
+        generated=list(generated) or [False] * len(pairs),
+        alignments=[align(pair, n, layers=layers, head=head, top=top) for n, pair in enumerate(pairs)],
+        of_words=[from_target(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in target.occurrences],
+        to_words=[from_source(pairs[o.text], o.as_word(), o.label, head=head, top=top) for o in source.occurrences],
+    )
+    return replace(source, target=other)
+
+
+def _find_either(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
+    """The word in each text and in its target; it has to be in one of the two."""
+    if word is None:
+        return [], []
+    found: list[list[tuple[int, Any]]] = [[], []]
+    for number, both in enumerate(zip(sources, targets, strict=True)):
+        said = []
+        for side, trace in zip(found, both, strict=True):
+            try:
+                side.append((number, trace.word(word)))
+            except RegardError as error:
+                said.append(str(error))
+        if len(said) == 2:
+            raise on_neither_side(said[0], said[1], which(number + 1, len(sources)))
+    return found[0], found[1]
+
+
+def _side(
+    traces: Sequence[Trace],
+    found: Found,
+    word: str | None,
+    references: Sequence[Trace],
+    layer: int | None,
+    head: int | None,
+    top: int,
+    names: Names,
+    unfolded: Unfolded | None = None,
+    *,
+    both: Sequence[PairTrace] = (),
+) -> Summary:
+    """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
+    windows = [] if unfolded is None else unfolded.windows
+    labels = [f"{w.text + 1}.{w.window}" for w in windows] or [str(n + 1) for n in range(len(traces))]
+    apart = [sinks(trace) for trace in traces]
+    numbers = [{sink.token for sink in each} for each in apart]
+    seen = occurrences(traces, found, labels, layer, head, top, numbers)
+    words = [(traces[o.text], o.as_word()) for o in seen]
+    whole = all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
+    return Summary(
+        word=word,
+        top=top,
+        labels=labels,
+        windows=windows,
+        texts=[trace.text for trace in traces],
+        tokens=[list(trace.tokens) for trace in traces],
+        sinks=apart,
+        occurrences=seen,
+        pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
+        references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
+        overview=[]
+        if word is not None
+        else [_overview(trace, head, top, own) for trace, own in zip(traces, numbers, strict=True)],
+        highlights=[]
+        if word is not None
+        else [highlights(trace, head=head, top=top, sinks=own) for trace, own in zip(traces, numbers, strict=True)],
+        movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
+        layer_updates=[_updates_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
+        predictions=[
+            predict(trace, n, token, names, top=top, occurrence=label)
+            for n, trace in enumerate(traces)
+            if trace.logits is not None
+            for token, label in _spoken(trace, n, word, seen, bool(both))
+        ],
+        logit_lenses=[],
+        statuses=[trace.status for trace in traces],
+        reference_statuses=[trace.status for trace in references],
+        target=None,
+    )
+
+
+def _lenses(
+    summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
+) -> list[LogitLens]:
+    """The lens at the places of a summary that have predictions."""
+    made = []
+    for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
+        readout = Readout(model, trace, source)
+        places = _spoken(trace, n, summary.word, summary.occurrences, source is not None)
+        if not places:
+            needs = (
+                "follow a word of the target" if source is not None else "follow a word, or put a mask into the text"
+            )
+            raise RegardError(
+                f"next: there is no place in the text at which {trace.status.model} says something: {needs}"
+            )
+        for token, label in places:
+            made.append(logit_lens(readout, trace, token, summary.top, names=names, text=n, occurrence=label))
+    return made
+
+
+def _spoken(
+    trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
+) -> list[tuple[int, str | None]]:
+    """The places of a text at which it is worth to see what the model would say."""
+    own = [(o.label, o.tokens) for o in seen if o.text == number]
+    return spoken(trace, own) if not writes or word is None else written(own)
+
+
+def _updates_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> WordUpdates:
+    try:
+        return WordUpdates(occurrence.label, layer_updates(trace, occurrence.as_word(), top=top), None)
+    except RegardError as error:
+        return WordUpdates(occurrence.label, None, str(error))
+
+
+def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
+    """Per token, per layer: where its attention goes, mean of heads or of one head."""
+    table: list[list[Attended]] = [[] for _ in trace.tokens]
+    for n in kept_numbers(trace.attention):
+        weights = trace.attention[n]
+        rows = weights.dense().mean(0) if head is None else weights[head]  # (L, S)
+        for i, row in enumerate(rows):
+            table[i].append(replace(attended(row, trace.tokens, n, head, top, sinks), weights=None))
+    return table

@@ -1,0 +1,16 @@
+"""Hidden states, embeddings and positions as vectors: how alike they are, and how a word moves from layer to layer."""
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from regard.explain.vectors import massive_activations as massive_activations
+    from regard.explain.vectors import movement as movement
+    from regard.explain.vectors import plane_order as plane_order
+    from regard.explain.vectors import planes as planes
+    from regard.explain.vectors import positions as positions
+    from regard.explain.vectors import similarity as similarity
+    from regard.explain.vectors import static_words as static_words
+
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

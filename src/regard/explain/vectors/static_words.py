@@ -1,0 +1,74 @@
+"""Compare a word's static vector (word2vec, GloVe, a model's learned table) with those of reference words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.explain.vectors.planes import plane
+from regard.explain.vectors.similarity import cosine
+from regard.trace.trace import Trace, vector
+
+
+@dataclass(frozen=True)
+class StaticWord:
+    """A word's static vector: its cosine to the followed word's, its place on the plane; None where it has none."""
+
+    word: str
+    cosine: float | None
+    place: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Static:
+    """The followed word and the reference words in one table of static vectors, of some width, from a source.
+
+    The first of words is the followed one. share: the part of the variance that each axis of the plane keeps.
+    """
+
+    source: str
+    width: int
+    words: list[StaticWord]
+    share: tuple[float, float]
+
+
+def static_words(
+    vectors: Mapping[str, Float[Tensor, " W"]], word: str, references: Sequence[str], source: str
+) -> Static:
+    """Compare words' static vectors; a word without one has None in the place of its numbers.
+
+    Raises:
+        RegardError: the followed word has none.
+    """
+    if word not in vectors:
+        raise RegardError(f"--static {source}: it has no vector for {word!r}")
+    known = [each for each in (word, *references) if each in vectors]
+    rows = torch.stack([vectors[each] for each in known]).double()
+    flat = plane(rows)
+    places = dict(zip(known, flat.place(rows).tolist(), strict=True))
+    words = [
+        StaticWord(each, cosine(rows[0], vectors[each].double()), (places[each][0], places[each][1]))
+        if each in places
+        else StaticWord(each, None, None)
+        for each in (word, *references)
+    ]
+    return Static(source, rows.shape[1], words, flat.share)
+
+
+def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[str, Tensor]:
+    """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean.
+
+    Raises:
+        RegardError: the model has no such table.
+    """
+    if trace.learned is None:
+        raise RegardError(f"--static learned: no table of learned embeddings was found in {trace.status.model}")
+    found = {word: vector(trace.learned, trace.word(word)[0])}
+    for each in references:
+        if each.learned is not None:
+            own = [n for n, token in enumerate(each.tokens) if not token.special]
+            found.setdefault(each.text, each.learned[own].mean(0))
+    return found

@@ -1,0 +1,193 @@
+"""Score every head by what its attention follows: positions, special tokens and sinks, repeated tokens.
+
+With w the weights (L, S) of one head and q the tokens of the text as queries, special ones and the first aside (of
+causal models the first sees itself alone), each score is a mean over q of a part of the row w[i], from 0 to 1:
+
+    previous    w[i, i - 1]                                             Clark et al. 2019, Voita et al. 2019
+    next        w[i, i + 1], of queries with a token after them         Clark et al. 2019, Voita et al. 2019
+    same        w[i, i]                                                 Clark et al. 2019
+    special     Σ w[i, j] over special tokens j                         Clark et al. 2019
+    first       w[i, 0]                                                 Xiao et al. 2023
+    sinks       Σ w[i, j] over attention sinks j (`explain.weights.sinks`), with what the head's learned sink takes
+                                                                        Xiao et al. 2023
+    duplicate   Σ w[i, j] over j < i of the same token id               Wang et al. 2022
+    induction   Σ w[i, j] over j < i behind a token of the same id:     Olsson et al. 2022
+                id[j - 1] = id[i]
+
+The means of the last two are over the queries that have such a j. Olsson et al. measure induction ("prefix matching")
+on random tokens that are repeated, where nothing but the repetition can be followed: `model.trace(ids=ids + ids)` gives
+that number; that of a natural text is of its own repetitions. A score says where a head looks, not what that does.
+
+Clark et al. 2019, "What Does BERT Look At?"; Voita et al. 2019, "Analyzing Multi-Head Self-Attention" (who count how
+often the largest weight is at a position, where this is the mean weight); Olsson et al. 2022, "In-context Learning and
+Induction Heads"; Wang et al. 2022, "Interpretability in the Wild" (duplicate token heads); Xiao et al. 2023, "Efficient
+Streaming Language Models with Attention Sinks".
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.explain.frames import Row, Table
+from regard.explain.places import refuse_pairs
+from regard.explain.weights.sinks import sinks_of
+from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.trace import Trace
+
+BLOCK = 1 << 22  # weights of all heads that are read at once
+
+Scores = Float[Tensor, "layers H"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScores(Table):
+    """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
+
+    calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
+    fewer heads than others. queries, duplicates, inductions: how many queries the means, those of duplicate and those
+    of induction are over. sink_tokens: the numbers of the tokens that are attention sinks.
+    """
+
+    calls: tuple[CallNumber, ...]
+    previous: Scores
+    next: Scores
+    same: Scores
+    special: Scores
+    first: Scores
+    sinks: Scores
+    duplicate: Scores
+    induction: Scores
+    queries: int
+    duplicates: int
+    inductions: int
+    sink_tokens: tuple[int, ...]
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layer of each row."""
+        return tuple(layer for layer, _ in self.calls)
+
+    def by_name(self) -> dict[str, Scores]:
+        """The scores by their names, in the order of the definitions."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    def rows(self) -> list[Row]:
+        """One row a head: layer, call (which of the layer's), head, and every score."""
+        scores, heads = self.by_name(), range(self.same.shape[1])
+        return [
+            {"layer": layer, "call": nth, "head": head}
+            | {name: float(each[row, head]) for name, each in scores.items()}
+            for row, (layer, nth) in enumerate(self.calls)
+            for head in heads
+            if self.queries == 0 or not math.isnan(float(self.same[row, head]))  # else the layer has no such head
+        ]
+
+
+NAMES = tuple(each.name for each in fields(HeadScores) if each.type is Scores)
+
+
+def head_scores(trace: Trace) -> HeadScores:
+    """Score every head of the layers that a trace holds; of an encoder-decoder give a side, `.encoder` or `.decoder`.
+
+    Every weight is read once, some rows at a time: no tensor of all heads' L × S exists.
+
+    Raises:
+        RegardError: the whole trace of an encoder-decoder, a trace without attention, or keys that are no tokens of the
+            text.
+    """
+    refuse_pairs(trace)
+    calls, length = call_numbers(trace.attention), len(trace.tokens)
+    if not calls:
+        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    maps = [trace.attention[call] for call in calls]
+    for (layer, _), weights in zip(calls, maps, strict=True):
+        if weights.shape[1:] != (length, length):
+            raise RegardError(f"layer {layer} has keys that are no tokens of the text: its heads have no scores")
+    ids = torch.tensor([token.id for token in trace.tokens])
+    special = torch.tensor([token.special for token in trace.tokens])
+    sums = [_Sums(weights, ids, special) for weights in maps]
+    found = sinks_of(maps, trace.tokens, received=[each.received for each in sums])
+    sink_tokens = [sink.token for sink in found]
+    rows = [each.means(sink_tokens) for each in sums]
+    heads = max(weights.shape[0] for weights in maps)
+    tables = {name: torch.full((len(rows), heads), math.nan, dtype=torch.float64) for name in NAMES}
+    for number, row in enumerate(rows):
+        for name, values in row.items():
+            tables[name][number, : len(values)] = values
+    counts = sums[0]  # of the text, and so the same in all layers
+    return HeadScores(
+        calls,
+        **tables,
+        queries=counts.queries,
+        duplicates=counts.duplicates,
+        inductions=counts.inductions,
+        sink_tokens=tuple(sink_tokens),
+    )
+
+
+class _Sums:
+    """What the scores of one map (H, L, L) are made of, from one pass over its rows.
+
+    received: what each key gets from all queries (H, L). counted: what it gets from those that count.
+    """
+
+    def __init__(self, weights: AttentionMap, ids: Int[Tensor, " L"], special: Bool[Tensor, " L"]) -> None:
+        heads, length, _ = weights.shape
+        self.special = special
+        self.received = torch.zeros(heads, length, dtype=torch.float64)
+        self.counted, self.sink = torch.zeros_like(self.received), torch.zeros(heads, dtype=torch.float64)
+        self.followed = {name: torch.zeros(heads, dtype=torch.float64) for name in FOLLOWED}
+        self.counts = dict.fromkeys(FOLLOWED, 0)
+        asks = ~special & (torch.arange(length) > 0)  # the queries that count
+        self.queries = int(asks.sum())
+        for rows in torch.arange(length).split(max(1, BLOCK // (heads * length))):
+            part = weights[:, int(rows[0]) : int(rows[-1]) + 1].cpu().double()  # (H, r, L)
+            self.received += part.sum(1)
+            own = asks[rows]
+            self._add(part[:, own], rows[own], ids)
+        if weights.rule.sinks is not None:
+            self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
+
+    def _add(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:
+        """Add the rows of some queries that count."""
+        self.counted += part.sum(1)
+        for name, shift in POSITIONS.items():
+            there = rows + shift < len(ids)
+            at = torch.arange(len(rows))[there]
+            self.followed[name] += part[:, at, rows[there] + shift].sum(1)
+            self.counts[name] += len(at)
+        before = torch.arange(len(ids)) < rows[:, None]
+        same = (ids == ids[rows][:, None]) & before  # (q, L): earlier tokens of the same id
+        behind = torch.zeros_like(same)
+        behind[:, 1:] = (ids[:-1] == ids[rows][:, None]) & before[:, 1:]
+        for name, spots in (("duplicate", same), ("induction", behind)):
+            query, key = spots.nonzero().unbind(1)
+            self.followed[name] += part[:, query, key].sum(1)
+            self.counts[name] += int(spots.any(1).sum())
+
+    @property
+    def duplicates(self) -> int:
+        return self.counts["duplicate"]
+
+    @property
+    def inductions(self) -> int:
+        return self.counts["induction"]
+
+    def means(self, sink_tokens: list[int]) -> dict[str, Float[Tensor, " H"]]:
+        """Every score by its name."""
+        means = {name: total / (self.counts[name] or math.nan) for name, total in self.followed.items()}
+        sums = {
+            "special": self.counted[:, self.special].sum(1),
+            "first": self.counted[:, 0],
+            "sinks": self.counted[:, sink_tokens].sum(1) + self.sink,
+        }
+        return means | {name: total / (self.queries or math.nan) for name, total in sums.items()}
+
+
+POSITIONS = {"previous": -1, "same": 0, "next": 1}  # which key is followed, from the query's own place
+FOLLOWED = (*POSITIONS, "duplicate", "induction")

@@ -1,0 +1,134 @@
+"""What every picture is put together from: names on axes, and the writing of the file."""
+
+import unicodedata
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.font_manager import fontManager
+from matplotlib.text import Text
+
+from regard.files import whole
+from regard.text.tokens import Token
+from regard.views.figures.elements.colours import FOLLOWED, SPECIAL
+from regard.views.terminal.layout import spelled
+
+LABELS = 48  # tokens up to which every row and column is named
+FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
+                  "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
+
+
+def stack(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
+    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
+
+    A row's painter is called with its part of the figure, and with the place in that part for its axes.
+    """
+    figure = Figure(figsize=(wide, sum(height for height, _ in rows)), layout="constrained")
+    FigureCanvasAgg(figure)
+    parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)
+    for part, (_, paint) in zip(parts[:, 0], rows, strict=True):
+        paint(part, part.add_gridspec(1, 1)[0, 0])
+    return figure
+
+
+def spread(places: Sequence[int], gap: float, last: float) -> list[float]:
+    """Places in order, moved apart to at least gap where they fit before last, and no further than that takes."""
+    gap = min(gap, last / max(1, len(places) - 1))
+    found: list[float] = []
+    for place in places:
+        found.append(max(float(place), found[-1] + gap) if found else float(place))
+    for n in range(len(found) - 1, -1, -1):
+        found[n] = min(found[n], last - gap * (len(found) - 1 - n))
+    return found
+
+
+def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
+    """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
+    step = max(1, -(-len(tokens) // LABELS))
+    places = list(range(0, len(tokens), step))
+    labels = [spelled(tokens[n].text, most) for n in places]
+    size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
+    return places, labels if step == 1 else [f"{n} {name}" for n, name in zip(places, labels, strict=True)], size
+
+
+def mark_names(
+    axes: Axes, which: str, tokens: Sequence[Token], followed: Collection[int] = (), sinks: Collection[int] = ()
+) -> None:
+    """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word.
+
+    On axis x or y as names() has put them.
+    """
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    places, labels, _ = names(tokens)
+    labels = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, labels, strict=True)]
+    if sinks:
+        axis.set_ticks(places, labels)
+    for place, label in zip(places, axis.get_ticklabels(), strict=True):
+        if tokens[place].special or place in sinks:
+            label.set_color(SPECIAL)
+        if place in followed:
+            label.set_color(FOLLOWED)
+            label.set_fontweight("bold")
+
+
+def whose(layer: int, head: int | None, every: str = "mean of heads") -> str:
+    """What weights a picture shows."""
+    return f"layer {layer}, {every if head is None else f'head {head}'}"
+
+
+def write(figure: Figure, file: Path) -> list[str]:
+    """Write a picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
+
+    An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
+    there, in the end any without serifs.
+    """
+    kind = file.suffix.lower().removeprefix(".")
+    here = fontManager.get_font_names()
+    font = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in here)]
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard", "font.sans-serif": font}),
+    ):
+        warnings.simplefilter("always")
+        for text in figure.findobj(Text):
+            text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
+            text.set_parse_math(False)
+        _settle(figure)
+        with whole(file) as temporary:
+            figure.savefig(temporary, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
+    return missing_glyphs(caught, kind)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
+    for axes in all_axes(figure):
+        left, bottom, width, height = (round(float(x), 7) for x in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height), which="original")
+
+
+def all_axes(figure: FigureBase) -> list[Axes]:
+    """Every axes of a figure and of its parts."""
+    whole: Any = figure  # whose .axes the stubs do not know
+    return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)
+
+
+def missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
+    """One note for all characters that no installed font has."""
+    lost = []
+    for warning in caught:
+        message = str(warning.message)
+        if message.startswith("Glyph "):
+            code = int(message.split()[1])
+            lost.append(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})")
+    unique = list(dict.fromkeys(lost))
+    then = "an SVG is drawn with the fonts of whoever opens it" if kind == "svg" else "drawn as a box"
+    return [f"no installed font has {', '.join(unique)}: {then}"] if unique else []

@@ -1,0 +1,55 @@
+"""A small matrix as a picture: every cell a colour, with its number where there is room."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS
+
+NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
+
+
+def heatmap(
+    matrix: Float[Tensor, "rows columns"],
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    title: str = "",
+    diverging: bool = False,
+    labels: tuple[str, str] = ("", ""),
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
+
+    rows, columns: names of them, by default their numbers. diverging: colours that are white at 0, blue below and red
+    above, for numbers of both signs; else from white, at 0, to dark. labels: what stands down and across.
+    """
+    if axes is None:
+        height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
+        figure = Figure(figsize=(max(3.6, width + 0.6), max(2.4, height)), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+    values = matrix.detach().cpu().double().numpy()
+    largest = max(float(abs(values).max()), 1e-12)
+    low, colours = (-largest, DIFFERENCES) if diverging else (min(0.0, float(values.min())), WEIGHTS)
+    image = axes.imshow(values, cmap=colours, vmin=low, vmax=largest, interpolation="nearest")
+    if rows is not None:
+        axes.set_yticks(range(len(rows)), rows)
+    if columns is not None:
+        axes.set_xticks(range(len(columns)), columns, rotation=90 if max(map(len, columns), default=0) > 3 else 0)
+    axes.tick_params(labelsize=8)
+    axes.set_title(title, fontsize=10)
+    axes.set_ylabel(labels[0], fontsize=8)
+    axes.set_xlabel(labels[1], fontsize=8)
+    if max(values.shape) <= NUMBERS:
+        for (row, column), value in np.ndenumerate(values):
+            dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
+    whole: Figure = axes.figure  # type: ignore[assignment]
+    whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03).ax.tick_params(labelsize=7)
+    return whole

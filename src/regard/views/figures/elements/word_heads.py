@@ -1,0 +1,125 @@
+"""What a word gives each token, one row a head: the chosen layer large, every layer small beside it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.weights.specific_weights import SpecificWeight
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace, gives
+from regard.views.figures.elements.canvas import LABELS, mark_names
+from regard.views.figures.elements.colours import FOLLOWED
+from regard.views.figures.elements.weight_cells import (
+    bare,
+    frame,
+    paint_weights,
+    weight_bar,
+    write_weights,
+)
+from regard.views.terminal.layout import short, spelled
+
+ACROSS = 12  # small pictures side by side
+SHOWN = 24  # columns of a text of more than LABELS tokens: those that get most
+
+
+class WordRows:
+    """The rows of one occurrence in every layer that the trace holds: what its word gives each token, a row a head."""
+
+    def __init__(self, summary: Summary, trace: Trace, occurrence: Occurrence, chosen: SpecificWeight | None) -> None:
+        self.summary, self.trace, self.occurrence, self.chosen = summary, trace, occurrence, chosen
+        word = occurrence.as_word()
+        size = len(trace.tokens)  # layers whose keys are no tokens of the text have no columns to draw
+        held = [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[2] == size]
+        self.layers = {n: gives(trace.attention[n], word).cpu().double().numpy() for n in held}
+        self.sinks = {sink.token for sink in summary.sinks[occurrence.text]}
+
+    def columns(self, layer: int) -> list[int]:
+        """The tokens that are drawn: all, or of a long text those to which any head of the layer gives most."""
+        size = len(self.trace.tokens)
+        if size <= LABELS:
+            return list(range(size))
+        return sorted(np.argsort(-self.layers[layer].max(0), kind="stable")[:SHOWN].tolist())
+
+    def large(self, figure: FigureBase, axes: Axes, layer: int, head: int | None) -> None:
+        """The rows of one layer, the mean of heads on top (or of one head alone); framed is the chosen weight."""
+        chosen = self.columns(layer)
+        tokens, rows = [self.trace.tokens[n] for n in chosen], self.layers[layer]
+        heads = list(range(len(rows))) if head is None else [head]
+        values = rows[heads] if head is not None else np.concatenate([rows.mean(0, keepdims=True), rows])
+        labels = [str(h) for h in heads] if head is not None else ["mean", *map(str, heads)]
+        own = [at for at, n in enumerate(chosen) if not self.trace.tokens[n].special and n not in self.sinks]
+        values = values[:, chosen]
+        image = paint_weights(axes, values, own)
+        write_weights(axes, values, own)
+        size = 8 if len(tokens) <= 24 else 6
+        names = [spelled(token.text, 16) for token in tokens]
+        if len(chosen) < len(self.trace.tokens):
+            names = [f"{name} {n}" for n, name in zip(chosen, names, strict=True)]
+        axes.set_xticks(range(len(tokens)), names, rotation=50, ha="right", rotation_mode="anchor", fontsize=size)
+        axes.set_yticks(range(len(values)), labels, fontsize=8 if len(values) <= 24 else 6)
+        own_columns = {at for at, n in enumerate(chosen) if n in self.occurrence.tokens}
+        if len(chosen) == len(self.trace.tokens):
+            mark_names(axes, "x", tokens, own_columns, self.sinks)
+        else:
+            for at, label in enumerate(axes.get_xticklabels()):
+                label.set_color(FOLLOWED if at in own_columns else "#999999" if at not in own else "black")
+        best = self.chosen
+        if best is not None and best.layer == layer and (head is None or best.head == head) and best.key in chosen:
+            row = heads.index(best.head) + (head is None)
+            frame(axes, row, chosen.index(best.key))
+            axes.get_yticklabels()[row].set_color(FOLLOWED)
+            axes.get_yticklabels()[row].set_fontweight("bold")
+        axes.set_ylabel(f"head of layer {layer}", fontsize=8)
+        axes.set_title(self._title(layer, chosen, values), fontsize=10)
+        bare(axes)
+        weight_bar(figure, image, axes, self.trace.tokens, self.sinks)
+
+    def _title(self, layer: int, chosen: Sequence[int], values: Any) -> str:
+        what = f"{self._named()} gives each token in layer {layer}, a row a head"
+        if len(chosen) == len(self.trace.tokens):
+            return f"What {what}"
+        share = float(values.sum(1).mean())
+        return f"What {what}\nthe {len(chosen)} of {len(self.trace.tokens)} tokens that get most: {share:.0%} of it"
+
+    def _named(self) -> str:
+        label = f" ({self.occurrence.label})" if len(self.summary.occurrences) > 1 else ""
+        return f"“{short(self.occurrence.word)}”{label}"
+
+    def strip(self, figure: FigureBase, place: Any, start: int, shown: int) -> None:
+        """Draw some layers' rows small, side by side; shown: the layer that is drawn large."""
+        parts = place.subgridspec(1, min(ACROSS, max(2, len(self.layers))))
+        for at, layer in enumerate(list(self.layers)[start : start + ACROSS]):
+            self._small(figure.add_subplot(parts[at]), layer, shown, first=at == 0)
+
+    def grid(self, figure: FigureBase, place: Any, shown: int) -> None:
+        """Draw every layer's rows small, on a grid."""
+        across = math.ceil(math.sqrt(len(self.layers)))
+        parts = place.subgridspec(-(-len(self.layers) // across), across)
+        for at, layer in enumerate(self.layers):
+            self._small(figure.add_subplot(parts[at // across, at % across]), layer, shown, first=at % across == 0)
+
+    def _small(self, axes: Axes, layer: int, shown: int, *, first: bool) -> None:
+        columns = self.columns(shown)
+        own = [at for at, n in enumerate(columns) if not self.trace.tokens[n].special and n not in self.sinks]
+        paint_weights(axes, self.layers[layer][:, columns], own)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        bare(axes, "black" if layer == shown else "#cccccc")
+        title = f"layer {layer}" + (": large" if layer == shown else "")
+        axes.set_title(title, fontsize=8, color="black" if layer == shown else "#777777")
+        if first:
+            axes.set_ylabel(f"{self._named()}\na row a head", fontsize=7, color="#777777")
+
+
+def strip_rows(rows: WordRows, shown: int) -> list[tuple[float, Any]]:
+    """(height, painter) of the small pictures of every layer."""
+    height = min(2.4, max(1.2, 0.5 + 0.09 * max(len(each) for each in rows.layers.values())))
+    return [
+        (height, lambda figure, place, start=start: rows.strip(figure, place, start, shown))
+        for start in range(0, len(rows.layers), ACROSS)
+    ]

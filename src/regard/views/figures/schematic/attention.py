@@ -1,0 +1,162 @@
+"""Schematic figures of attention with the real sizes and numbers: projections, one head, many heads, two sequences."""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard.textbook import HeadSteps
+from regard.views.figures.schematic.sheet import (
+    INPUT,
+    KEY,
+    OUTPUT,
+    PLAIN,
+    QUERY,
+    VALUE,
+    arrow,
+    box,
+    path,
+    plate,
+    sheet,
+    tensor,
+    write,
+)
+
+SIGNS = "a cell a number: white is 0, below it grey (in grey tensors red)"
+CELL = 0.1  # inches of a cell of a tensor that is drawn to scale
+
+
+def projections(
+    x: Float[Tensor, "L M"],
+    query: Float[Tensor, "D M"],
+    key: Float[Tensor, "D M"],
+    value: Float[Tensor, "E M"],
+    names: Sequence[str],
+) -> Figure:
+    """Draw how one input becomes queries, keys and values: each matrix to scale, a cell a number.
+
+    The three weights are given as `W @ x` has them, and drawn turned, as `x @ Wᵀ` multiplies all tokens at once.
+    """
+    length, width = x.shape
+    tallest = width * CELL
+    row = tallest + 0.75
+    left = 0.95 + width * CELL
+    across = max(len(query), len(value)) * CELL
+    figure, axes = sheet(left + 2 * across + 1.5, 3 * row + 0.4, "The input, projected three times")
+    middle = 1.5 * row
+    tensor(axes, 0.75, middle - length * CELL / 2, x, INPUT, "x", cell=(CELL, CELL), rows=list(names))
+    for place, (letter, weight, colour) in enumerate((("q", query, QUERY), ("k", key, KEY), ("v", value, VALUE))):
+        at = (2 - place) * row + row / 2
+        start = left + 0.75
+        arrow(axes, (left - 0.1, middle), (start - 0.1, at), colour=colour)
+        wide, _ = tensor(axes, start, at - tallest / 2, weight.T, colour, f"W{letter} transposed", cell=(CELL, CELL))
+        end = start + across + 0.5
+        write(axes, start + wide + 0.25, at, "→", size=12)
+        tensor(axes, end, at - length * CELL / 2, x @ weight.T, colour, letter, cell=(CELL, CELL))
+    write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
+    return figure
+
+
+def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
+    """Draw one query's way through one head, from left to right, with its numbers: scores, weights, and what is mixed.
+
+    steps: of `regard.textbook.steps`. query, keys: the words they belong to.
+    """
+    count, depth, wide = len(keys), len(steps.query), steps.value.shape[1]
+    cell, tall = 0.075, 0.3
+    height = count * tall
+    number = 0.62
+    figure, axes = sheet(
+        depth * cell + wide * cell + 3 * number + 3.35, height + 2.4, f"One head, for the word “{query}”"
+    )
+    base, top = 1.0, 1.0 + height
+    at = 0.85
+    tensor(axes, at, top + 0.55, steps.query[None], QUERY, f"query of “{query}”", cell=(cell, 0.16))
+    tensor(axes, at, base, steps.key, KEY, "", cell=(cell, tall), rows=list(keys))
+    write(axes, at + depth * cell / 2, top + 0.2, "· keys", colour=KEY, weight="bold")
+    at += depth * cell + 0.55
+    stages = (
+        (steps.products, "q · k", PLAIN, "add up"),
+        (steps.scores, f"× {steps.scale:.3f}", PLAIN, "scale"),
+        (steps.weights, "weights", QUERY, "softmax"),
+    )
+    for values, name, colour, how in stages:
+        arrow(axes, (at - 0.42, base + height / 2), (at - 0.06, base + height / 2))
+        write(axes, at - 0.24, base + height / 2 + 0.14, how, size=7.5)
+        digits = 4 if name == "weights" else 2
+        tensor(axes, at, base, values, colour, name, cell=(number, tall), digits=digits)
+        at += number + 0.52
+    write(axes, at - 0.24, base + height / 2, "×", size=13)
+    tensor(axes, at, base, steps.value, VALUE, "values", cell=(cell, tall), rows=None)
+    arrow(axes, (at + wide * cell / 2, base - 0.24), (at + wide * cell / 2, base - 0.46), colour=OUTPUT)
+    write(axes, at + wide * cell / 2 + 0.1, base - 0.34, "weighted sum", size=7.5, align="left")
+    tensor(axes, at, base - 0.68, steps.context[None], OUTPUT, "", cell=(cell, 0.16), sizes=False)
+    write(axes, at + wide * cell / 2, base - 0.84, f"context of “{query}”: 1 × {wide}", size=8, colour=OUTPUT)
+    write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
+    return figure
+
+
+def multi_head(tokens: int, d_model: int, heads: int, d_k: int, d_v: int) -> Figure:
+    """Draw several heads side by side, from the input to the output projection, with every size."""
+    figure, axes = sheet(11.2, 4.6, f"{heads} heads: each reads all {d_model} numbers of a token")
+    plate(axes, 0.3, 1.5, 0.8, 1.3, INPUT, f"x\n{tokens} × {d_model}")
+    shown = min(heads, 4)
+    for place in range(shown):
+        last = place == shown - 1
+        low = 3.3 - place * 0.86 - (0.25 if last and heads > shown else 0)
+        name = f"head {heads - 1 if last else place}"
+        arrow(axes, (1.1, 2.15), (1.75, low + 0.3), colour=INPUT)
+        for n, (letter, width, colour) in enumerate((("q", d_k, QUERY), ("k", d_k, KEY), ("v", d_v, VALUE))):
+            box(axes, 1.8 + n * 0.98, low, 0.9, 0.6, f"W{letter}\n{d_model} × {width}", colour, size=8)
+        arrow(axes, (4.7, low + 0.3), (4.98, low + 0.3))
+        box(axes, 5.0, low, 1.75, 0.6, f"softmax(q kᵀ / √{d_k}) v\n{tokens} × {tokens} weights", QUERY, size=8)
+        arrow(axes, (6.75, low + 0.3), (7.02, low + 0.3))
+        box(axes, 7.05, low, 0.75, 0.6, f"{name}\n{tokens} × {d_v}", VALUE, size=8)
+        arrow(axes, (7.8, low + 0.3), (8.28, 2.15 + (1.5 - place) * 0.2), colour=VALUE)
+    if heads > shown:
+        write(axes, 5.85, 3.3 - (shown - 1) * 0.86 + 0.47, f"… {heads - shown} more", size=9)
+    box(axes, 8.3, 1.5, 0.85, 1.3, f"joined\n{tokens} × {heads * d_v}", VALUE, size=8)
+    arrow(axes, (9.15, 2.15), (9.38, 2.15))
+    box(axes, 9.4, 1.5, 0.75, 1.3, f"W_O\n{heads * d_v} × {d_model}", OUTPUT, size=8)
+    arrow(axes, (10.15, 2.15), (10.28, 2.15))
+    box(axes, 10.3, 1.5, 0.7, 1.3, f"output\n{tokens} × {d_model}", OUTPUT, size=8)
+    weights = heads * d_model * (2 * d_k + d_v) + heads * d_v * d_model
+    write(axes, 0.3, 0.2, f"weights in all: {weights:,}", size=8, align="left")
+    return figure
+
+
+def cross_attention(
+    x: Float[Tensor, "L M"],
+    context: Float[Tensor, "S C"],
+    weights: Float[Tensor, "L S"],
+    output: Float[Tensor, "L E"],
+    names: tuple[str, str] = ("one text", "another text"),
+    widths: tuple[int, int] = (24, 28),
+) -> Figure:
+    """Draw attention of one sequence to another: who asks, who answers, the weights between them, what comes out.
+
+    widths: of queries and keys, and of values.
+    """
+    length, count = weights.shape
+    cell = 0.11
+    figure, axes = sheet(11.0, 4.3, f"{length} queries look at {count} keys of another sequence")
+    x_wide, x_tall = tensor(axes, 0.5, 2.75, x, INPUT, names[0], cell=(cell, cell))
+    c_wide, c_tall = tensor(axes, 0.5, 0.75, context, INPUT, names[1], cell=(cell, cell))
+    up, low = 2.75 + x_tall / 2, 0.75 + c_tall / 2
+    box(axes, 3.1, up - 0.25, 1.35, 0.5, f"queries {length} × {widths[0]}", QUERY)
+    box(axes, 3.1, low + 0.08, 1.35, 0.5, f"keys {count} × {widths[0]}", KEY)
+    box(axes, 3.1, low - 0.58, 1.35, 0.5, f"values {count} × {widths[1]}", VALUE)
+    arrow(axes, (0.55 + x_wide, up), (3.05, up), "Wq", colour=QUERY)
+    arrow(axes, (0.55 + c_wide, low + 0.1), (3.05, low + 0.33), "Wk", colour=KEY)
+    arrow(axes, (0.55 + c_wide, low - 0.1), (3.05, low - 0.33), "Wv", colour=VALUE, above=-0.14)
+    wide, tall = count * 0.28, length * 0.28
+    at, base = 5.2, 2.55 - tall / 2
+    tensor(axes, at, base, weights, QUERY, "weights: each row sums to 1", cell=(0.28, 0.28))
+    arrow(axes, (4.45, up), (at - 0.06, base + tall * 0.75), colour=QUERY)
+    arrow(axes, (4.45, low + 0.33), (at - 0.06, base + tall * 0.3), colour=KEY)
+    out, _ = tensor(axes, 8.1, base + tall / 2 - length * 0.045, output, OUTPUT, "output", cell=(0.09, 0.09))
+    arrow(axes, (at + wide + 0.06, base + tall / 2), (8.04, base + tall / 2), colour=OUTPUT)
+    path(axes, [(4.45, low - 0.33), (8.1 + out / 2, low - 0.33), (8.1 + out / 2, base + tall / 2 - 0.55)], colour=VALUE)
+    write(axes, 6.4, low - 0.2, "mixed by the weights", size=8, colour=VALUE)
+    return figure

@@ -1,0 +1,104 @@
+"""`regard why` as a person runs it."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+import regard.explain.causes.why
+from regard.cli.verbs.why import why
+from tests.cli.verbs.test_see import refused
+from tests.support import make_tiny, run_all_in_process
+from tests.support.pairs import make_pair
+
+
+def test_rankings(regard_command, minilm, tmp_path) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    result = regard_command("why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--top", "3", "--all")
+    assert result.returncode == 0, result.stderr
+    assert "“bank” in text 1: tokens behind it" in result.stdout
+    assert "“bank” in text 1: heads behind it" in result.stdout
+    assert "rank correlation with the effect: contribution" in result.stdout
+    assert "more left out" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_bad_input(regard_command) -> None:
+    refused(regard_command("why"), "no text given")
+    refused(regard_command("why", "a bank"), "--word is needed")
+    refused(regard_command("why", "a bank", "--word", "bunk"), "the nearest are 'bank'")
+    refused(regard_command("why", "a bank", "--word", "bank", "--top", "0"), "--top: given 0")
+    refused(regard_command("why", "a bank", "--word", "bank", "--json", "a.txt"), "ending needs to be .json")
+
+
+def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    made, explain = [], regard.explain.causes.why.why
+
+    def once(*given: Any, **options: Any) -> Any:  # labels are looked at: one occurrence's cuts do for all of them
+        made[:] = made or [explain(*given, **options)]
+        return made[0]
+
+    monkeypatch.setattr("regard.explain.causes.why.why", once)
+    why(["bank " * 28], word="bank", model=str(tmp_path / "tiny"), top=1, everything=True)
+    told = capsys.readouterr().out
+    found = [line.partition(" in text ")[2].removesuffix(": heads behind it") for line in told.splitlines()
+             if line.endswith("heads behind it")]  # fmt: skip
+    assert found == [f"1{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] + ["1aa", "1ab"]
+
+
+@pytest.mark.slow
+def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
+    why = ["why", "--word", "bank", "--top", "3", "--all"]
+    opened, by_tiny = [*why, "--open", "a.safetensors"], ["--model", "tiny"]
+    given, again, other = run_all_in_process(
+        tmp_path, [[*why, "a man on a river bank", *by_tiny], [*opened, *by_tiny], opened]
+    )
+    assert again[0] == given[0] == 0, again[2]
+    assert _timeless(again[1]) == _timeless(given[1])
+    assert other[0] == 2
+    assert "trace 1 is not what all-MiniLM-L6-v2 gives: --model M names the model that made it" in other[2]
+
+
+@pytest.mark.slow
+def test_a_word_of_a_target(tmp_path) -> None:
+    make_pair(tmp_path / "pair")
+    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2", "--all"]
+    saved = ["--json", "why.json", "--save", "a.safetensors"]
+    (code, out, err), (code_2, out_2, err_2) = run_all_in_process(
+        tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-5], "--word", "man", "--all"]]
+    )
+    assert code == 0, err
+    assert "“rive” in target 1: heads behind it" in out
+    assert "wrote why.json" in out
+    data = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.views").joinpath("why.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    (word,) = data["words"]
+    assert (word["word"], word["side"], data["targets"], data["generated"]) == (
+        "rive",
+        "target",
+        ["sur la rive"],
+        [False],
+    )
+    assert {cause["part"] for cause in word["tokens"]} == {"decoder", "cross"}
+    assert len(word["heads"]) == 2 * 3 * 3
+    assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
+    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2", "--all"]
+    (code_3, out_3, err_3), refused_3 = run_all_in_process(tmp_path, [[*again, "--model", "pair"], again])
+    assert code_3 == 0, err_3
+    assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])
+    assert refused_3[0] == 2
+    assert "is not of all-MiniLM-L6-v2's kind: --model M names the model that made it" in refused_3[2]
+    assert code_2 == 0, err_2  # the model writes a target itself, and that is said
+    assert "the model wrote the target itself: 1: " in out_2
+    assert "“man” in text 1: tokens behind it" in out_2
+
+
+def _timeless(told: str) -> list[str]:
+    return [line for line in told.split("\n") if not line.strip().startswith("time ")]

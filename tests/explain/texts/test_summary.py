@@ -1,0 +1,116 @@
+import pytest
+import torch
+
+from regard.errors import RegardError
+from regard.explain.texts.occurrences import lettered
+from regard.explain.texts.summary import attended, summarise
+from regard.text.tokens import Token
+from tests.support import RIVER
+
+
+def test_pairs_say_equal_at_first_and_apart_at_last(bank) -> None:
+    summary = summarise(bank, "bank")
+    (pair,) = summary.pairs
+    assert (pair.a, pair.b) == ("1", "2")
+    assert pair.learned_equal is True
+    assert pair.learned == pytest.approx(1.0)
+    assert len(pair.hidden_states) == 7
+    assert round(pair.hidden_states[6], 3) == 0.847
+    assert pair.hidden_states[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_what_the_word_attends_to(bank) -> None:
+    first = summarise(bank, "bank", top=3).occurrences[0].attends[0]
+    assert [(s.text, round(s.weight, 3)) for s in first.top] == [("river", 0.252), ("fishing", 0.116), ("poem", 0.081)]
+    assert first.head is None
+    assert sum(first.weights) == pytest.approx(1, abs=1e-6)
+    assert first.special == pytest.approx(first.weights[0] + first.weights[13], abs=1e-6)
+
+
+def test_single_heads(bank) -> None:
+    one = summarise(bank, "bank", layer=2, head=7).occurrences[0].heads
+    assert [(h.layer, h.head) for h in one] == [(2, 7)]
+    torch.testing.assert_close(torch.tensor(one[0].weights), bank[0].attention[2][7, 11])
+    assert [(h.layer, h.head) for h in summarise(bank, "bank", head=7).occurrences[1].heads] == [
+        (n, 7) for n in range(6)
+    ]
+    assert [(h.layer, h.head) for h in summarise(bank, "bank", layer=5).occurrences[0].heads] == [
+        (5, n) for n in range(12)
+    ]
+
+
+def test_repeated_words_have_letters(minilm) -> None:
+    summary = summarise(minilm.trace(["the bank by the bank", RIVER]), "bank")
+    assert [o.label for o in summary.occurrences] == ["1a", "1b", "2"]
+    assert [(p.a, p.b) for p in summary.pairs] == [("1a", "1b"), ("1a", "2"), ("1b", "2")]
+
+
+@pytest.mark.parametrize(("nth", "letters"), [(1, "a"), (26, "z"), (27, "aa"), (52, "az"), (53, "ba"), (702, "zz"),
+                                              (703, "aaa")])  # fmt: skip
+def test_letters_go_on_after_z(nth: int, letters: str) -> None:
+    assert lettered("2.1", nth - 1, 703) == f"2.1{letters}"
+    assert lettered("2", 0, 1) == "2"
+
+
+def test_words_spelled_by_other_tokens_are_not_equal(minilm) -> None:
+    """ "Bank" in a cased tokenizer would be another token; here a plural stands in for it."""
+    traces = minilm.trace(["withdrawals", "withdrawals again"])
+    (pair,) = summarise(traces, "withdrawals").pairs
+    assert pair.learned_equal is True
+    one, other = traces
+    object.__setattr__(other, "learned", other.learned + 1)
+    assert summarise([one, other], "withdrawals").pairs[0].learned_equal is False
+
+
+def test_references_before_and_after(bank, minilm) -> None:
+    money = minilm.trace("money")
+    summary = summarise(bank, "bank", references=[money])
+    assert [(r.word, r.occurrence) for r in summary.references] == [("money", "1"), ("money", "2")]
+    before = torch.cosine_similarity(bank[0].learned[11], money.learned[1], dim=0)
+    after = torch.cosine_similarity(bank[1].contextual[11], money.contextual[1], dim=0)
+    assert summary.references[0].learned == pytest.approx(float(before), abs=1e-6)
+    assert summary.references[1].contextual == pytest.approx(float(after), abs=1e-6)
+    assert summary.references[1].contextual > summary.references[0].contextual  # the money bank is nearer to money
+
+
+def test_overview_without_a_word(bank) -> None:
+    summary = summarise(bank)
+    assert (summary.occurrences, summary.pairs, summary.movement) == ([], [], None)
+    assert len(summary.overview) == 2
+    assert [len(rows) for rows in summary.overview[0]] == [6] * 14
+    assert summary.overview[0][11][0].top[0].text == "river"
+    one = summarise(bank, head=3).overview[0][11][4]
+    assert one.head == 3
+    best = bank[0].attention[4][3, 11, 1:13].max()
+    assert one.top[0].weight == pytest.approx(float(best), abs=1e-6)
+
+
+def test_what_is_out_of_range_is_named(bank) -> None:
+    with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
+        summarise(bank, "bank", layer=6)
+    with pytest.raises(RegardError, match="head -13 is out of range: .* has heads 0 to 11, or -12 to -1"):
+        summarise(bank, "bank", head=-13)
+    with pytest.raises(RegardError, match="text 2: word 'river' is not in the text"):
+        summarise(bank, "river")
+
+
+def test_layers_and_heads_count_from_the_end_too(bank) -> None:
+    heads = [(h.layer, h.head) for o in summarise(bank, "bank", layer=-1, head=-2).occurrences for h in o.heads]
+    assert heads == [(5, 10)] * 2
+    assert summarise(bank, head=-12).overview[0][11][4] == summarise(bank, head=0).overview[0][11][4]
+
+
+def test_special_tokens_stand_apart() -> None:
+    tokens = [Token(n, text, 0, 1, None, text == "[S]") for n, text in enumerate(["[S]", "a", "b", "[S]"])]
+    row = attended(torch.tensor([0.4, 0.1, 0.2, 0.3]), tokens, 1, 2, top=5)
+    assert row.special == pytest.approx(0.7)
+    assert [(s.text, s.token) for s in row.top] == [("b", 2), ("a", 1)]
+
+
+def test_paths_end_where_the_states_do(bank) -> None:
+    moved = summarise(bank, "bank").movement
+    assert [len(path) for path in moved.words] == [7, 7]
+    assert moved.words[0][0] == pytest.approx(moved.words[1][0], abs=1e-4)
+    assert moved.words[0][-1] == pytest.approx(moved.tokens[0][11], abs=1e-6)
+    assert [len(points) for points in moved.tokens] == [14, 14]
+    assert 0 < moved.share[1] <= moved.share[0] < 1

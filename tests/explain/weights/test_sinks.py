@@ -1,0 +1,317 @@
+"""Attention sinks: the criterion against dense weights, on planted sinks, on models with one and without."""
+
+import io
+import json
+import os
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+import transformers
+from rich.console import Console
+
+import regard
+from regard.attention import masks
+from regard.explain.matrices.matrix import matrix
+from regard.explain.matrices.windowed_matrix import windowed
+from regard.explain.texts.summary import summarise
+from regard.explain.weights.alignment import align, from_target
+from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
+from regard.text.tokens import encoded_ids
+from regard.trace.layer_subset import LayerSubset
+from regard.views.figures.summary import draw
+from regard.views.json import summary_data
+from regard.views.terminal.matrix import show_matrix
+from regard.views.terminal.summary import show
+from tests.support import MONEY, RIVER, SHARED
+from tests.support.pairs import make_pair
+
+SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
+ANNA = "Anna kept the key. She opened the door with the key."
+
+
+def planted(length: int, size: int, at: int | None, strength: float = 4.0, heads: int = 3, **rule):
+    """A map (H, L, S) of nearly even scores but for one key, which every query scores higher by strength."""
+    generator = torch.Generator().manual_seed(length + size)
+    query, key = (torch.randn(1, heads, n, 7, generator=generator) * 0.3 for n in (length, size))
+    query[..., 0] = 1
+    if at is not None:
+        key[:, :, at, 0] += strength
+    weights = regard.attend(query, key, key, scale=1.0, **rule).weights
+    offset = weights.offset if length == size else None
+    return regard.AttentionMap(weights.query, weights.key, weights.rule, offset=offset, ndim=3)
+
+
+def by_hand(maps, tokens, itself: bool) -> set[int]:
+    """The criterion, read from dense weights and scores."""
+    excess, seen_by = [], []
+    for each in maps:
+        dense, sees = each.dense().double(), each.scores[...] > -torch.inf
+        even = sees / sees.sum(-1, keepdim=True).clamp(min=1)
+        if itself:
+            own = torch.eye(dense.shape[-1], dtype=torch.bool)
+            dense, sees, even = (part.masked_fill(own, 0) for part in (dense, sees, even))
+        others = sees.sum(1).clamp(min=1)
+        share, equal = dense.sum(1) / others, even.sum(1) / others
+        excess.append((share - equal) / (1 - equal))
+        seen_by.append(sees.sum(1).amin(0))
+    every, most = torch.cat(excess), torch.stack(seen_by).amax(0)
+    causal = itself and all(float(each[:, 0, 1:].sum()) == 0 for each in maps)
+    found = set()
+    for n, token in enumerate(tokens):
+        first = causal and n == 0
+        least = FIRST if first else EXCESS
+        enough = most[n] >= (1 if first else SEEN_BY)
+        if not token.special and enough and float((every[:, n] >= least).double().mean()) > 0.5:
+            found.add(n)
+    return found
+
+
+def text_of(count: int):
+    return encoded_ids(range(count)).tokens
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_planted_sink_is_found_and_nothing_else(causal: bool) -> None:
+    maps = [planted(19, 19, 7, causal=causal) for _ in range(2)]
+    (found,) = sinks_of(maps, text_of(19))
+    assert (found.token, found.text, found.heads) == (7, "7", 1.0)
+    dense = maps[0].dense().double()
+    others = [n for n in range(8 if causal else 0, 19) if n != 7]
+    assert found.share == pytest.approx(float(dense[:, others, 7].mean()), rel=1e-5)
+    assert found.share > 0.5
+
+
+def test_the_first_token_of_a_causal_model_needs_less() -> None:
+    for length in (2, 3, 17, 90):
+        assert [s.token for s in sinks_of([planted(length, length, 0, 3.0, causal=True)], text_of(length))] == [0]
+    few = planted(30, 30, 0, 1.6, causal=True), planted(30, 30, 12, 1.6, causal=True)  # both above 0.1, below 0.2
+    assert [[s.token for s in sinks_of([each], text_of(30))] for each in few] == [[0], []]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 19, 200])
+@pytest.mark.parametrize("causal", [False, True])
+def test_even_attention_has_no_sink(length: int, causal: bool) -> None:
+    """Row 0 of a causal model gives its one token 1.0; that alone makes no sink."""
+    assert sinks_of([planted(length, length, None, causal=causal)], text_of(length)) == []
+
+
+def test_what_a_token_gives_itself_does_not_count() -> None:
+    diagonal = regard.attend(*[40 * torch.eye(9)[None, None]] * 3, scale=1.0).weights
+    own = regard.AttentionMap(diagonal.query, diagonal.key, diagonal.rule, offset=0, ndim=3)
+    assert float(own[0].diagonal().min()) > 0.99
+    assert sinks_of([own], text_of(9)) == []
+
+
+def test_it_takes_most_heads() -> None:
+    taken, even = planted(19, 19, 7), planted(19, 19, None)
+    assert [s.token for s in sinks_of([taken, taken, even], text_of(19))] == [7]
+    assert sinks_of([taken, even], text_of(19)) == []  # one half is not most
+
+
+def test_special_tokens_are_told_apart_already() -> None:
+    tokens = [replace(token, special=n == 7) for n, token in enumerate(text_of(19))]
+    assert sinks_of([planted(19, 19, 7)], tokens) == []
+
+
+MASKS = {
+    "all": {},
+    "causal": {"causal": True},
+    "window": {"window": (5, 2)},
+    "causal window": {"causal": True, "window": (6, 0)},
+    "function": {"mask": masks.function(lambda i, j: (i + j) % 3 > 0)},
+    "dense": {"mask": torch.rand(1, 3, 23, 23, generator=torch.Generator().manual_seed(1)) < 0.7},
+    "bias": {"bias": torch.zeros(1, 1, 23, 23).masked_fill(torch.ones(23, 23).triu(1).bool(), -3.4e38)},
+    "learned sinks": {"sinks": torch.tensor([0.5, 2.0, -1.0])},
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("itself", [True, False])
+def test_who_sees_a_key_is_counted_exactly(name: str, itself: bool) -> None:
+    weights = planted(23, 23, None, **MASKS[name])
+    sees = weights.scores[...] > -1e30
+    even = (sees / sees.sum(-1, keepdim=True).clamp(min=1)).double()
+    if itself:
+        own = torch.eye(23, dtype=torch.bool)
+        sees, even = sees.masked_fill(own, 0), even.masked_fill(own, 0)
+    count, equal = equal_shares(weights, itself)
+    assert torch.equal(count.expand(3, 23), sees.sum(1).double())
+    torch.testing.assert_close(equal.expand(3, 23), even.sum(1), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_the_criterion_under_every_mask(name: str) -> None:
+    for at in (0, 4, 11):
+        maps = [planted(23, 23, at, 3.0, **MASKS[name])]
+        if name != "bias":
+            assert {sink.token for sink in sinks_of(maps, text_of(23))} == by_hand(maps, text_of(23), True)
+        assert [sink.token for sink in sinks_of(maps, text_of(23))] == [at]
+
+
+def test_the_source_of_cross_attention() -> None:
+    maps = [planted(11, 17, 5)]
+    assert (
+        {sink.token for sink in sinks_of(maps, text_of(17), itself=False)} == by_hand(maps, text_of(17), False) == {5}
+    )
+    assert sinks_of(maps, text_of(17)) == []  # of one text it is no map
+
+
+def test_ordinary_words_are_not_accused(minilm, bank) -> None:
+    short = minilm.trace(["bank", "the bank", "a b c", "money money money", "Yes."])
+    for trace in (*bank, *short):
+        assert sinks(trace) == []
+        assert by_hand(trace.attention, trace.tokens, True) == set()
+
+
+def test_a_random_causal_model_has_none() -> None:
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=6,
+        num_key_value_heads=2, max_position_embeddings=64,
+    )  # fmt: skip
+    model = regard.load(transformers.LlamaForCausalLM(config))
+    for ids in ([5], [5, 6], [5, 6, 7], list(range(40))):
+        assert sinks(model.trace(ids=ids)) == []
+
+
+@pytest.fixture
+def sunk(bank):
+    """The bank sentences' traces with their attention replaced: a token in the middle takes most of it."""
+    return [replace(trace, attention=tuple(planted(14, 14, 3, heads=12) for _ in range(6))) for trace in bank[:1]]
+
+
+def printed(summary) -> str:
+    console = Console(file=io.StringIO(), width=80, highlight=False)
+    show(summary, console)
+    return console.file.getvalue()
+
+
+def valid(summary) -> dict:
+    schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
+    data = json.loads(json.dumps(summary_data(summary)))
+    jsonschema.validate(data, schema)
+    return data
+
+
+@pytest.mark.slow
+def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -> None:
+    summary = summarise(sunk, "bank", layer=2)
+    row = summary.occurrences[0].attends[0]
+    assert [(s.token, s.text) for s in row.sinks] == [(3, "poem")]
+    assert "poem" not in [share.text for share in row.top]
+    assert row.apart == pytest.approx(row.special + row.weights[3])
+    out = printed(summary)
+    assert "poem (3, sink) 0." in out
+    assert "1: token 3, “poem”, is an attention sink" in " ".join(out.split())
+    data = valid(summary)
+    assert [each["token"] for each in data["sinks"][0]] == [3]
+    assert data["occurrences"][0]["attends"][0]["sinks"][0]["text"] == "poem"
+    overview = summarise(sunk)
+    assert all("poem" not in cell.top[0].text for row in overview.overview[0] for cell in row)
+    assert "neither special nor a sink; * where these take more than half" in " ".join(printed(overview).split())
+    assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
+    draw(summary, sunk, tmp_path / "a.png", layer=2)
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+def test_a_word_that_is_the_sink_is_said_to_be_one(sunk) -> None:
+    assert "“poem” is an attention sink: what others give it is for its place" in " ".join(
+        printed(summarise(sunk, "poem")).split()
+    )
+
+
+def test_a_matrix_names_sinks_and_leaves_them_out_of_far_pairs(sunk) -> None:
+    found = matrix(sunk[0], 2, top=4, far=2)
+    assert (found.receivers[0].place.token, found.receivers[0].sink) == (3, True)
+    assert all(3 not in (pair.query.token, pair.key.token) for pair in found.pairs)
+    dense = sunk[0].attention[2].dense().double()
+    for head in found.heads:
+        assert head.sink_tokens == pytest.approx(float(dense[head.head, :, 3].mean()), rel=1e-5)
+    console = Console(file=io.StringIO(), width=100, highlight=False)
+    show_matrix(found, "a text", console)
+    assert "poem (sink)" in console.file.getvalue()
+    assert "to sink tokens" in console.file.getvalue()
+    assert matrix(sunk[0], 2, 5).receivers[0].sink  # one head shown: all heads of the layer tell
+
+
+def test_windows_have_sinks_of_their_own(minilm) -> None:
+    read = minilm.trace(f"{RIVER} {MONEY} {RIVER}", window=12, stride=5, layers=[1])
+    traces = [
+        replace(t, attention=LayerSubset("attention", 6, {1: planted(12, 12, 4, heads=12)})) for t in read.windows
+    ]
+    found = windowed(read.plan, traces, 1, top=40, far=1)
+    expected = {4 + read.plan.shift(n) for n in range(len(traces))}
+    assert {each.place.token for each in found.receivers if each.sink} == expected
+    assert found.heads[0].sink_tokens > 0.3
+
+
+def test_some_layers_saved_and_opened(sunk, tmp_path: Path) -> None:
+    sunk[0].save(tmp_path / "a.safetensors", layers=[1, 4])
+    opened = regard.open(tmp_path / "a.safetensors")
+    assert [sink.token for sink in sinks(opened)] == [3]
+    assert opened.attention.kept == (1, 4)
+    assert [share.token for share in summarise([opened], "bank").occurrences[0].attends[1].sinks] == [3]
+
+
+@pytest.mark.slow
+def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
+    make_pair(tmp_path)
+    pair = regard.load(tmp_path, device="cpu").trace("the man on the river bank", target="un homme sur la rive")
+    assert cross_sinks(pair) == []
+    size = len(pair.encoder.tokens)
+    cross = tuple(planted(len(pair.decoder.tokens), size, 2) for _ in range(3))
+    pair = replace(pair, decoder=replace(pair.decoder, cross=cross))
+    found = align(pair)
+    assert [sink.text for sink in found.sinks] == ["man"]
+    assert all("man" not in [share.text for share in each.read.top] for each in found.tokens)
+    assert [share.text for share in found.tokens[2].read.sinks] == ["man"]
+    rive = pair.decoder.word("rive")[0]
+    assert [share.text for share in from_target(pair, rive, "1").read[0].sinks] == ["man"]
+    summary = summarise([pair])
+    assert "* special tokens and sinks take more than half" in printed(summary)
+    assert "what they get on average: man (2, sink) 0." in printed(summary)
+    assert valid(summary)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
+    draw(summary, [pair], tmp_path / "a.png")
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(
+    not (SHARED / "models" / "stories260K").is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)"
+)
+def test_stories260k_has_no_sink() -> None:
+    """Its first token is special, and gets no more than an equal share."""
+    model = regard.load(SHARED / "models" / "stories260K", device="cpu")
+    trace = model.trace("Once upon a time, there was a little girl named Lily. She loved to play outside.")
+    assert trace.tokens[0].special
+    assert sinks(trace) == []
+    assert by_hand(trace.attention, trace.tokens, True) == set()
+
+
+@pytest.mark.real
+@pytest.mark.skipif(
+    not SMOLLM2 or not list(Path(SMOLLM2).glob("*.gguf")), reason=f"no GGUF file in REGARD_SMOLLM2={SMOLLM2!r}"
+)
+def test_the_first_token_of_smollm2_is_one() -> None:
+    model = regard.load(SMOLLM2, device="cpu")
+    for text in (ANNA, RIVER, "the bank", "One two three"):
+        trace = model.trace(text)
+        (found,) = sinks(trace)
+        assert found.token == 0
+        assert found.share > 0.5
+        assert by_hand(trace.attention, trace.tokens, True) == {0}
+    assert sinks(model.trace("bank")) == []
+    trace = model.trace(ANNA)
+    summary = summarise([trace], "key")
+    for occurrence in summary.occurrences:
+        assert all(0 not in [share.token for share in row.top] for row in occurrence.attends)
+    largest = max(row.sinks[0].weight for row in summary.occurrences[1].attends)
+    assert largest > 0.8
+    out = printed(summary)
+    assert f"first token (sink) {largest:.3f}" in out
+    assert "Anna 0." not in out
+    assert "it sees nothing but itself" in " ".join(printed(summarise([trace], "Anna")).split())
+    valid(summary)

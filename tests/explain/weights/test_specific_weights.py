@@ -1,0 +1,175 @@
+"""Weights beyond what distance and the key account for, held against loops over all queries."""
+
+import math
+
+import pytest
+import torch
+
+from regard import AttentionMap, attend
+from regard.explain.weights.sinks import sinks
+from regard.explain.weights.specific_weights import (
+    SAMPLED,
+    SpecificWeight,
+    choose_layer,
+    expected,
+    most_specific,
+    specific_weights,
+    word_numbers,
+)
+from regard.text.tokens import Token
+from regard.trace.trace import Status, Trace
+
+STATUS = Status("made up", (), "cpu", "float32", None, 0, None)
+
+
+def made_up(length: int, heads: int = 3, *, causal: bool = False, seed: int = 0, scale: float = 2.0) -> Trace:
+    """A trace of one layer of random attention, a word a token."""
+    generator = torch.Generator().manual_seed(seed)
+    query, key = (scale * torch.randn(heads, length, 5, generator=generator) for _ in range(2))
+    weights = attend(query[None], key[None], key[None], causal=causal).weights
+    weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
+    tokens = tuple(Token(n, "w", 2 * n, 2 * n + 1, n, False) for n in range(length))
+    text = "w " * length
+    one = torch.zeros(length, 2)
+    return Trace(text, tokens, None, None, None, None, (one, one), one, None, (weights,), (None,), STATUS)
+
+
+def mean(values: list[float]) -> float:
+    seen = [value for value in values if value > 0]
+    return sum(seen) / max(1, len(seen))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_others_give_is_that_of_loops(causal: bool) -> None:
+    trace = made_up(11, causal=causal)
+    dense = trace.attention[0].dense().double()
+    queries = torch.tensor([0, 3, 10])
+    by_distance, by_key = expected(trace.attention[0], queries, dense[:, queries])
+    for h in range(3):
+        for at, i in enumerate(queries.tolist()):
+            for j in range(11):
+                others = [q for q in range(11) if q != i]
+                far = {q: float(dense[h, q, q + j - i]) for q in others if 0 <= q + j - i < 11}
+                near = [value for q, value in far.items() if abs(q - i) <= 4]
+                same = [float(dense[h, q, j]) for q in others]
+                distance = max(mean(list(far.values())), mean(near))
+                assert float(by_distance[h, at, j]) == pytest.approx(distance, abs=1e-12)
+                assert float(by_key[h, at, j]) == pytest.approx(mean(same), abs=1e-12)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_weight_found_is_the_one_of_largest_divergence(causal: bool) -> None:
+    trace = made_up(13, causal=causal, seed=4)
+    dense = trace.attention[0].dense().double()
+    (found,) = specific_weights(trace, [[12], [5, 6]], apart=[2])
+    assert {each.queries for each in found} == {(12,), (5, 6)}
+    assert [each.divergence for each in found] == sorted((each.divergence for each in found), reverse=True)
+    for each in found:
+        queries = torch.tensor(each.queries)
+        by_distance, by_key = expected(trace.attention[0], queries, dense[:, queries])
+        best = {}
+        for h in range(3):
+            for j in set(range(13)) - {2, *each.queries}:
+                terms = []
+                for at, i in enumerate(each.queries):
+                    weight = float(dense[h, i, j])
+                    equal = 1 / int((dense[h, i] > 0).sum())
+                    other = max(float(by_distance[h, at, j]), float(by_key[h, at, j]), equal)
+                    terms.append(weight * math.log(weight / other) if weight else 0.0)
+                best[h, j] = sum(terms) / len(terms)
+        h, j = max(best, key=lambda spot: best[spot])
+        assert (each.head, each.key) == (h, j)
+        assert each.divergence == pytest.approx(best[h, j], abs=1e-9)
+        assert each.weight == pytest.approx(float(dense[h, queries, j].mean()), abs=1e-12)
+
+
+def test_a_head_that_looks_at_the_token_before_says_nothing_of_a_word() -> None:
+    """Head 0 gives all to the token before, whatever it is; head 1 gives token 7 alone a fifth of token 3's."""
+    length = 12
+    query = torch.zeros(1, 2, length, length)
+    query[0, 0] = torch.eye(length).roll(-1, 1) * 60
+    query[0, 0, 0] = 0
+    query[0, 0] = 60 * torch.eye(length)[[0, *range(length - 1)]]
+    query[0, 1, 3, 7] = 1.4
+    key = torch.eye(length).expand(1, 2, length, length)
+    weights = attend(query, key, key, scale=1.0).weights
+    weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
+    plain = made_up(length)
+    trace = Trace(plain.text, plain.tokens, None, None, None, None, plain.hidden_states, plain.contextual, None,
+                  (weights,), (None,), STATUS)  # fmt: skip
+    assert float(weights[0, 3, 2]) > 0.99
+    assert 0.2 < float(weights[1, 3, 7]) < 0.3
+    ((found,),) = specific_weights(trace, [[3]])
+    assert (found.head, found.key) == (1, 7)
+    assert specific_weights(trace, [[3]], head=0) == [[]]  # nothing beyond what it gives at that distance
+
+
+def test_even_attention_has_nothing_to_say() -> None:
+    trace = made_up(7, scale=0.0)
+    assert specific_weights(trace) == [[]]
+    assert choose_layer([specific_weights(trace)]) is None
+    assert specific_weights(made_up(1)) == [[]]
+
+
+def test_the_bank_looks_at_the_river_and_it_at_the_cake(bank, minilm) -> None:
+    found = [specific_weights(trace, [trace.word("bank")[0].tokens]) for trace in bank]
+    assert choose_layer(found) == 0
+    assert [bank[n].tokens[found[n][0][0].key].text for n in (0, 1)] == ["river", "withdrawing"]
+    trace = minilm.trace("I ate some of Bob's cake because it looked delicious.")
+    layers = specific_weights(trace, [trace.word("it")[0].tokens], [sink.token for sink in sinks(trace)])
+    assert trace.tokens[layers[3][0].key].text == "cake"
+
+
+def test_pieces_of_a_word_do_not_count_as_its_keys(minilm) -> None:
+    trace = minilm.trace("A man sat by Manhattoes, unbelievably.")
+    numbers = word_numbers(trace.text, trace.tokens)
+    (word,) = trace.word("Manhattoes")
+    assert len(word.tokens) > 1
+    assert len({numbers[n] for n in word.tokens}) == 1
+    assert len(set(numbers)) == len(trace.text.split()) + 2  # each word with what touches it, and two special tokens
+    for layer in specific_weights(trace, [word.tokens]):
+        assert all(numbers[each.key] != numbers[word.tokens[0]] for each in layer)
+    spaced = [Token(0, " a", 0, 2, 0, False), Token(1, " b", 2, 4, 1, False), Token(2, "c", 4, 5, 2, False)]
+    assert word_numbers(" a bc", spaced) == [0, 1, 1]
+
+
+def test_of_many_queries_some_are_looked_at() -> None:
+    length = SAMPLED + 100
+    trace = made_up(length, heads=1)
+    dense = trace.attention[0].dense().double()
+    sample = [n * length // SAMPLED for n in range(SAMPLED)]
+    query = next(n for n in range(length) if n not in sample)
+    by_distance, by_key = expected(trace.attention[0], torch.tensor([query]), dense[:, [query]])
+    assert float(by_key[0, 0, 9]) == pytest.approx(float(dense[0, sample, 9].mean()), abs=1e-12)
+    far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
+    near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
+    assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
+
+
+def test_a_run_of_queries_that_look_equally_far_is_expected_to() -> None:
+    """Query 20 to 28 give the token 9 before them nearly all, all others nothing: of the whole head that is little."""
+    length = 60
+    query, key = torch.zeros(1, 1, length, length), 60 * torch.eye(length)[None, None]
+    for n in range(20, 29):
+        query[0, 0, n, n - 9] = 1
+    weights = attend(query, key, key, scale=1.0).weights
+    weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
+    by_distance, _ = expected(weights, torch.tensor([24]), weights[:, [24]].double())
+    assert float(by_distance[0, 0, 15]) > 0.99
+
+
+def test_of_a_whole_text_the_head_with_most_of_the_largest_sum() -> None:
+    def one(layer: int, head: int, divergence: float) -> SpecificWeight:
+        return SpecificWeight(layer, head, (0,), 1, 0.5, 0.1, 0.1, divergence)
+
+    found = [[one(0, 1, 3.0)], [one(1, 2, 1.9), one(1, 5, 1.2), one(1, 5, 1.0)]]
+    assert most_specific(found) == one(1, 5, 1.2)
+    assert most_specific([[], []]) is None
+
+
+def test_the_layer_with_the_largest_sum_is_chosen() -> None:
+    def one(layer: int, divergence: float) -> SpecificWeight:
+        return SpecificWeight(layer, 0, (0,), 1, 0.5, 0.1, 0.1, divergence)
+
+    assert choose_layer([[[one(0, 2.0)], [one(1, 1.5)]], [[], [one(1, 1.0)]]]) == 1
+    assert choose_layer([[[one(0, 2.0)], [one(1, 1.0)]], [[], [one(1, 1.0)]]]) == 0  # the first of several alike

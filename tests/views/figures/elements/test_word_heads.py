@@ -1,0 +1,69 @@
+"""The rows that are drawn are the trace's, of the layer and heads that the title names."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from regard.explain.texts.summary import summarise
+from regard.explain.weights.specific_weights import specific_weights
+from regard.trace.trace import gives
+from regard.views.figures.elements.canvas import all_axes
+from regard.views.figures.elements.word_heads import ACROSS, SHOWN, WordRows, strip_rows
+from tests.support.pictures import drawn_weights, framed
+
+
+@pytest.fixture(scope="module")
+def rows(bank):
+    summary = summarise(bank, "bank")
+    (word,) = summary.occurrences[:1]
+    ((best,),) = specific_weights(bank[0], [word.tokens], layers=[2])
+    return WordRows(summary, bank[0], word, best)
+
+
+def test_the_large_rows_are_the_heads_and_their_mean(rows, bank) -> None:
+    figure = Figure()
+    rows.large(figure, axes := figure.add_subplot(), 2, None)
+    given = gives(bank[0].attention[2], rows.occurrence.as_word()).double().numpy()
+    np.testing.assert_array_equal(drawn_weights(axes), np.concatenate([given.mean(0, keepdims=True), given]))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["mean", *map(str, range(12))]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [token.text for token in bank[0].tokens]
+    best = rows.chosen
+    assert framed(axes) == [(best.head + 1, best.key)]
+    assert "“bank” (1) gives each token in layer 2" in axes.get_title()
+
+
+def test_one_head_alone(rows, bank) -> None:
+    figure = Figure()
+    rows.large(figure, axes := figure.add_subplot(), 2, 5)
+    given = gives(bank[0].attention[2], rows.occurrence.as_word()).double().numpy()
+    np.testing.assert_array_equal(drawn_weights(axes), given[5:6])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["5"]
+
+
+def test_every_layer_is_drawn_small(rows, bank) -> None:
+    for paint in (lambda figure, place: rows.strip(figure, place, 0, 2), lambda f, p: rows.grid(f, p, 2)):
+        figure = Figure()
+        paint(figure, figure.add_gridspec(1, 1)[0, 0])
+        assert [axes.get_title() for axes in all_axes(figure)] == [
+            f"layer {n}" + (": large" if n == 2 else "") for n in range(6)
+        ]
+        for n, axes in enumerate(all_axes(figure)):
+            given = gives(bank[0].attention[n], rows.occurrence.as_word()).double().numpy()
+            np.testing.assert_array_equal(drawn_weights(axes), given)
+    assert len(strip_rows(rows, 2)) == 1
+    assert ACROSS == 12
+
+
+def test_of_a_long_text_the_tokens_that_get_most(minilm) -> None:
+    trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
+    summary = summarise([trace], "bank")
+    rows = WordRows(summary, trace, summary.occurrences[0], None)
+    figure = Figure()
+    rows.large(figure, axes := figure.add_subplot(), 1, None)
+    given = gives(trace.attention[1], rows.occurrence.as_word()).double().numpy()
+    chosen = sorted(sorted(range(len(trace.tokens)), key=lambda n: -given.max(0)[n])[:SHOWN])
+    np.testing.assert_array_equal(drawn_weights(axes)[1:], given[:, chosen])
+    assert f"the {SHOWN} of {len(trace.tokens)} tokens that get most: {given[:, chosen].sum(1).mean():.0%} of it" in (
+        axes.get_title()
+    )
+    assert framed(axes) == []
