@@ -18,7 +18,8 @@ from benchmarks.attention import machine
 from regard.attention.attention_map import AttentionMap
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 
 HEADS, WIDTH = 16, 64
 MIB = 1 << 20

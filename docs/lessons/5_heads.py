@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import regard
 from regard.textbook import softmax
-from regard.trace.trace import gives
+from regard.trace.word_rows import gives
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.figures.elements.kept import keep
 from regard.views.figures.elements.links import links

@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
-from regard.trace.trace import gives, special_share, vector
+from regard.trace.word_rows import gives, special_share, vector
 from regard.views.figures.elements.kept import keep
 from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers

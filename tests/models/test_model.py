@@ -9,7 +9,7 @@ import transformers
 
 import regard
 from regard.model_files.folder import default_folder
-from regard.trace.trace import gives, vector
+from regard.trace.word_rows import gives, vector
 from tests.support import MONEY, RIVER, make_tiny
 
 LONG = "The river runs past the old bank, and nobody fishes there any more. "

@@ -21,7 +21,8 @@ from regard.tensor_files.digests import digest_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput, Norm, UnverifiedOutput
 from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made
-from regard.trace.trace import PairTrace, Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 
 WIDTH = 7  # M
 

@@ -15,7 +15,6 @@ import torch
 import regard
 from regard.explain.causes.contributions import contributions
 from regard.tensor_files.description import metadata_of
-from regard.trace.file_checks import Shapes
 from tests.support.trace_files import parts, refused, sealed
 
 IDS = torch.tensor([[7, 11, 13, 17, 19]])
@@ -233,14 +232,3 @@ def test_a_refusal_takes_neither_time_nor_memory(trace: Any, tmp_path: Path) -> 
         assert re.search(says, message), message
         assert int(megabytes) < 450, line
         assert int(milliseconds) < 6000, line  # 1,100 at most on a machine that does nothing else
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool])
-def test_numbers_are_of_the_kind_that_is_needed(dtype: torch.dtype) -> None:
-    shapes = Shapes({"a": torch.zeros(3, 5).to(dtype)}, set())
-    for boolean, needed in ((False, "floating-point"), (True, "boolean")):
-        if dtype.is_floating_point if needed == "floating-point" else dtype == torch.bool:
-            assert shapes.check("a", "H L", boolean=boolean).shape == (3, 5)
-        else:
-            with pytest.raises(regard.RegardError, match=f"tensor 'a' is of {dtype}, needs {needed} numbers"):
-                shapes.check("a", "H L", boolean=boolean)

@@ -17,7 +17,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.trace.labelled_map import LabelledMap
 from regard.trace.layer_subset import LayerSubset
-from regard.trace.trace import PairTrace, gets, gives, vector
+from regard.trace.trace import PairTrace
+from regard.trace.word_rows import gets, gives, vector
 from tests.support.pairs import make_pair
 
 TWICE = "The bank of the river is far from the bank with withdrawals."

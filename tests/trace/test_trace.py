@@ -4,25 +4,8 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.trace.trace import Status, gets, gives, largest, merge_statuses, special_share, vector
 from tests.support import RIVER
 from tests.support.attention_outputs import make_model, traced
-
-
-def test_a_word_of_several_tokens(minilm) -> None:
-    trace = minilm.trace("two withdrawals there")
-    (word,) = trace.word("withdrawals")
-    assert word.tokens == (2, 3)
-    dense = trace.attention[1].dense()
-    torch.testing.assert_close(vector(trace.contextual, word), trace.contextual[2:4].mean(0))
-    torch.testing.assert_close(gives(trace.attention[1], word), dense[:, 2:4].mean(1))
-    torch.testing.assert_close(gets(trace.attention[1], word), dense[:, :, 2] + dense[:, :, 3])
-
-
-def test_the_share_of_special_tokens(bank) -> None:
-    trace = bank[0]
-    row = trace.attention[0][:, 11]
-    torch.testing.assert_close(special_share(row, trace.tokens), row[:, 0] + row[:, 13])
 
 
 def test_a_trace_says_what_it_is(bank) -> None:
@@ -60,17 +43,6 @@ def test_what_adds_up_to_what(kind: str) -> None:
         projected = context @ output.weight.T + (0 if output.bias is None else output.bias)
         torch.testing.assert_close(output.projected, projected, atol=1e-5, rtol=0)
         torch.testing.assert_close(output.residual, trace.hidden_states[n], atol=1e-5, rtol=0)
-
-
-def test_merged_statuses_say_what_either_says() -> None:
-    first = Status("m", ("a",), "cpu", "float32", 1e-7, 3, None, ("x",), (), ("both", "one"), 0.5, "")
-    second = Status("m", ("b", "a"), "cpu", "float32", None, 5, 2e-7, (), ("y",), ("both", "two"), 0.25, "its own")
-    merged = merge_statuses(first, second)
-    assert merged == Status(
-        "m", ("a", "b"), "cpu", "float32", 1e-7, 5, 2e-7, ("x",), ("y",), ("both", "one", "two"), 0.5, "its own"
-    )
-    assert merge_statuses(second, first).difference == 1e-7
-    assert largest([None, None]) is None
 
 
 def test_the_sides_of_a_pair(pair, trace) -> None:

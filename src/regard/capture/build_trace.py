@@ -24,7 +24,8 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
-from regard.trace.trace import PairTrace, Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass

@@ -17,7 +17,8 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
 from regard.trace.layer_subset import LayerSubset, call_numbers
-from regard.trace.trace import Status, Trace, largest
+from regard.trace.status import Status, largest
+from regard.trace.trace import Trace
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 

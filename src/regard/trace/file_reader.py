@@ -12,10 +12,11 @@ from regard.model_files.pooling import Pooling
 from regard.tensor_files.file import TensorFile
 from regard.text.tokens import Spelled, Token
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.file_checks import stored
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS
+from regard.trace.file_shapes import stored
 from regard.trace.layer_subset import NOT_SAVED, CallNumber, LayerSubset
-from regard.trace.trace import PairTrace, Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 
 TensorOf = Callable[..., Tensor]  # from a description to a tensor: see `_tensor`
 

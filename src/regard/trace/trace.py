@@ -20,7 +20,7 @@ embedding parts, K width of the last hidden state, V vocabulary. W, M and K are 
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ from regard.trace.display import Shown, SummaryView, see, shown_trace
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset
 from regard.trace.sentence_embedding import check_pooling, pool
+from regard.trace.status import Status, merge_statuses
+from regard.trace.word_rows import vector
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
@@ -57,34 +59,6 @@ else:  # a run-time check of the items' type would look at one that was not kept
     Values = tuple[Float[Tensor, "G S E"] | None, ...] | LayerSubset
     CrossValues = tuple[Float[Tensor, "Gc Sc Ec"] | None, ...] | LayerSubset
     Outputs = tuple[AttentionOutput | UnverifiedOutput, ...] | LayerSubset
-
-
-@dataclass
-class Status:
-    """How a trace was computed and how exact it is.
-
-    model: its name. kernels: those that computed attention. device, dtype: the model's. difference: largest absolute
-    difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
-    offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
-    these are from a plain pass's is in docs/families.md, and in a note where the linear maps were not PyTorch's.
-    embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
-    None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
-    of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else
-    limits the trace. seconds: this text's share of the time that the batch took.
-    """
-
-    model: str
-    kernels: tuple[str, ...]
-    device: str
-    dtype: str
-    difference: float | None
-    rows_compared: int
-    embedding_difference: float | None
-    unknown: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0
-    compared_with: str = ""
 
 
 NONE: Layers[Any] = Layers()
@@ -295,45 +269,3 @@ class PairTrace(_Kept):
         from regard.trace.transformers_output import output_of_pair  # which needs this class, and transformers
 
         return output_of_pair(self, attentions)
-
-
-def merge_statuses(encoder: Status, decoder: Status) -> Status:
-    """Merge the statuses of the two sides of one forward pass: the larger differences, the notes of both."""
-    return replace(
-        decoder,
-        kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
-        difference=largest([encoder.difference, decoder.difference]),
-        compared_with=decoder.compared_with or encoder.compared_with,
-        rows_compared=max(encoder.rows_compared, decoder.rows_compared),
-        embedding_difference=largest([encoder.embedding_difference, decoder.embedding_difference]),
-        unknown=(*encoder.unknown, *decoder.unknown),
-        dropped=(*encoder.dropped, *decoder.dropped),
-        notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
-        seconds=max(encoder.seconds, decoder.seconds),
-    )
-
-
-def largest(values: Sequence[float | None]) -> float | None:
-    """Find the largest difference, None where none was measured."""
-    return max((value for value in values if value is not None), default=None)
-
-
-def vector(rows: Float[Tensor, "L M"], word: Word) -> Float[Tensor, " M"]:
-    """Average a word's vector over its tokens."""
-    return rows[list(word.tokens)].mean(0)
-
-
-def gives(weights: AttentionMap, word: Word) -> Float[Tensor, "H S"]:
-    """Average the attention that a word gives to each key over its tokens, one row a head."""
-    return weights[:, list(word.tokens)].mean(1)
-
-
-def gets(weights: AttentionMap, word: Word) -> Float[Tensor, "H L"]:
-    """Sum the attention that a word gets from each query over its tokens, one row a head."""
-    return weights[:, :, list(word.tokens)].sum(2)
-
-
-def special_share(weights: Float[Tensor, "*H S"], tokens: Sequence[Token]) -> Float[Tensor, "*H"]:
-    """Sum the part of each row of weights that goes to special tokens."""
-    special = torch.tensor([token.special for token in tokens], device=weights.device)
-    return weights[..., special].sum(-1)

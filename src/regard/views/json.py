@@ -21,7 +21,8 @@ from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file

@@ -17,7 +17,8 @@ from regard.explain.weights.specific_weights import (
     word_numbers,
 )
 from regard.text.tokens import Token
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 
 STATUS = Status("made up", (), "cpu", "float32", None, 0, None)
 

@@ -11,7 +11,8 @@ from regard.explain.texts.summary import summarise
 from regard.explain.vectors.movement import movement
 from regard.text.tokens import Token
 from regard.text.words import Word
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 from tests.support.pictures import paint, pixels
 
 

@@ -1,4 +1,4 @@
-from regard.trace.trace import Status
+from regard.trace.status import Status
 from regard.views.terminal.one_screen import bar, ending, exactness, heights, resampled
 from tests.support.terminal import printed_parts
 

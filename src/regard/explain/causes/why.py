@@ -24,7 +24,8 @@ from regard.explain.weights.sinks import sinks_of
 from regard.text.tokens import Token
 from regard.text.words import Word, on_neither_side
 from regard.trace.display import shown_why
-from regard.trace.trace import PairTrace, Trace, gives
+from regard.trace.trace import PairTrace, Trace
+from regard.trace.word_rows import gives
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

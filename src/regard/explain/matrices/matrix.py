@@ -22,7 +22,8 @@ from regard.explain.matrices.offset_means import OffsetMeans, offset_means
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
 from regard.text.tokens import Token
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 
 LISTED = 16  # largest weights of each query that the pass lists
 CELLS = 256  # rows and columns of the picture at most

@@ -17,7 +17,8 @@ from regard.explain.matrices.offset_means import OffsetSums
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
 from regard.models.windows import Plan, looks_ahead, maps_of, merged
-from regard.trace.trace import Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import Trace
 
 
 def windowed(

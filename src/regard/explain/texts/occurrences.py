@@ -11,7 +11,8 @@ from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import Attended, attended
 from regard.text.words import Word, letters
 from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import Trace, gives, vector
+from regard.trace.trace import Trace
+from regard.trace.word_rows import gives, vector
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from regard.models.readout import Readout
 from regard.text.tokens import Token
 from regard.text.words import on_neither_side, which
 from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import PairTrace, Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 
 
 @dataclass(frozen=True)

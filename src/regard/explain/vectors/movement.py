@@ -16,7 +16,8 @@ from regard.explain.vectors.massive_activations import MASSIVE, own, times_media
 from regard.explain.vectors.plane_order import comparisons, turned
 from regard.explain.vectors.planes import Path2D, Plane, Point, along, plane
 from regard.text.words import Word
-from regard.trace.trace import Trace, vector
+from regard.trace.trace import Trace
+from regard.trace.word_rows import vector
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 Pair = tuple[int, int]  # two points whose distance is compared

@@ -10,7 +10,8 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
-from regard.trace.trace import Trace, vector
+from regard.trace.trace import Trace
+from regard.trace.word_rows import vector
 
 
 @dataclass(frozen=True)

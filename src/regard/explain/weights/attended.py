@@ -10,7 +10,8 @@ from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import Trace, special_share
+from regard.trace.trace import Trace
+from regard.trace.word_rows import special_share
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Across, Alignment
 from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
-from regard.trace.trace import merge_statuses
+from regard.trace.status import merge_statuses
 from regard.views.terminal.layout import columns, put, quoted, section, shares, sink_name, spelled, visible
 from regard.views.terminal.one_screen import bar, ending, sentences
 from regard.views.terminal.unknown_tokens import of_summary, unknown_first

@@ -9,7 +9,7 @@ from regard.explain.findings import findings, layer_looked_at
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Share
-from regard.trace.trace import merge_statuses
+from regard.trace.status import merge_statuses
 from regard.views.terminal.alignment import alignment
 from regard.views.terminal.layout import columns, put, short, shown, spelled
 from regard.views.terminal.one_screen import exactness, sentences

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.trace.trace import Status
+from regard.trace.status import Status
 
 OWN = "the model's own attention"  # what saved traces were compared with that do not say it
 FEW = 6  # unknown and dropped parts that a status names

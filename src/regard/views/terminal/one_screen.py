@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.trace.trace import Status
+from regard.trace.status import Status
 from regard.views.terminal.layout import OWN, visible
 
 PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths

@@ -11,7 +11,7 @@ from rich.text import Text
 from regard.explain.texts.summary import Attended, Occurrence, Pair, Summary
 from regard.explain.weights.sinks import Sink
 from regard.text.tokens import Token
-from regard.trace.trace import merge_statuses
+from regard.trace.status import merge_statuses
 from regard.views.terminal import static_words
 from regard.views.terminal.alignment import across, alignment
 from regard.views.terminal.layer_updates import moving

@@ -7,7 +7,8 @@ from rich.text import Text
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
 from regard.models.windows import WindowedTrace
-from regard.trace.trace import PairTrace, Status, Trace
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 from regard.views.terminal.layout import short
 
 NAMED = 3  # unknown pieces and texts that are named

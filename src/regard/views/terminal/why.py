@@ -8,7 +8,7 @@ from rich.text import Text
 
 from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.why import has_meaning, measured, why_findings
-from regard.trace.trace import Status
+from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, quoted, section, shown, spelled, status
 from regard.views.terminal.one_screen import bar, ending, sentences
 

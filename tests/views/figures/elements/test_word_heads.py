@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import specific_weights
-from regard.trace.trace import gives
+from regard.trace.word_rows import gives
 from regard.views.figures.elements.canvas import all_axes
 from regard.views.figures.elements.word_heads import ACROSS, SHOWN, WordRows, strip_rows
 from tests.support.pictures import drawn_weights, framed

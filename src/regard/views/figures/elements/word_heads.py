@@ -11,7 +11,8 @@ from matplotlib.figure import FigureBase
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
 from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import Trace, gives
+from regard.trace.trace import Trace
+from regard.trace.word_rows import gives
 from regard.views.figures.elements.canvas import LABELS, mark_names
 from regard.views.figures.elements.colours import FOLLOWED
 from regard.views.figures.elements.weight_cells import (

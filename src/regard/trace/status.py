@@ -1,0 +1,53 @@
+"""`Status`: how a trace was computed, and how exact it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass
+class Status:
+    """How a trace was computed and how exact it is.
+
+    model: its name. kernels: those that computed attention. device, dtype: the model's. difference: largest absolute
+    difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
+    offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
+    these are from a plain pass's is in docs/families.md, and in a note where the linear maps were not PyTorch's.
+    embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
+    None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
+    of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else
+    limits the trace. seconds: this text's share of the time that the batch took.
+    """
+
+    model: str
+    kernels: tuple[str, ...]
+    device: str
+    dtype: str
+    difference: float | None
+    rows_compared: int
+    embedding_difference: float | None
+    unknown: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    compared_with: str = ""
+
+
+def merge_statuses(encoder: Status, decoder: Status) -> Status:
+    """Merge the statuses of the two sides of one forward pass: the larger differences, the notes of both."""
+    return replace(
+        decoder,
+        kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
+        difference=largest([encoder.difference, decoder.difference]),
+        compared_with=decoder.compared_with or encoder.compared_with,
+        rows_compared=max(encoder.rows_compared, decoder.rows_compared),
+        embedding_difference=largest([encoder.embedding_difference, decoder.embedding_difference]),
+        unknown=(*encoder.unknown, *decoder.unknown),
+        dropped=(*encoder.dropped, *decoder.dropped),
+        notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
+        seconds=max(encoder.seconds, decoder.seconds),
+    )
+
+
+def largest(values: Sequence[float | None]) -> float | None:
+    """Find the largest difference, None where none was measured."""
+    return max((value for value in values if value is not None), default=None)
