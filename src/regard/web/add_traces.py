@@ -8,8 +8,8 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.explain.head_scores import HeadScores, head_scores
-from regard.explain.sinks import cross_sinks, sinks_of
+from regard.explain.weights.head_scores import HeadScores, head_scores
+from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.explain.contributions import split
+from regard.explain.causes.contributions import split
 from regard.trace.attention_output import AttentionOutput
 from regard.web.numbers import in_few_bits
 

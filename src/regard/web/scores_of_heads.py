@@ -2,7 +2,7 @@
 
 import math
 
-from regard.explain.head_scores import HeadScores
+from regard.explain.weights.head_scores import HeadScores
 from regard.web.score_rules import Data
 
 MEANINGS = {
