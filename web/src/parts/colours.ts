@@ -18,6 +18,10 @@ const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
     apart: "14191f 2b2f34 373b3f 43474b 505357 5b5b5b 656565 6f6f6f 797979 848484 8e8e8e 999999 a4a4a4 afafaf bababa c5c5c5 d0d0d0",
   },
 };
+const GROUPS = {
+  light: "0072b2 c04f00 007a57 9b4f8c 7a5c00 4d4d4d",
+  dark: "74b3d8 ff9d5c 5ccfa8 d9a3cf e0c060 c8c8c8",
+};
 export const SHADES = 256;
 
 const tables = new Map<string, Rgb[]>();
@@ -55,6 +59,11 @@ export function evenShade(value: number, largest: number): number {
 export function signedShade(value: number, largest: number): number {
   if (!(largest > 0) || Number.isNaN(value)) return (SHADES - 1) / 2;
   return Math.round((Math.max(-1, Math.min(1, value / largest)) + 1) * 0.5 * (SHADES - 1));
+}
+
+/** The colours of groups (after Okabe and Ito 2008), each at least 3:1 on the page's background. */
+export function groupColours(dark: boolean): string[] {
+  return GROUPS[dark ? "dark" : "light"].split(" ").map((hex) => `#${hex}`);
 }
 
 /** As CSS writes it. */

@@ -2,6 +2,7 @@
 import type { Component } from "svelte";
 import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import Panel from "./Panel.svelte";
 import Tokens from "./Tokens.svelte";
 
 export interface View {
@@ -9,8 +10,20 @@ export interface View {
   name: string;
   component: Component<{ shared: PageState }>;
   has(page: Page): boolean; // whether the page carries what it shows
+  own?: true; // has no use for the choice of text, layer and head above the views
 }
 
 export const VIEWS: View[] = [
   { id: "tokens", name: "Tokens", component: Tokens, has: (page) => page.calls.length > 0 },
 ];
+
+/** The views that a page has: those that it carries something for, and one for each of its panels. */
+export function viewsOf(page: Page): View[] {
+  const panels = page.panels.map((panel, n): View => ({ id: `panel ${n}`, name: panel.title, component: Panel, has: () => true, own: true }));
+  return [...VIEWS.filter((view) => view.has(page)), ...panels];
+}
+
+/** The id of a view's tab in the document: "panel 2" may not stand there with its blank. */
+export function tabOf(view: string): string {
+  return `tab-${view.replace(" ", "-")}`;
+}

@@ -1,0 +1,33 @@
+// The order of a table's rows, and how its cells are written.
+import type { Cell, Column } from "../data/format";
+
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+/** The numbers of rows, sorted by a column (null: as they are). What is no number and no text comes last both ways. */
+export function ordered(rows: Cell[][], by: number | null, descending: boolean): number[] {
+  const order = [...rows.keys()];
+  if (by === null) return order;
+  const turn = descending ? -1 : 1;
+  return order.sort((m, n) => {
+    const [a, b] = [rows[m]![by] ?? null, rows[n]![by] ?? null];
+    if (a === null || b === null) return Number(a === null) - Number(b === null) || m - n;
+    return turn * compared(a, b) || m - n;
+  });
+}
+
+/** A cell as it is read: numbers with their column's decimals, – where there is nothing. */
+export function formatted(cell: Cell, column: Column): string {
+  if (cell === null) return "–";
+  return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : cell;
+}
+
+/** A number with so many decimals; one too small for them as 1.2e-5, so that it is not taken for none. */
+export function fixed(value: number, digits: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const written = value.toFixed(digits);
+  return digits > 0 && value !== 0 && Number(written) === 0 ? value.toExponential(1) : written.replace(/^-(0(\.0+)?)$/, "$1");
+}
+
+function compared(a: string | number, b: string | number): number {
+  return typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
+}

@@ -1,0 +1,26 @@
+// An axis: round numbers, and a little room around the values.
+export interface Axis {
+  low: number;
+  high: number;
+  ticks: { value: number; label: string }[];
+}
+
+/** The axis of some values: about five ticks at multiples of 1, 2 or 5 times a power of ten. */
+export function ticksOf(values: number[]): Axis {
+  const known = values.filter(Number.isFinite);
+  let [low, high] = [known.reduce((a, b) => Math.min(a, b), Infinity), known.reduce((a, b) => Math.max(a, b), -Infinity)];
+  if (!known.length) [low, high] = [0, 1];
+  if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.5, high + (Math.abs(high) || 1) * 0.5];
+  const room = (high - low) * 0.06;
+  [low, high] = [low - room, high + room];
+  const rough = (high - low) / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const ticks = [];
+  for (let n = Math.ceil(low / step); n * step <= high; n++) {
+    const value = n * step;
+    ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1") });
+  }
+  return { low, high, ticks };
+}
