@@ -2,6 +2,7 @@
 import type { Component } from "svelte";
 import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import Heads from "./Heads.svelte";
 import Panel from "./Panel.svelte";
 import Tokens from "./Tokens.svelte";
 
@@ -15,6 +16,7 @@ export interface View {
 
 export const VIEWS: View[] = [
   { id: "tokens", name: "Tokens", component: Tokens, has: (page) => page.calls.length > 0 },
+  { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
 ];
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */

@@ -1,0 +1,98 @@
+// One head's whole matrix in few cells: from queries and keys, or of long texts from the overview that the library made.
+import { decode } from "../data/bytes";
+import type { Call, Overview, Text } from "../data/format";
+import type { PageState } from "../page_state.svelte";
+
+export interface SmallMap {
+  rows: number;
+  cols: number;
+  values: Float32Array; // (rows, cols), each the mean weight of a cell
+  apart: boolean[]; // columns of one special token or sink alone
+  largest: number; // of the columns that do not stand apart, or of all where no other has any
+}
+
+/** Reads small maps of a page's calls. */
+export class SmallMaps {
+  private readonly overviews = new Map<number, Promise<Uint16Array>>();
+
+  constructor(
+    private readonly shared: PageState,
+    private readonly side: number,
+  ) {}
+
+  /** The matrix of a head (null: the mean of all) in at most side × side cells. */
+  async read(call: number, head: number | null, signal?: AbortSignal): Promise<SmallMap> {
+    const { page, attention } = this.shared;
+    const description = page.calls[call]!;
+    const [queries, keys] = sizes(description);
+    const [rows, cols] = [Math.min(this.side, queries), Math.min(this.side, keys)];
+    const values = description.overview
+      ? fewer(await this.overview(call), description.overview, description, head, rows, cols)
+      : await attention.region(call, { head, queries: [0, queries], keys: [0, keys], rows, cols }, signal);
+    const apart = cols === keys ? apartIn(page.texts[description.keys]!) : [];
+    return { rows, cols, values, apart, largest: largestIn(values, apart) };
+  }
+
+  private overview(call: number): Promise<Uint16Array> {
+    const { values } = this.shared.page.calls[call]!.overview!;
+    const found = this.overviews.get(call) ?? (decode(values, this.shared.source.bytes(values.at)) as Promise<Uint16Array>);
+    this.overviews.delete(call);
+    this.overviews.set(call, found); // the last used last
+    if (this.overviews.size > 8) this.overviews.delete(this.overviews.keys().next().value!);
+    return found;
+  }
+}
+
+/** How many queries and keys a call has. */
+export function sizes(call: Call): [number, number] {
+  return [call.query.values.shape[1]!, call.key.values.shape[1]!];
+}
+
+/** An overview in fewer cells: each the mean of the overview's, by the number of weights that each of those is of. */
+function fewer(codes: Uint16Array, overview: Overview, call: Call, head: number | null, rows: number, cols: number): Float32Array {
+  const [queries, keys] = sizes(call);
+  const tall = counts(queries, overview.rows);
+  const wide = counts(keys, overview.cols);
+  const heads = head === null ? Array.from({ length: call.heads }, (_, h) => h) : [head];
+  const sums = new Float64Array(rows * cols);
+  const weights = new Float64Array(rows * cols);
+  for (const h of heads) {
+    const start = h * overview.rows * overview.cols;
+    const largest = overview.largest[h]!;
+    for (let r = 0; r < overview.rows; r++) {
+      const row = cellOf(r, overview.rows, rows) * cols;
+      for (let c = 0; c < overview.cols; c++) {
+        const cell = row + cellOf(c, overview.cols, cols);
+        const count = tall[r]! * wide[c]!;
+        sums[cell]! += largest * (codes[start + r * overview.cols + c]! / 65535) ** 2 * count;
+        weights[cell]! += count;
+      }
+    }
+  }
+  return Float32Array.from(sums, (sum, n) => sum / weights[n]!);
+}
+
+/** How many of n there are in each of so many cells. */
+function counts(n: number, cells: number): number[] {
+  return Array.from({ length: cells }, (_, r) => Math.floor(((r + 1) * n) / cells) - Math.floor((r * n) / cells));
+}
+
+/** The cell of few that a cell of many is in: cell f has those from ⌊f · many / few⌋ on. */
+function cellOf(n: number, many: number, few: number): number {
+  return Math.floor(((n + 1) * few - 1) / many);
+}
+
+function apartIn(text: Text): boolean[] {
+  const apart = new Set([...text.tokens.special, ...text.tokens.sinks]);
+  return text.tokens.text.map((_, n) => apart.has(n));
+}
+
+function largestIn(values: Float32Array, apart: boolean[]): number {
+  let [largest, all] = [0, 0];
+  for (let n = 0; n < values.length; n++) {
+    const value = values[n]!;
+    if (value > all) all = value;
+    if (value > largest && !apart[n % apart.length]) largest = value;
+  }
+  return largest > 0 ? largest : all;
+}
