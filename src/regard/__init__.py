@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
     from regard.web.save_page import save_page as save_page
+    from regard.web.show import show as show
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ _WHERE = {
     "save_page": "regard.web.save_page",
     "scope": "regard.attention.recording",
     "see": "regard.models.see_texts",
+    "show": "regard.web.show",
 }
 
 _MODULES = ("explain", "masks", "nn", "text", "textbook", "train")

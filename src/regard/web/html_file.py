@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -46,9 +46,9 @@ def built_shell() -> Shell:
     return Shell(script, style)
 
 
-def check_built() -> None:
+def check_built(files: Sequence[str] = ("page.js", "page.css")) -> None:
     """Raise RegardError where the page is not built."""
-    missing = [name for name in ("page.js", "page.css") if not (BUILT / name).is_file()]
+    missing = [name for name in files if not (BUILT / name).is_file()]
     if missing:
         raise RegardError(
             f"the page is not built: run make page (there is no {missing[0]}; releases have it, in a checkout make "

@@ -80,12 +80,7 @@ def page_of(
     limit: int | None = LIMIT,
 ) -> Page:
     """Put together the page that `save_page` writes; the arguments and errors are its own."""
-    each = [traces] if isinstance(traces, Shown) else list(traces)
-    if not each:
-        raise RegardError("save_page: given no trace, needs at least one")
-    for one in each:
-        if not isinstance(one, Shown):
-            raise RegardError(f"save_page: given {type(one).__name__}, needs traces")
+    each = listed(traces)
     if numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
     page = Page(
@@ -103,6 +98,17 @@ def page_of(
     if word is not None:
         open_at(page, each, places, word)
     return page
+
+
+def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
+    """Return traces as a list. Raises RegardError where there is none, or something else."""
+    each = [traces] if isinstance(traces, Shown) else list(traces)
+    if not each:
+        raise RegardError("save_page: given no trace, needs at least one")
+    for one in each:
+        if not isinstance(one, Shown):
+            raise RegardError(f"save_page: given {type(one).__name__}, needs traces")
+    return each
 
 
 def add(page: Page, trace: Shown, number: int, count: int) -> list[Added]:

@@ -11,10 +11,15 @@ export type Question =
   | { kind: "column"; call: number; head: number | null; key: number }
   | { kind: "region"; call: number; region: Region };
 
-const loaded = new Map<number, Promise<LoadedCall>>();
+export type Answer = (question: Question) => Promise<Float32Array | null>;
 
-/** Answer a question; null to what has no answer but its being done. */
-export async function answer(question: Question): Promise<Float32Array | null> {
+/** Make what answers questions about the calls that it was told to load; null to what has no answer but its being done. */
+export function answerer(): Answer {
+  const loaded = new Map<number, Promise<LoadedCall>>();
+  return (question) => answer(loaded, question);
+}
+
+async function answer(loaded: Map<number, Promise<LoadedCall>>, question: Question): Promise<Float32Array | null> {
   if (question.kind === "load") {
     loaded.set(question.call, load(question.description, question.bytes));
     return null;

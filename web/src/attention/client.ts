@@ -1,7 +1,7 @@
 // Asks workers for weights. Rows and columns, which a hover waits for, go before regions, which fill a picture.
 import type { Source } from "../data/bytes";
 import type { Page } from "../data/format";
-import { answer, type Question } from "./answer";
+import { answerer, type Answer, type Question } from "./answer";
 import { numbersOf } from "./loaded";
 import type { Region } from "./weights";
 import AttentionWorker from "./worker?worker&inline";
@@ -16,10 +16,18 @@ interface Job {
   signal?: AbortSignal;
 }
 
+interface Waiting {
+  question: Question;
+  resolve: (value: Float32Array | null) => void;
+  reject: (error: Error) => void;
+}
+
 /** One place where questions are answered, one at a time: a worker, or the page's own thread. */
 class Desk {
-  private readonly worker: Worker | null;
-  private readonly waiting = new Map<number, { resolve: (v: Float32Array | null) => void; reject: (e: Error) => void }>();
+  private worker: Worker | null;
+  private here: Answer | null = null; // the page's own thread, where there is no worker
+  private answers = 0; // of the worker, so far
+  private readonly waiting = new Map<number, Waiting>();
   private readonly held: number[] = []; // calls, the last used last
   private next = 0;
   busy = false;
@@ -32,13 +40,21 @@ class Desk {
     if (!this.worker) return;
     this.worker.onmessage = ({ data }: MessageEvent<{ id: number; value: Float32Array | null; error?: string }>) => {
       const asked = this.waiting.get(data.id);
+      this.answers++;
       this.waiting.delete(data.id);
       if (data.error === undefined) asked?.resolve(data.value);
       else asked?.reject(new Error(data.error));
     };
     this.worker.onerror = (event) => {
-      for (const asked of this.waiting.values()) asked.reject(new Error(event.message || "a worker failed"));
+      const unanswered = [...this.waiting.values()];
       this.waiting.clear();
+      if (this.answers === 0) {
+        event.preventDefault(); // it could not be started, as where a host forbids workers: do its work here
+        this.worker = null;
+        for (const asked of unanswered) this.send(asked.question).then(asked.resolve, asked.reject);
+      } else {
+        for (const asked of unanswered) asked.reject(new Error(event.message || "a worker failed"));
+      }
     };
   }
 
@@ -65,9 +81,9 @@ class Desk {
   }
 
   private send(question: Question): Promise<Float32Array | null> {
-    if (!this.worker) return answer(question);
+    if (!this.worker) return (this.here ??= answerer())(question);
     const id = this.next++;
-    const answered = new Promise<Float32Array | null>((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    const answered = new Promise<Float32Array | null>((resolve, reject) => this.waiting.set(id, { question, resolve, reject }));
     this.worker.postMessage({ id, question });
     return answered;
   }

@@ -1,5 +1,7 @@
 // Computes weights off the page's own thread: it holds the calls that were sent to it and answers one question at a time.
-import { answer, type Question } from "./answer";
+import { answerer, type Question } from "./answer";
+
+const answer = answerer();
 
 self.onmessage = async (event: MessageEvent<{ id: number; question: Question }>) => {
   const { id, question } = event.data;

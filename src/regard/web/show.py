@@ -1,0 +1,123 @@
+"""`show`: traces as the live page, in a notebook where it stands, elsewhere in a browser."""
+
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.errors import RegardError
+from regard.models.windows import WindowedTrace
+from regard.trace import display
+from regard.web.numbers import Encoding
+from regard.web.save_page import LIMIT, listed, page_of, save_page
+from regard.web.save_page import Shown as Traces
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from regard.web.widget import AttentionWidget
+
+EXTRA = "The live page needs anywidget: pip install 'regard[notebook]', and show the traces again. Until then:"
+IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that run no page's program
+
+
+class StaticView(display.Shown):
+    """What `show` gives in a notebook that cannot have the live page: one line that says so, and what traces show."""
+
+    def __init__(self, traces: Sequence[Traces], word: str | None) -> None:
+        self.traces, self.word = traces, word
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """The line and the parts that the traces show themselves by."""
+        from rich.text import Text
+
+        return [Text(EXTRA), Text(), *shown_traces(self.traces, self.word, width)]
+
+
+def show(
+    traces: Traces | Sequence[Traces],
+    *,
+    word: str | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    numbers: Encoding = "int16",
+    title: str | None = None,
+    findings: Sequence[str] | None = None,
+    limit: int | None = LIMIT,
+    file: str | Path | None = None,
+) -> "AttentionWidget | StaticView | Path":
+    """Show what every token of some traces attends to, to hover over: the live page.
+
+    In a notebook (Jupyter, marimo) this returns the page as a widget, whose traits `text`, `layer`, `head`, `token`,
+    `side` and `view` can be read and set; where anywidget is not installed (the extra `notebook`), what traces show
+    themselves, and a line that says so. Elsewhere it writes the one file of `regard.save_page`, opens it in a browser,
+    says where it lies, and returns its path.
+
+    Args:
+        traces, word, layers, heads, numbers, title, findings, limit: as `regard.save_page` has them.
+        file: where to write the one file, in a notebook too; by default a temporary folder's, outside a notebook.
+
+    Raises:
+        RegardError: as `regard.save_page`.
+    """
+    if file is None and in_notebook():
+        each = listed(traces)
+        if find_spec("anywidget") is None:
+            return StaticView(each, word)
+        from regard.web.widget import AttentionWidget
+
+        page = page_of(
+            each, word=word, layers=layers, heads=heads, numbers=numbers, title=title, findings=findings, limit=limit
+        )
+        return AttentionWidget(page, display.html(shown_traces(each, word, display.WIDTH)))
+    path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
+    try:
+        save_page(
+            traces, path, word=word, layers=layers, heads=heads, numbers=numbers, title=title, findings=findings,
+            limit=limit,
+        )  # fmt: skip
+    except BaseException:
+        if file is None:
+            path.parent.rmdir()  # nothing was written into it
+        raise
+    print(f"The page lies in {path}" + (", opened in a browser." if opened(path) else ": open it in a browser."))
+    return path
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this: IPython's kernel, as Jupyter has it, or marimo."""
+    marimo = sys.modules.get("marimo")
+    if marimo is not None and marimo.running_in_notebook():
+        return True
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+def opened(file: Path) -> bool:
+    """Open a file in a person's browser; returns whether there is one that took it."""
+    try:
+        if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
+            return False
+        return webbrowser.open(file.absolute().as_uri())
+    except webbrowser.Error:
+        return False
+
+
+def shown_traces(traces: Sequence[Traces], word: str | None, width: int) -> "list[RenderableType]":
+    """The parts that traces show themselves by, about a word where one is given."""
+    from rich.text import Text
+
+    plain = [one for one in traces if not isinstance(one, WindowedTrace)]
+    if len(plain) == len(traces) and max(len(side.tokens) for one in plain for side in one.sides) <= display.LONG:
+        try:
+            return list(display.see(plain, word).shown(width))
+        except RegardError:
+            if word is not None:
+                raise
+    parts: list[RenderableType] = []
+    for one in traces:
+        parts += [Text(repr(one))] if isinstance(one, WindowedTrace) else display.shown_trace(one, width)
+    return parts
