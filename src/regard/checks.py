@@ -77,3 +77,8 @@ def check_trace_file(file: Path) -> None:
         raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
     if not file.exists():
         raise RegardError(f"no trace file {str(file)!r}")
+
+
+def megabytes(size: int) -> str:
+    """A size as people read it: "6.7 MB", "120 kB"."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from regard.checks import megabytes
 from regard.files import STANDARD_OUTPUT
 
 
@@ -29,4 +30,5 @@ def finish(out: Console, errors: Console, files: Sequence[Path | None], notes: S
         console.print(f"picture: {note}", style="dim", markup=False)
     for file in files:
         if file is not None and file != STANDARD_OUTPUT:
-            console.print(f"wrote {file}", style="dim", markup=False)
+            size = f" ({megabytes(file.stat().st_size)})" if file.suffix.lower() == ".html" else ""
+            console.print(f"wrote {file}{size}", style="dim", markup=False)

@@ -27,8 +27,10 @@ class LongText:
     stride: int | None = None
     opened: Path | None = None
 
-    def check(self, layer: int | None, *, saved: bool) -> None:
+    def check(self, layer: int | None, *, saved: bool, page: bool = False) -> None:
         """Refuse, before the file is read, no text at all and options that exclude each other. saved: with --save.
+
+        page: with --html.
 
         layer: None where one is to be chosen.
 
@@ -49,6 +51,8 @@ class LongText:
             raise RegardError("--stride needs --window: it says how far one window is past the last")
         if saved and self.window is not None:
             raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
+        if page and self.window is not None:
+            raise RegardError("--html: windows are looked at one after another and not held: see --window has them")
 
     def read(self) -> str:
         """The file's text, "" where a saved trace is looked at instead."""

@@ -76,6 +76,16 @@ FigureFile = Annotated[Path | None, file("--figure", "Write a picture: .png or .
 JsonFile = Annotated[
     Path | None, file("--json", "Write everything shown, at full precision: .json; - is standard output.")
 ]
+HtmlFile = Annotated[Path | None, file("--html", "Write a page to hover over, in one offline file: .html.")]
+HtmlNumbers = Annotated[
+    str | None,
+    typer.Option(
+        "--html-numbers", metavar="int16|float32", help="How the page carries queries and keys: int16 is half."
+    ),
+]
+HtmlLayers = Annotated[
+    Numbers | None, _numbers("--html-layers", "Let the page have the attention of these layers alone.")
+]
 OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
 OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
 SaveFile = Annotated[Path | None, file("--save", "Write the traces: .safetensors.")]

@@ -1,4 +1,4 @@
-"""The files that a verb writes: a picture, everything shown as JSON, and traces."""
+"""The files that a verb writes: a picture, everything shown as JSON, a page, and traces."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_saving
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.files import check_target
@@ -13,6 +14,7 @@ from regard.files import check_target
 if TYPE_CHECKING:
     from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
+    from regard.web.page import Page
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class TraceFile:
         )
 
 
+NO_PAGE = PageFile()
+
+
 @dataclass(frozen=True)
 class Outputs:
     """The files that were asked for. pictures: the endings that --figure may have."""
@@ -62,19 +67,21 @@ class Outputs:
     json: Path | None = None
     save: TraceFile = TraceFile()
     pictures: tuple[str, ...] = (".png", ".svg")
+    html: PageFile = NO_PAGE
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """The files, in the order in which they are named at the end."""
-        return self.figure, self.json, self.save.file
+        return self.figure, self.json, self.save.file, self.html.file
 
     def check(self) -> None:
         """Refuse files that cannot be written later, before a model is loaded."""
         endings = (self.pictures, (".json",), (".safetensors",))
-        for option, file, kinds in zip(("--figure", "--json", "--save"), self.files, endings, strict=True):
+        for option, file, kinds in zip(("--figure", "--json", "--save"), self.files[:3], endings, strict=True):
             if file is not None:
                 check_target(file, kinds, option)
         self.save.check()
+        self.html.check()
 
     def write(
         self,
@@ -82,13 +89,16 @@ class Outputs:
         traces: Any = None,
         draw: Callable[[Path], list[str]] | None = None,
         data: Callable[[], dict[str, Any]] | None = None,
+        page: "Callable[[PageFile], Page] | None" = None,
     ) -> list[str]:
         """Write the files, and return notes on what the picture could not show.
 
         traces: what --save writes, before all others, for it may refuse. draw: draws the picture into a file. data:
-        makes what --json writes, by one of the functions of `regard.views.json`.
+        makes what --json writes, by one of the functions of `regard.views.json`. page: puts the page together.
         """
         self.save.write(traces)
+        if page is not None:
+            self.html.write(page)
         notes = draw(self.figure) if draw is not None and self.figure is not None else []
         if data is not None and self.json is not None:
             from regard.views.json import write_json

@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jaxtyping import Float
-from torch import Tensor
-
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
-from regard.trace.attention_output import AttentionOutput
+from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
-from regard.web.chosen_heads import of_heads
+from regard.web.chosen_heads import groups_of, of_heads
+from regard.web.contribution_norms import contribution_norms
 from regard.web.page import Page
 from regard.web.scores_of_heads import head_scores_data
+from regard.web.steps import entering_of, output_of, steps_data, value_of
 from regard.web.texts import text_data
 
 SCORED = 2048  # tokens of a text up to which its heads are scored: every weight is read for it
@@ -45,6 +44,7 @@ def add_trace(page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] 
         found = set(scores.sink_tokens)
     added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks})))
     added.calls = _add_calls(page, trace, "self", added.text, added.text, side)
+    _add_steps(page, trace, added)
     if scores is not None:
         page.scores.append(_chosen_scores(page, scores, added))
     elif chosen and len(trace.tokens) > SCORED:
@@ -87,25 +87,31 @@ def _add_calls(page: Page, trace: Trace, part: str, queries: int, keys: int, sid
         alone = sum(other == layer for other, _ in made) == 1
         weights = maps[call]
         value, output = value_of(values, call), output_of(outputs, call)
-        if page.heads is not None and output is not None:
-            value = output = None  # W_O has a slice for each head that the model has
         few = of_heads(weights, page.heads, layer)
         name = CallName(layer, nth, part, queries, keys, alone, side)
-        numbers[call] = page.add_call(call_data(few, name, page.numbers, values=value, output=output))
+        norms = None
+        if value is not None and isinstance(output, AttentionOutput):
+            norms = contribution_norms(weights, value, output)
+        norms = norms if norms is None or page.heads is None else norms[list(page.heads)]
+        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms))
     return numbers
 
 
-def value_of(values: Sequence[Tensor | None], call: CallNumber) -> Float[Tensor, "G S E"] | None:
-    """The values of a call, None where the trace does not hold them."""
-    if call not in call_numbers(values):
-        return None
-    return values[call]  # type: ignore[call-overload]
-
-
-def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | None:
-    """The verified output of a call, None where the trace does not hold it or it could not be verified."""
-    found = outputs[call] if call in call_numbers(outputs) else None  # type: ignore[call-overload]
-    return found if isinstance(found, AttentionOutput) else None
+def _add_steps(page: Page, trace: Trace, added: Added) -> None:
+    """Add what Steps need, of the calls that are to have it."""
+    for call, number in added.calls.items():
+        if page.steps_of is not None and call[0] not in page.steps_of:
+            continue
+        values = value_of(trace.values, call)
+        if values is None:
+            page.status.append(f"The steps of layer {call[0]} are not here: the trace does not hold its values.")
+            continue
+        output, weights = output_of(trace.attention_outputs, call), trace.attention[call]
+        entering = entering_of(trace, call[0])
+        if page.heads is not None:
+            values = values[groups_of(page.heads, weights.shape[0], len(values))]
+            output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")
+        page.steps.append(steps_data(number, weights, values, output, entering, page.numbers))
 
 
 def _scores(trace: Trace) -> HeadScores | None:

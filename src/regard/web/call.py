@@ -14,8 +14,6 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.trace.attention_output import AttentionOutput
-from regard.web.contribution_norms import contribution_norms
 from regard.web.numbers import NumberStore
 from regard.web.score_rules import Data, bias_data, float32_rule, mask_data
 
@@ -52,10 +50,9 @@ def call_data(
     name: CallName,
     numbers: NumberStore,
     *,
-    values: Float[Tensor, "G S E"] | None = None,
-    output: AttentionOutput | None = None,
+    norms: Float[Tensor, "H S"] | None = None,
 ) -> Data:
-    """Write the map (H, L, S) of one call. values, output: for contributions, of all of its heads.
+    """Write the map (H, L, S) of one call. norms: of each key's value once a head has projected it.
 
     Raises:
         RegardError: the scores' rule cannot be computed in a page, or the numbers are infinite or none (NaN).
@@ -78,7 +75,6 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    norms = None if values is None or output is None else contribution_norms(weights, values, output)
     return {
         "name": str(name),
         "layer": name.layer,

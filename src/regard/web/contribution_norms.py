@@ -24,13 +24,8 @@ def contribution_norms(
 
     They are rounded to 12 bits, 1e-4 of each: more would be most of what a short text's page has beside its vectors.
     """
-    heads, length, size = weights.shape
-    if not length or not size:
-        return None
-    rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
-    try:
-        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
-    except RegardError:
+    heads, _, size = weights.shape
+    if not adds_up(weights, values, output):
         return None
     model = output.weight.shape[0]
     projection = output.weight.detach().double().cpu().view(model, heads, -1).transpose(0, 1)  # (H, M, E)
@@ -41,3 +36,16 @@ def contribution_norms(
         value = own[head // each]
         norms[head] = ((value @ (part.T @ part)) * value).sum(-1).clamp_min(0).sqrt()
     return in_few_bits(norms, 12)
+
+
+def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
+    """Whether the heads' parts add up to what the model computed, for a few tokens from the first to the last."""
+    _, length, size = weights.shape
+    if not length or not size:
+        return False
+    rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
+    try:
+        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
+    except RegardError:
+        return False
+    return True

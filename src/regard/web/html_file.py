@@ -9,51 +9,21 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import read_regular, whole
+from regard.files import whole
+from regard.web.built_page import Shell
 from regard.web.page import Page
 from regard.web.score_rules import Data
 
-BUILT = Path(__file__).parent / "built"
 CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {127: 0x2421}  # a picture of each
 STYLE = (
     "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}"
     "#regard-static pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}"
 )
-
-
-@dataclass(frozen=True)
-class Shell:
-    """What every page has in common: the program that shows it, and its style sheet."""
-
-    script: str
-    style: str = ""
-
-
-def built_shell() -> Shell:
-    """Read the built page.
-
-    Raises:
-        RegardError: it is not built.
-    """
-    check_built()
-    script, style = (read_regular(BUILT / name).decode() for name in ("page.js", "page.css"))
-    return Shell(script, style)
-
-
-def check_built(files: Sequence[str] = ("page.js", "page.css")) -> None:
-    """Raise RegardError where the page is not built."""
-    missing = [name for name in files if not (BUILT / name).is_file()]
-    if missing:
-        raise RegardError(
-            f"the page is not built: run make page (there is no {missing[0]}; releases have it, in a checkout make "
-            "builds it)"
-        )
 
 
 def write_html(page: Page, file: Path, shell: Shell) -> int:

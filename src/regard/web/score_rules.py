@@ -64,7 +64,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     Raises:
         RegardError: there is no shorter form than itself, and it is too large.
     """
-    if bias is None:
+    if bias is None or not bool(bias.any()):
         return None
     own = bias[0].detach().float().cpu()
     heads = own.shape[0]

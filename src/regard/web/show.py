@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
+from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
+from regard.web.assemble import Choice, Opening, listed, page_of
+from regard.web.assemble import Shown as Traces
 from regard.web.numbers import Encoding
-from regard.web.save_page import LIMIT, listed, page_of, save_page
-from regard.web.save_page import Shown as Traces
+from regard.web.save_page import save_page
+from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,6 +47,7 @@ def show(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     numbers: Encoding = "int16",
+    steps: bool | Sequence[int] = False,
     title: str | None = None,
     findings: Sequence[str] | None = None,
     limit: int | None = LIMIT,
@@ -57,7 +61,7 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, word, layers, heads, numbers, title, findings, limit: as `regard.save_page` has them.
+        traces, word, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page` has them.
         file: where to write the one file, in a notebook too; by default a temporary folder's, outside a notebook.
 
     Raises:
@@ -69,15 +73,14 @@ def show(
             return StaticView(each, word)
         from regard.web.widget import AttentionWidget
 
-        page = page_of(
-            each, word=word, layers=layers, heads=heads, numbers=numbers, title=title, findings=findings, limit=limit
-        )
+        choice = Choice(layers, heads, numbers, steps)
+        page = page_of(each, choice, Opening(word=word), title=title, findings=findings, limit=limit)
         return AttentionWidget(page, display.html(shown_traces(each, word, display.WIDTH)))
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
         save_page(
-            traces, path, word=word, layers=layers, heads=heads, numbers=numbers, title=title, findings=findings,
-            limit=limit,
+            traces, path, word=word, layers=layers, heads=heads, numbers=numbers, steps=steps, title=title,
+            findings=findings, limit=limit,
         )  # fmt: skip
     except BaseException:
         if file is None:
@@ -110,6 +113,7 @@ def shown_traces(traces: Sequence[Traces], word: str | None, width: int) -> "lis
     """The parts that traces show themselves by, about a word where one is given."""
     from rich.text import Text
 
+    traces = [one.trace if isinstance(one, Generated) else one for one in traces]
     plain = [one for one in traces if not isinstance(one, WindowedTrace)]
     if len(plain) == len(traces) and max(len(side.tokens) for one in plain for side in one.sides) <= display.LONG:
         try:

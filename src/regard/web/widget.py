@@ -14,7 +14,7 @@ from IPython.display import display
 from regard.errors import RegardError
 from regard.files import read_regular
 from regard.web import selection
-from regard.web.html_file import BUILT, check_built
+from regard.web.built_page import BUILT, check_built
 from regard.web.page import Page
 
 

@@ -1,17 +1,21 @@
 """`regard evolve`: how the attention of a watched sentence formed while a model was trained."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import options
 from regard.cli.early_checks import saved
 from regard.cli.outputs import Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.train.watched import check_watched
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
@@ -26,13 +30,18 @@ def evolve(
     everything: options.All = False,
     figure: Picture = None,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
-    outputs = Outputs(figure, json_file, pictures=(".png", ".svg", ".gif"))
+    outputs = Outputs(
+        figure, json_file, pictures=(".png", ".svg", ".gif"), html=PageFile(html_file, html_numbers, html_layers)
+    )
     outputs.check()
     early = saved(check_watched(run)[0])
     early.check_numbers(Selection(layer, head), "there are")
@@ -46,7 +55,8 @@ def evolve(
     from regard.views.json import evolution_data
     from regard.views.terminal.evolution import show_evolution, show_evolution_shortly
 
-    found = evolution(open_watched(run), layer, head, part=part)
+    watched = open_watched(run)
+    found = evolution(watched, layer, head, part=part)
     console, errors = consoles(json_file)
 
     def draw(file: Path) -> list[str]:
@@ -54,6 +64,23 @@ def evolve(
 
         return draw_evolution(found, file)
 
-    notes = outputs.write(draw=draw, data=lambda: evolution_data(found))
+    def page(html: PageFile) -> "Page":
+        from regard.explain.findings.evolution import evolution_findings
+        from regard.web.assemble import Opening, page_of
+        from regard.web.panels import evolution_panels
+
+        ends = [watched[0], watched[-1]] if len(watched) > 1 else watched
+        made = page_of(
+            [trace for _, trace in ends],
+            html.choice(),
+            Opening("panel 0", found.layer, found.head),
+            names=[f"step {step}" for step, _ in ends],
+            title=found.title,
+            findings=evolution_findings(found),
+        )
+        made.panels += evolution_panels(found)
+        return made
+
+    notes = outputs.write(draw=draw, data=lambda: evolution_data(found), page=page)
     (show_evolution if everything else show_evolution_shortly)(found, console)
     finish(console, errors, outputs.files, notes)

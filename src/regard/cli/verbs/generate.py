@@ -1,16 +1,20 @@
 """`regard generate`: a causal model goes on with a text."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.page_file import PageFile
 from regard.cli.sampling import Sampling
 from regard.cli.source import Source
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 
 def real_number(given: str | float) -> float:
@@ -40,6 +44,9 @@ def generate(
     top_k: TopK = None,
     seed: Seed = None,
     everything: options.All = False,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
@@ -52,7 +59,7 @@ def generate(
         raise RegardError("--model is needed: the default model reads, it cannot write")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
-    outputs = Outputs(save=TraceFile(save_file))
+    outputs = Outputs(save=TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 
@@ -69,7 +76,20 @@ def generate(
         if opened.pairs:
             raise no_continuation(opened.name)
         done = chosen.write(opened, text)
-    outputs.write(traces=done.trace)
+
+    def page(html: PageFile) -> "Page":
+        from regard.explain.findings.writing import writing_findings
+        from regard.explain.logits.predictions import names_of
+        from regard.explain.logits.written_tokens import writing
+        from regard.trace.trace import Trace
+        from regard.web.assemble import Opening, page_of
+
+        assert isinstance(done.trace, Trace)
+        found = writing(done.trace, done.start, done.ended, names_of(done.trace))
+        sentences = writing_findings(found, done.trace.tokens)
+        return page_of(done, html.choice(), Opening("generation"), findings=sentences)
+
+    outputs.write(traces=done.trace, page=page)
     if everything:
         parts = [*unknown_first(of_traces([done.trace])), *written(done)]
         put([*parts, status([done.trace.status], took=clock.seconds())], console)

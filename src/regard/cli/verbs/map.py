@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,9 +10,13 @@ from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.long_text import LongText
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
@@ -37,17 +41,20 @@ def map_file(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
     given = LongText(file, model, window, stride, open_file)
-    given.check(layer, saved=save_file is not None)
+    given.check(layer, saved=save_file is not None, page=html_file is not None)
     chosen = Selection(layer, head, top)
     chosen.check()
     if far < 0:
         raise RegardError(f"--far: given {far}, needs 0 or more")
-    outputs = Outputs(figure, json_file, TraceFile(save_file))
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))
@@ -70,7 +77,16 @@ def map_file(
 
         return draw_matrix(found, file, reason)
 
-    notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found))
+    def page(html: PageFile) -> "Page":
+        from regard.explain.findings.matrix import matrix_findings
+        from regard.web.assemble import Opening, page_of
+
+        assert trace is not None  # see `LongText.check`
+        choice = html.choice() if html.layers is not None else replace(html, layers=[found.layer]).choice()
+        opening = Opening("map", found.layer, found.head)
+        return page_of(trace, choice, opening, findings=matrix_findings(found))
+
+    notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found), page=page)
     (show_matrix if everything else show_matrix_shortly)(found, str(file or open_file), console, clock.seconds())
     if reason:
         console.print(f"layer {found.layer} {reason}", style="dim", markup=False)

@@ -1,11 +1,17 @@
 """`regard see`: what self-attention does to a word, or to every token of some texts."""
 
+from typing import TYPE_CHECKING
+
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, trace_word, traced
 from regard.cli.static_vectors import StaticVectors
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 
 def see(
@@ -24,6 +30,9 @@ def see(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     open_file: options.OpenFile = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -39,7 +48,7 @@ def see(
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(figure, json_file, saved)
+    outputs = Outputs(figure, json_file, saved, html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     vectors.check_file()
     early = EarlyChecks.of(given)
@@ -77,7 +86,18 @@ def see(
         )
         seen = vectors.beside(seen, traces, compared)
         drawing = summary_drawing(seen, traces, chosen)
-        notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen))
+
+        def page(html: PageFile) -> "Page":
+            from regard.explain.findings import findings
+            from regard.explain.findings.see import layer_looked_at
+            from regard.web.assemble import Opening, page_of
+
+            at = layer_looked_at(seen) if layer is None else None
+            where = layer if at is None else seen.occurrences[0].attends[at].layer
+            opening = Opening("tokens", where, head, word)
+            return page_of(found.traces, html.choice(), opening, findings=findings(seen))
+
+        notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen), page=page)
     if window is not None:  # unknown tokens are named of whole texts, not of windows
         put(unknown_first(of_traces(found.traces)), console)
     (show if everything else show_brief)(seen, console, clock.seconds())

@@ -1,15 +1,19 @@
 """`regard steps`: one word's way through one head of a real model, every number of it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_steps
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
 OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is the last.")]
@@ -25,6 +29,9 @@ def steps(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     open_file: OpenOne = None,
     save_file: options.SaveFile = None,
 ) -> None:
@@ -33,7 +40,7 @@ def steps(
     given.check("steps")
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
-    outputs = Outputs(figure, json_file, save=TraceFile(save_file))
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
@@ -64,9 +71,19 @@ def steps(
         ways = [Way(n, record, block_steps(trace, n, layer)) for n, record in found]
         return draw_steps(ways, trace.tokens, layer, head, file, [sink.token for sink in apart])
 
-    notes = outputs.write(traces=trace, draw=draw, data=lambda: head_steps_data(trace, layer, head, found, apart))
-    put(unknown_first(of_traces([trace])), console)
     numbers = [sink.token for sink in apart]
+
+    def page(html: PageFile) -> "Page":
+        from regard.explain.findings.head_steps import head_steps_findings
+        from regard.web.assemble import Opening, page_of
+
+        sentences = head_steps_findings(found, trace.tokens, layer, head, numbers)
+        opening = Opening("steps", layer, head, word)
+        return page_of(trace, html.choice(steps=[layer]), opening, findings=sentences)
+
+    data = lambda: head_steps_data(trace, layer, head, found, apart)  # noqa: E731
+    notes = outputs.write(traces=trace, draw=draw, data=data, page=page)
+    put(unknown_first(of_traces([trace])), console)
     if not everything:
         show_head_steps_shortly(found, trace, layer, head, console, numbers)
     for n, record in found if everything else ():

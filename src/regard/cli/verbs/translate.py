@@ -1,13 +1,17 @@
 """`regard translate`: an encoder-decoder's translation of texts, and what it looked at."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 BothIn = Annotated[
     int | None, options.number("N", "Show the alignment in this layer; by default in the two that agree most.")
@@ -23,6 +27,9 @@ def translate(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     save_file: options.SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
@@ -33,7 +40,7 @@ def translate(
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     chosen = Selection(layer, head, top)
     chosen.check()
-    outputs = Outputs(figure, json_file, TraceFile(save_file))
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
@@ -57,8 +64,16 @@ def translate(
         seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
 
     drawing = summary_drawing(seen, found.traces, chosen)
+
+    def page(html: PageFile) -> "Page":
+        from regard.explain.findings.alignment import alignment_findings
+        from regard.web.assemble import Opening, page_of
+
+        opening = Opening("alignment", layer, head)
+        return page_of(found.traces, html.choice(), opening, findings=alignment_findings(seen))
+
     traces = found.traces if len(found.traces) > 1 else found.traces[0]
-    notes = outputs.write(traces=traces, draw=drawing, data=lambda: translation_data(seen))
+    notes = outputs.write(traces=traces, draw=drawing, data=lambda: translation_data(seen), page=page)
     assert seen.target is not None
     if not everything:
         show_translation(seen, found.texts, console, clock.seconds())

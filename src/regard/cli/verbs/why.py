@@ -1,12 +1,16 @@
 """`regard why`: which tokens and heads moved a word, by weight, by contribution, and by ablating each of them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
 
@@ -19,6 +23,9 @@ def why(
     top: Ranked = 10,
     everything: options.All = False,
     json_file: options.JsonFile = None,
+    html_file: options.HtmlFile = None,
+    html_numbers: options.HtmlNumbers = None,
+    html_layers: options.HtmlLayers = None,
     open_file: options.OpenAgain = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -33,7 +40,7 @@ def why(
     word = chosen.needed_word()
     chosen.check()
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(json=json_file, save=saved)
+    outputs = Outputs(json=json_file, save=saved, html=PageFile(html_file, html_numbers, html_layers))
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
     early.check(chosen, saved)
@@ -57,7 +64,19 @@ def why(
                 label = lettered(str(number), nth, len(words))
                 found.append((label, done.model.why(trace, each, side=side)))
         statuses = [trace.status for trace in done.traces]
-        outputs.write(traces=done.traces, data=lambda: why_data(found, done.texts, done.generated, statuses))
+
+        def page(html: PageFile) -> "Page":
+            from regard.explain.findings.why import why_findings
+            from regard.web.assemble import Opening, page_of
+            from regard.web.panels import why_panels
+
+            sentences, opening = why_findings(found), Opening("tokens", word=word)
+            made = page_of(done.traces, html.choice(), opening, findings=sentences)
+            made.panels += why_panels(found)
+            return made
+
+        data = lambda: why_data(found, done.texts, done.generated, statuses)  # noqa: E731
+        outputs.write(traces=done.traces, data=data, page=page)
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)

@@ -1,0 +1,246 @@
+"""Put the page of some traces together: their texts and calls, what was found, and where it opens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.checks import chosen_numbers, megabytes
+from regard.errors import RegardError
+from regard.explain.texts.window_texts import unfold
+from regard.explain.weights.alignment import align
+from regard.generation.generator import Generated
+from regard.models.windows import WindowedTrace
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import PairTrace, Trace
+from regard.web.add_traces import SCORED, Added, add_pair, add_trace
+from regard.web.comparison import comparable, comparison_data, comparison_name
+from regard.web.generation import generation_data
+from regard.web.numbers import ENCODINGS, Encoding, NumberStore
+from regard.web.page import Page, status_lines
+from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_size
+from regard.web.translation import alignment_data
+
+LINE = 80  # characters of a title
+Shown = Trace | PairTrace | WindowedTrace | Generated
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of the traces goes into a page.
+
+    layers, heads: the numbers of those that it has, None for all. numbers: how vectors are written. steps: whether
+    values, hidden states and projections go with them, or the layers of which they do.
+    """
+
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+    numbers: Encoding = "int16"
+    steps: bool | Sequence[int] = False
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
+
+    word: whose first token is looked at, in the first text that has it; None for no token.
+    """
+
+    view: str = "tokens"
+    layer: int | None = None
+    head: int | None = None
+    word: str | None = None
+
+
+def page_of(
+    traces: Shown | Sequence[Shown],
+    choice: Choice | None = None,
+    opening: Opening | None = None,
+    *,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    findings: Sequence[str] | None = None,
+    limit: int | None = LIMIT,
+) -> Page:
+    """Put together the page of some traces.
+
+    names: of the traces, by default "text 1" and the like. findings: the sentences above, None for those of `see`.
+    limit: of the file's bytes, as far as they are known before anything is computed.
+
+    Raises:
+        RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many
+            bytes.
+    """
+    choice, opening = choice or Choice(), opening or Opening()
+    each = listed(traces)
+    check_given(each, choice)
+    plain = [one.trace if isinstance(one, Generated) else one for one in each]
+    steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
+    page = Page(
+        title or title_of(plain),
+        layers=chosen_numbers("layer", choice.layers),
+        heads=chosen_numbers("head", choice.heads),
+        steps_of=() if steps is False else None if steps is True else steps,
+        numbers=NumberStore(choice.numbers),
+    )
+    check_size(estimated_size(plain, page), limit)
+    if steps is not False:
+        size = megabytes(steps_size(plain, page))
+        page.status.append(f"Values, hidden states and projections, for Steps, take up to {size} of this file.")
+    layer = opening.layer
+    if findings is None:
+        findings, looked_at = found(plain, opening.word)
+        layer = looked_at if layer is None else layer
+    page.findings = findings
+    places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
+    if not page.calls:
+        raise RegardError("page: the traces hold no attention that it is to have")
+    for one, added in zip(each, places, strict=True):
+        if isinstance(one, Generated):
+            _add_generation(page, one, added[-1])
+    _add_comparisons(page, plain, places)
+    page.status = status_lines([one.status for one in plain], page) + page.status
+    _open(page, plain, places, opening, layer)
+    return page
+
+
+def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
+    """Return traces as a list, one trace as a list of itself."""
+    return [traces] if isinstance(traces, Shown) else list(traces)
+
+
+def check_given(traces: Sequence[Shown], choice: Choice) -> None:
+    """Raise RegardError for what is no trace, and for vectors written in a way that is not known."""
+    if not traces:
+        raise RegardError("page: given no trace, needs at least one")
+    for one in traces:
+        if not isinstance(one, Shown):
+            raise RegardError(f"page: given {type(one).__name__}, needs traces, or what model.generate gives")
+    if choice.numbers not in ENCODINGS:
+        raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
+
+
+def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None) -> tuple[list[str], int | None]:
+    """The sentences of `see`, and the layer that they are about; none of long texts, or where it has nothing to say."""
+    from regard.explain.findings import findings
+    from regard.explain.findings.see import layer_looked_at
+    from regard.explain.texts.summary import summarise
+
+    if max(len(side.tokens) for trace in traces for side in sides(trace)) > SCORED:
+        return [], None
+    windowed = [trace for trace in traces if isinstance(trace, WindowedTrace)]
+    plain = [trace for trace in traces if not isinstance(trace, WindowedTrace)]
+    try:
+        if windowed and plain:
+            return [], None
+        unfolded = unfold(windowed, word) if windowed else None
+        seen = summarise(plain if unfolded is None else unfolded.traces, word, unfolded=unfolded)
+    except RegardError:
+        if word is not None:
+            raise
+        return [], None
+    place = layer_looked_at(seen) if seen.occurrences else None
+    return findings(seen), None if place is None else seen.occurrences[0].attends[place].layer
+
+
+def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
+    """What a page is called: its first text, shortened, and how many others there are."""
+    first = traces[0].encoder.text if isinstance(traces[0], PairTrace) else traces[0].text
+    line = " ".join(first.split()) or "an empty text"
+    others = f" and {len(traces) - 1} more" if len(traces) > 1 else ""
+    return (line if len(line) <= LINE else line[: LINE - 1] + "…") + others
+
+
+def _add(
+    page: Page,
+    trace: Trace | PairTrace | WindowedTrace,
+    number: int,
+    count: int,
+    names: Sequence[str] | None = None,
+) -> list[Added]:
+    """Add one trace of several; returns where its sides or windows stand."""
+    nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
+    if isinstance(trace, PairTrace):
+        both = add_pair(page, trace, f"source{nth}", f"target{nth}")
+        _add_alignment(page, trace, both[1])
+        return list(both)
+    if isinstance(trace, WindowedTrace):
+        windows, text = len(trace.windows), f"text{nth}, " if nth else ""
+        return [
+            add_trace(page, window, f"{text}window {n + 1} of {windows}, tokens {first} to {stop - 1}")
+            for n, (window, (first, stop)) in enumerate(zip(trace.windows, trace.spans, strict=True))
+        ]
+    return [add_trace(page, trace, f"text {number + 1}" if names is None else names[number])]
+
+
+def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
+    if not kept_numbers(pair.decoder.cross) or not pair.encoder.tokens or not pair.decoder.tokens:
+        return
+    data = alignment_data(align(pair), added.cross)
+    if data is not None:
+        page.alignment.append(data)
+
+
+def _add_generation(page: Page, generated: Generated, added: Added) -> None:
+    side = generated.trace.sides[-1]
+    if side.logits is None:
+        page.status.append("What else the model might have written is not known: the trace holds no logits.")
+        return
+    names = next((each.names for each in reversed(generated.trace.sides) if each.names is not None), None)
+    page.generation.append(generation_data(added.text, generated.start, side.tokens, side.logits, names))
+
+
+def _add_comparisons(
+    page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]]
+) -> None:
+    """Put texts of the same tokens side by side, each with the first of them."""
+    texts = [(trace, added[0]) for trace, added in zip(traces, places, strict=True) if isinstance(trace, Trace)]
+    for n, (after, second) in enumerate(texts):
+        for before, first in texts[:n]:
+            if comparable(before, after):
+                names = str(page.texts[first.text]["name"]), str(page.texts[second.text]["name"])
+                data = comparison_data(comparison_name(before, after, names), first.calls, second.calls)
+                page.comparisons += [] if data is None else [data]
+                break
+
+
+def _open(
+    page: Page,
+    traces: Sequence[Trace | PairTrace | WindowedTrace],
+    places: Sequence[Sequence[Added]],
+    opening: Opening,
+    layer: int | None,
+) -> None:
+    """Say where the page opens."""
+    each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
+    token, at = None, 0
+    if opening.word is not None:
+        at, token = _token_of(each, opening.word)
+    side, added = each[at]
+    calls = added.cross if opening.view == "alignment" and added.cross else added.calls or added.cross
+    if opening.view == "alignment" and page.alignment:
+        best = page.alignment[0]["best"]
+        assert isinstance(best, dict)
+        page.opening |= {"view": "alignment", "call": best["call"], "head": best["head"]}
+        return
+    head = opening.head
+    if head is not None:
+        count = side.attention[next(iter(calls))].shape[0] if calls and added.calls else 0
+        head = head % count if count else head
+        if page.heads is not None:
+            head = page.heads.index(head) if head in page.heads else None
+    numbers = list(calls.values()) or [0]
+    if layer is not None:
+        layer = layer % len(side.attention) if len(side.attention) else layer
+        numbers = [number for (own, _), number in calls.items() if own == layer] or numbers
+    page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
+
+
+def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:
+    """The first text that has a word, and its first token there. Raises RegardError where none has it."""
+    missing = None
+    for at, (side, _) in enumerate(each):
+        try:
+            return at, side.word(word)[0].tokens[0]
+        except RegardError as error:
+            missing = missing or error
+    assert missing is not None
+    raise missing

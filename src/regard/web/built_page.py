@@ -1,0 +1,40 @@
+"""Find the built page: the program and style sheet that `make page` makes of web/, carried by every release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.errors import RegardError
+from regard.files import read_regular
+
+BUILT = Path(__file__).parent / "built"
+PARTS = ("page.js", "page.css")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What every page has in common: the program that shows it, and its style sheet."""
+
+    script: str
+    style: str = ""
+
+
+def built_shell() -> Shell:
+    """Read the built page.
+
+    Raises:
+        RegardError: it is not built.
+    """
+    check_built()
+    script, style = (read_regular(BUILT / name).decode() for name in PARTS)
+    return Shell(script, style)
+
+
+def check_built(files: Sequence[str] = PARTS) -> None:
+    """Raise RegardError where the page is not built."""
+    missing = [name for name in files if not (BUILT / name).is_file()]
+    if missing:
+        raise RegardError(
+            f"the page is not built: run make page ({missing[0]} is not there; a release has it, in a checkout it "
+            "is made once, with a Node of Python's package index)"
+        )

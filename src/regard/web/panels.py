@@ -1,0 +1,142 @@
+"""Write tables, heat maps, scatters and strips: numbers of any kind, shown by components that know no attention."""
+
+import math
+from collections.abc import Sequence
+
+from regard.explain.causes.why import Cause, Why
+from regard.explain.evolution import Evolution
+from regard.explain.findings.why import measured
+from regard.web.score_rules import Data
+
+Cell = str | int | float | None
+Row = list[Cell]
+MEASURES = {
+    "effect": "1 − cosine of the word's contextual embedding with and without",
+    "divergence": "of what the model says next after the word, KL divergence in nats",
+}
+PARTS = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
+
+
+def column(name: str, digits: int | None = None, *, bar: bool = False) -> Data:
+    """Write a column of a table. digits: of a number's decimals, None for text. bar: draw its numbers as well."""
+    return {"name": name, "digits": digits, "bar": bar}
+
+
+def table(title: str, note: str, columns: Sequence[Data], rows: Sequence[Sequence[Cell]]) -> Data:
+    """Write a table; a cell is text or a number, None where there is none."""
+    cells = [[_finite(cell) for cell in row] for row in rows]
+    return {"kind": "table", "title": title, "note": note, "columns": list(columns), "rows": cells}
+
+
+def heat(
+    title: str,
+    note: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    signed: bool = False,
+    unit: str = "",
+) -> Data:
+    """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are."""
+    own = [[_finite(value) for value in row] for row in values]
+    return {
+        "kind": "heat", "title": title, "note": note, "rows": list(rows), "columns": list(columns), "values": own,
+        "signed": signed, "unit": unit,
+    }  # fmt: skip
+
+
+def scatter(title: str, note: str, x: str, y: str, points: Sequence[Data]) -> Data:
+    """Write a cloud of points. x, y: what its axes are."""
+    return {"kind": "scatter", "title": title, "note": note, "x": x, "y": y, "points": list(points)}
+
+
+def point(x: float, y: float, label: str, group: str, after: int | None = None) -> Data:
+    """Write a point. group: those of one share a colour. after: the number of the point that this one moved from."""
+    return {"x": x, "y": y, "label": label, "group": group, "after": after}
+
+
+def strip(
+    title: str,
+    note: str,
+    tokens: Sequence[str],
+    values: Sequence[float | None],
+    *,
+    signed: bool = False,
+    unit: str = "",
+) -> Data:
+    """Write tokens with a number each."""
+    own = [_finite(value) for value in values]
+    return {
+        "kind": "strip", "title": title, "note": note, "tokens": list(tokens), "values": own, "signed": signed,
+        "unit": unit,
+    }  # fmt: skip
+
+
+def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
+    """Write the rankings of causes, tokens and heads, of each occurrence by its label."""
+    panels = []
+    for label, why in found:
+        whose = "target" if why.side == "target" else "text"
+        for what, causes in (("token", why.tokens), ("head", why.heads)):
+            title = f"What taking a {what} away changes about “{why.word}” in {whose} {label}"
+            columns = [
+                column(f"without {what}"),
+                column("changes", 4, bar=True),
+                column("contribution", 3),
+                column("weight", 3),
+                column("note"),
+            ]
+            rows: list[Row] = [
+                [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
+            ]
+            note = f"changes: {MEASURES[why.by]}; contribution and weight: means of all layers"
+            panels.append(table(title, note, columns, rows))
+    return panels
+
+
+def evolution_panels(found: Evolution) -> list[Data]:
+    """Write how one head's attention formed: first and last step, their difference, its figures, the embeddings."""
+    first, last = found.steps[0], found.steps[-1]
+    panels = [
+        heat(f"{found.title}: step {step}", "", found.queries, found.keys, found.weights[n], unit="weight")
+        for n, step in ((0, first), *(((len(found.steps) - 1, last),) if len(found.steps) > 1 else ()))
+    ]
+    if len(found.steps) > 1:
+        panels.append(
+            heat(
+                f"The difference: step {last} less step {first}",
+                "",
+                found.queries,
+                found.keys,
+                found.from_start(len(found.steps) - 1),
+                signed=True,
+                unit="difference of weights",
+            )
+        )
+        columns = [column("step", 0), column("entropy", 3, bar=True), column("change", 4, bar=True)]
+        note = "entropy: mean of the queries, in nats; change: mean absolute difference from the step before"
+        rows = list(zip(found.steps, found.entropy, found.change, strict=True))
+        panels.append(table("Step by step", note, columns, rows))
+    if found.paths:
+        points: list[Data] = []
+        for name, path in zip(found.embedded, found.paths, strict=True):
+            for n, (x, y) in enumerate(path):
+                label = f"{name}, step {found.steps[n]}"
+                points.append(point(x, y, label, name, len(points) - 1 if n > 0 else None))
+        shares = [f"{axis}: {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
+        panels.append(scatter("The tokens' learned embeddings, step by step", "; ".join(shares), "x", "y", points))
+    return panels
+
+
+def _name(cause: Cause) -> str:
+    return cause.name if cause.token is None else f"{cause.name} ({PARTS.get(cause.part or '', '')}{cause.token})"
+
+
+def _note(cause: Cause) -> str:
+    marks = {"sink": cause.sink, "special": cause.special, "the word itself": cause.own}
+    return ", ".join(name for name, there in marks.items() if there)
+
+
+def _finite(value: Cell) -> Cell:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

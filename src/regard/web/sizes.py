@@ -1,0 +1,65 @@
+"""Estimate a page's size before anything is computed, and refuse what no browser would open."""
+
+from collections.abc import Iterator, Sequence
+
+from regard.checks import megabytes
+from regard.errors import RegardError
+from regard.models.windows import WindowedTrace
+from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.trace import PairTrace, Trace
+from regard.web.numbers import vector_bytes
+from regard.web.page import Page
+from regard.web.steps import entering_of, output_of, steps_bytes, value_of
+
+LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
+
+
+def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
+    """The traces that a page shows of one: both sides of a pair, the windows of a long text."""
+    return trace.windows if isinstance(trace, WindowedTrace) else trace.sides
+
+
+def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
+    """How many bytes the numbers of a page take at most, in base64; biases, masks and overviews aside."""
+    total = 0
+    for side in (side for trace in traces for side in sides(trace)):
+        for maps in (side.attention, side.cross):
+            for call in call_numbers(maps):
+                if page.layers is not None and call[0] not in page.layers:
+                    continue
+                query, key = (tuple(tensor.shape[1:]) for tensor in (maps[call].query, maps[call].key))
+                if page.heads is not None:
+                    query = (len(page.heads), *query[1:])
+                    key = (min(len(page.heads), key[0]), *key[1:])
+                total += vector_bytes(query, page.encoding) + vector_bytes(key, page.encoding)
+                total += 8 * query[0] * query[1]
+    return total * 4 // 3 + steps_size(traces, page)
+
+
+def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
+    """How many bytes of it are what Steps need."""
+    total = 0
+    for side in (side for trace in traces for side in sides(trace)):
+        for call in steps_calls(page, side):
+            value = value_of(side.values, call)
+            if value is not None:
+                output = output_of(side.attention_outputs, call)
+                total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding)
+    return total * 4 // 3
+
+
+def steps_calls(page: Page, side: Trace) -> Iterator[CallNumber]:
+    """The calls of a text whose steps a page has."""
+    for call in call_numbers(side.attention):
+        there = page.layers is None or call[0] in page.layers
+        if there and (page.steps_of is None or call[0] in page.steps_of):
+            yield call
+
+
+def check_size(size: int, limit: int | None) -> None:
+    """Raise RegardError where a page would be larger than it may be."""
+    if limit is not None and size > limit:
+        raise RegardError(
+            f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: leave out layers (layers=, "
+            "--html-layers), heads (heads=) or steps, or raise the limit (limit=)"
+        )
