@@ -113,15 +113,15 @@ def shown_traces(traces: Sequence[Traces], word: str | None, width: int) -> "lis
     """The parts that traces show themselves by, about a word where one is given."""
     from rich.text import Text
 
-    traces = [one.trace if isinstance(one, Generated) else one for one in traces]
-    plain = [one for one in traces if not isinstance(one, WindowedTrace)]
-    if len(plain) == len(traces) and max(len(side.tokens) for one in plain for side in one.sides) <= display.LONG:
+    each = [one.trace if isinstance(one, Generated) else one for one in traces]
+    plain = [one for one in each if not isinstance(one, WindowedTrace)]
+    if len(plain) == len(each) and max(len(side.tokens) for one in plain for side in one.sides) <= display.LONG:
         try:
             return list(display.see(plain, word).shown(width))
         except RegardError:
             if word is not None:
                 raise
     parts: list[RenderableType] = []
-    for one in traces:
+    for one in each:
         parts += [Text(repr(one))] if isinstance(one, WindowedTrace) else display.shown_trace(one, width)
     return parts
