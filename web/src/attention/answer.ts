@@ -1,7 +1,8 @@
 // The questions that a worker, or where there is none the page itself, answers about attention calls.
 import type { Call } from "../data/format";
 import { load, type LoadedCall } from "./loaded";
-import { column, region, row, rowOfHeads, type Region } from "./weights";
+import { region, type Region } from "./region";
+import { column, row, rowOfHeads } from "./weights";
 
 export type Question =
   | { kind: "load"; call: number; description: Call; bytes: Map<number, Uint8Array> }

@@ -3,7 +3,7 @@ import type { Source } from "../data/bytes";
 import type { Page } from "../data/format";
 import { answerer, type Answer, type Question } from "./answer";
 import { numbersOf } from "./loaded";
-import type { Region } from "./weights";
+import type { Region } from "./region";
 import AttentionWorker from "./worker?worker&inline";
 
 type Asked = Exclude<Question, { kind: "load" } | { kind: "forget" }>;

@@ -1,4 +1,4 @@
-// Attention weights of a region, from queries and keys: plain loops, no matrix of L × S.
+// Attention weights of rows and columns, from queries and keys: plain loops, no matrix of L × S.
 //
 //     score  = softcap · tanh(q · k / softcap) + bias, where the mask allows; the scale is in q already
 //     weight = exp(score − row maximum) / row sum
@@ -95,36 +95,4 @@ export function column(call: LoadedCall, head: number | null, j: number): Float3
     for (let i = 0; i < call.length; i++) addRow(call, h, i, j, j + 1, out, i, 1 / heads.length);
   }
   return Float32Array.from(out);
-}
-
-/** A part of the matrix, shown as rows × cols cells: cell r has queries ⌊r · n / rows⌋ to ⌊(r + 1) · n / rows⌋ of its n. */
-export interface Region {
-  head: number | null;
-  queries: [number, number];
-  keys: [number, number];
-  rows: number;
-  cols: number;
-}
-
-/** Compute a region, each cell the true mean of its weights, (rows, cols). */
-export function region(call: LoadedCall, part: Region): Float32Array {
-  const [top, bottom] = part.queries;
-  const [left, right] = part.keys;
-  const wide = right - left;
-  const line = new Float64Array(wide);
-  const out = new Float32Array(part.rows * part.cols);
-  const heads = headsOf(call, part.head);
-  const edges = Int32Array.from({ length: part.cols + 1 }, (_, c) => Math.floor((c * wide) / part.cols));
-  for (let r = 0; r < part.rows; r++) {
-    const first = top + Math.floor((r * (bottom - top)) / part.rows);
-    const last = top + Math.floor(((r + 1) * (bottom - top)) / part.rows);
-    line.fill(0);
-    for (let i = first; i < last; i++) for (const h of heads) addRow(call, h, i, left, right, line);
-    for (let c = 0; c < part.cols; c++) {
-      let sum = 0;
-      for (let j = edges[c]!; j < edges[c + 1]!; j++) sum += line[j]!;
-      out[r * part.cols + c] = sum / ((last - first) * (edges[c + 1]! - edges[c]!) * heads.length);
-    }
-  }
-  return out;
 }
