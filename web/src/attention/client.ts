@@ -108,7 +108,7 @@ export class Attention {
   private readonly queue: Job[] = [];
   private readonly soon: Job[] = [];
 
-  constructor(page: Page, source: Source, workers = Math.max(2, Math.min(4, navigator.hardwareConcurrency || 2))) {
+  constructor(page: Page, source: Source, workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2))) {
     this.desks = Array.from({ length: workers }, () => new Desk(page, source));
   }
 

@@ -4,6 +4,7 @@ import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
 import Heads from "./Heads.svelte";
 import Panel from "./Panel.svelte";
+import Map from "./Map.svelte";
 import Tokens from "./Tokens.svelte";
 
 export interface View {
@@ -17,6 +18,7 @@ export interface View {
 export const VIEWS: View[] = [
   { id: "tokens", name: "Tokens", component: Tokens, has: (page) => page.calls.length > 0 },
   { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
+  { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
 ];
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */

@@ -1,0 +1,167 @@
+// Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
+import type { Text } from "../data/format";
+import { ink } from "../parts/colours";
+import { cellOf, SIDE, type Window } from "./pyramid";
+import { rgbOf } from "./shades";
+import type { Picture } from "./tiles";
+
+/** Where the matrix lies on the canvas, in CSS pixels. */
+export interface Plot {
+  left: number; // of the plot's corner
+  top: number;
+  window: Window;
+  length: number;
+  size: number;
+}
+
+export interface Look {
+  back: string;
+  ink: string;
+  quiet: string;
+  line: string;
+  followed: string;
+}
+
+const NAMES = 13; // pixels a cell needs for its token's name
+const NUMBERS = 34; // and for its number
+
+export function xOf({ left, window }: Plot, key: number): number {
+  return left + (key - window.left) * window.pixels;
+}
+
+export function yOf({ top, window }: Plot, query: number): number {
+  return top + (query - window.top) * window.pixels;
+}
+
+/** A token's name on one line. */
+export function nameOn(text: Text, n: number): string {
+  const name = text.tokens.text[n] ?? "";
+  return name.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || "␣";
+}
+
+/** Confine what is painted to the matrix as far as it is in the window. */
+export function clip(context: CanvasRenderingContext2D, plot: Plot): void {
+  const { window, left, top } = plot;
+  const [x, y] = [Math.max(left, xOf(plot, 0)), Math.max(top, yOf(plot, 0))];
+  const right = Math.min(left + window.width, xOf(plot, plot.size));
+  const bottom = Math.min(top + window.height, yOf(plot, plot.length));
+  context.beginPath();
+  context.rect(x, y, Math.max(0, right - x), Math.max(0, bottom - y));
+  context.clip();
+}
+
+/** Paint the picture of a tile where it belongs. */
+export function paintTile(context: CanvasRenderingContext2D, plot: Plot, { tile, canvas }: Picture): void {
+  const side = SIDE * cellOf(tile.level);
+  const wide = side * plot.window.pixels;
+  context.drawImage(canvas, xOf(plot, tile.col * side), yOf(plot, tile.row * side), wide, wide);
+}
+
+/** Write the weights into cells that are large enough. colours: those that the cells have. */
+export function paintNumbers(context: CanvasRenderingContext2D, plot: Plot, pictures: Picture[], colours: Uint32Array): void {
+  const { pixels } = plot.window;
+  if (pixels < NUMBERS) return;
+  const [keys, queries] = shown(plot);
+  context.font = `${Math.min(13, pixels / 3)}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const { tile, values, there } of pictures) {
+    if (tile.level !== 0) continue;
+    const [down, right] = [tile.row * SIDE, tile.col * SIDE];
+    for (let i = Math.max(queries[0], down); i < Math.min(queries[1], down + SIDE); i++) {
+      if (!there[i - down]) continue;
+      for (let j = Math.max(keys[0], right); j < Math.min(keys[1], right + SIDE); j++) {
+        const value = values[(i - down) * SIDE + j - right]!;
+        context.fillStyle = ink(rgbOf(value, colours));
+        context.fillText(short(value), xOf(plot, j + 0.5), yOf(plot, i + 0.5));
+      }
+    }
+  }
+}
+
+function short(value: number): string {
+  if (value === 0) return "0";
+  if (value >= 0.9995) return value.toFixed(2);
+  return value < 0.0005 ? "<.001" : value.toFixed(3).slice(1);
+}
+
+/** Outline a cell of queries × keys. */
+export function paintCell(context: CanvasRenderingContext2D, plot: Plot, [i, rows]: [number, number], [j, cols]: [number, number], look: Look): void {
+  const { pixels } = plot.window;
+  const [wide, high] = [Math.max(3, cols * pixels), Math.max(3, rows * pixels)];
+  context.lineWidth = 2;
+  context.strokeStyle = look.followed;
+  context.strokeRect(xOf(plot, j) - 1, yOf(plot, i) - 1, wide + 2, high + 2);
+}
+
+/** Mark the row or the column of the chosen token by its two edges. */
+export function paintChosen(context: CanvasRenderingContext2D, plot: Plot, token: number, side: "gives" | "receives", look: Look): void {
+  const { left, top, window } = plot;
+  context.fillStyle = look.followed;
+  const thick = Math.max(1, window.pixels);
+  if (side === "gives") {
+    for (const y of [yOf(plot, token) - 1, yOf(plot, token) + thick]) context.fillRect(left, y, window.width, 1);
+  } else {
+    for (const x of [xOf(plot, token) - 1, xOf(plot, token) + thick]) context.fillRect(x, top, 1, window.height);
+  }
+}
+
+/** Write what stands along the two axes: names of tokens where there is room, else their numbers. */
+export function paintAxes(context: CanvasRenderingContext2D, plot: Plot, queries: Text, keys: Text, at: { i: number; j: number } | null, look: Look): void {
+  const { window, left, top } = plot;
+  const [along, down] = shown(plot);
+  const named = window.pixels >= NAMES;
+  const step = named ? 1 : stepOf(window.pixels);
+  context.font = `${named ? Math.min(14, window.pixels - 1) : 11}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
+  const write = (label: string, marked: boolean, room: number) => {
+    context.fillStyle = marked ? look.followed : look.ink;
+    context.fillText(fitted(context, label, room), 0, 0);
+  };
+  context.textAlign = "right";
+  for (let i = Math.ceil(down[0] / step) * step; i < down[1]; i += step) {
+    const y = yOf(plot, i + (named ? 0.5 : 0));
+    if (y < top || y > top + window.height) continue;
+    context.save();
+    context.translate(left - 6, y);
+    write(named ? nameOn(queries, i) : String(i), i === at?.i, left - 10);
+    context.restore();
+  }
+  context.textAlign = "left";
+  for (let j = Math.ceil(along[0] / step) * step; j < along[1]; j += step) {
+    const x = xOf(plot, j + (named ? 0.5 : 0));
+    if (x < left || x > left + window.width) continue;
+    context.save();
+    context.translate(x, top - 6);
+    context.rotate(-Math.PI / 2);
+    write(named ? nameOn(keys, j) : String(j), j === at?.j, top - 10);
+    context.restore();
+  }
+  context.strokeStyle = look.line;
+  context.lineWidth = 1;
+  context.strokeRect(left - 0.5, top - 0.5, window.width + 1, window.height + 1);
+}
+
+/** A name cut to the room there is, its end told by an ellipsis. */
+function fitted(context: CanvasRenderingContext2D, label: string, room: number): string {
+  if (context.measureText(label).width <= room) return label;
+  const characters = Array.from(label);
+  while (characters.length > 1 && context.measureText(characters.join("") + "…").width > room) characters.pop();
+  return characters.join("") + "…";
+}
+
+/** Every how many tokens a number stands: 1, 2 or 5 of a power of ten, at least 40 pixels apart. */
+function stepOf(pixels: number): number {
+  const least = 40 / pixels;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return Math.max(1, Math.ceil([1, 2, 5, 10].map((n) => n * power).find((n) => n >= least)!));
+}
+
+/** The keys and the queries that the window shows, each [first, end). */
+export function shown({ window, length, size }: Plot): [[number, number], [number, number]] {
+  const range = (from: number, wide: number, end: number): [number, number] => [
+    Math.max(0, Math.floor(from)),
+    Math.min(end, Math.ceil(from + wide)),
+  ];
+  return [range(window.left, window.width / window.pixels, size), range(window.top, window.height / window.pixels, length)];
+}

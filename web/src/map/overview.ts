@@ -1,0 +1,25 @@
+// The small picture that a call may carry: what is shown until exact tiles are there.
+import { decode, type Source } from "../data/bytes";
+import type { Call } from "../data/format";
+
+export interface Coarse {
+  rows: number;
+  cols: number;
+  values: Float32Array; // (rows, cols) means
+}
+
+/** Decode the overview of a head, or the mean of all heads'; null where the call carries none. */
+export async function coarseOf(call: Call, head: number | null, source: Source): Promise<Coarse | null> {
+  const { overview } = call;
+  if (!overview) return null;
+  const codes = await decode(overview.values, source.bytes(overview.values.at));
+  const { rows, cols, largest } = overview;
+  const values = new Float32Array(rows * cols);
+  const heads = head === null ? largest.map((_, h) => h) : [head];
+  for (const h of heads) {
+    for (let n = 0; n < values.length; n++) {
+      values[n]! += (largest[h]! * (codes[h * values.length + n]! / 65535) ** 2) / heads.length;
+    }
+  }
+  return { rows, cols, values };
+}

@@ -1,0 +1,178 @@
+// The tiles of one head's map: asked for in bands, kept for a while, coloured, and given up where they are no longer wanted.
+import type { Attention } from "../attention/client";
+import type { Call } from "../data/format";
+import { bandsOf, cellOf, children, keyOf, partOf, SIDE, type Tile } from "./pyramid";
+import { colour } from "./shades";
+
+const KEPT = 160; // tiles: 512 kB each with their pictures
+
+export interface Picture {
+  tile: Tile;
+  values: Float32Array; // (SIDE, SIDE) means, as far as they are there
+  canvas: HTMLCanvasElement;
+  pixels: ImageData;
+  there: Uint8Array; // (SIDE,) 1 for rows that are
+  coloured: Uint32Array | null; // the colours it was coloured with
+  missing: number; // bands
+  wanted: AbortController | null; // of the bands that are on their way
+}
+
+export interface Which {
+  call: number;
+  head: number | null;
+}
+
+export class Tiles {
+  readonly length: number;
+  readonly size: number;
+  private readonly kept = new Map<string, Picture>(); // the last used last
+  private colours: Uint32Array | null = null;
+
+  constructor(
+    private readonly attention: Attention,
+    private readonly description: Call,
+    private readonly which: Which,
+    private readonly changed: () => void,
+    private readonly failed: (error: unknown) => void,
+  ) {
+    this.length = description.query.values.shape[1]!;
+    this.size = description.key.values.shape[1]!;
+  }
+
+  /** Ask for these tiles, in this order, and for no others any more. Returns how many bands of them are missing. */
+  want(tiles: Tile[]): number {
+    const names = new Set(tiles.map(keyOf));
+    for (const [name, picture] of this.kept) {
+      if (!picture.wanted || names.has(name)) continue;
+      picture.wanted.abort();
+      this.kept.delete(name);
+    }
+    let missing = 0;
+    for (const tile of tiles) {
+      const name = keyOf(tile);
+      const picture = this.kept.get(name) ?? this.fromChildren(tile) ?? this.ask(tile);
+      this.kept.delete(name);
+      this.kept.set(name, picture);
+      missing += picture.missing;
+    }
+    for (const [name, picture] of this.kept) {
+      if (this.kept.size <= KEPT) break;
+      if (!picture.wanted) this.kept.delete(name);
+    }
+    return missing;
+  }
+
+  /** All tiles that are there, or partly there. */
+  all(): Iterable<Picture> {
+    return this.kept.values();
+  }
+
+  /** A tile, or as much of it as is there, in the colours of now. */
+  picture(tile: Tile): Picture | undefined {
+    const picture = this.kept.get(keyOf(tile));
+    if (picture && this.colours && picture.coloured !== this.colours) this.paint(picture, 0, SIDE);
+    return picture;
+  }
+
+  /** Use other colours from now on. */
+  recolour(colours: Uint32Array): void {
+    this.colours = colours;
+  }
+
+  /** Give up what is on its way. */
+  stop(): void {
+    for (const picture of this.kept.values()) picture.wanted?.abort();
+    this.kept.clear();
+  }
+
+  private ask(tile: Tile): Picture {
+    const { queries, keys } = partOf(tile);
+    const cell = cellOf(tile.level);
+    const heads = this.which.head === null ? this.description.heads : 1;
+    const bands = bandsOf(tile, this.description, this.length, this.size, heads);
+    const picture = this.empty(tile, bands.length);
+    for (const [first, last] of bands) picture.there.fill(0, first, last); // the others have no weights: the mask forbids them
+    if (!bands.length) return picture;
+    const wanted = (picture.wanted = new AbortController());
+    for (const [first, last] of bands) {
+      const part = {
+        head: this.which.head,
+        queries: [queries[0] + first * cell, queries[0] + last * cell] as [number, number],
+        keys,
+        rows: last - first,
+        cols: SIDE,
+      };
+      this.attention.region(this.which.call, part, wanted.signal).then(
+        (means) => {
+          if (wanted.signal.aborted) return;
+          picture.values.set(means, first * SIDE);
+          picture.there.fill(1, first, last);
+          if (--picture.missing === 0) picture.wanted = null;
+          if (this.colours) this.paint(picture, first, last);
+          this.changed();
+        },
+        (error: unknown) => {
+          if (!wanted.signal.aborted) this.failed(error);
+        },
+      );
+    }
+    return picture;
+  }
+
+  /** A tile from the four finer ones, where all of them are there: the mean of means, each counted by its weights. */
+  private fromChildren(tile: Tile): Picture | null {
+    if (tile.level === 0) return null;
+    const finer = children(tile, this.length, this.size).map((each) => this.kept.get(keyOf(each)));
+    if (finer.some((each) => !each || each.missing > 0)) return null;
+    const picture = this.empty(tile, 0);
+    const cell = cellOf(tile.level - 1);
+    const { queries, keys } = partOf(tile);
+    for (const each of finer as Picture[]) {
+      const [down, right] = [(each.tile.row - 2 * tile.row) * (SIDE / 2), (each.tile.col - 2 * tile.col) * (SIDE / 2)];
+      for (let r = 0; r < SIDE; r += 2) {
+        const [a, b] = [this.there(queries[0], 2 * down + r, cell, this.length), this.there(queries[0], 2 * down + r + 1, cell, this.length)];
+        for (let c = 0; c < SIDE; c += 2) {
+          const [x, y] = [this.there(keys[0], 2 * right + c, cell, this.size), this.there(keys[0], 2 * right + c + 1, cell, this.size)];
+          const n = r * SIDE + c;
+          const v = each.values;
+          const sum = a * (x * v[n]! + y * v[n + 1]!) + b * (x * v[n + SIDE]! + y * v[n + SIDE + 1]!);
+          const count = (a + b) * (x + y);
+          if (count) picture.values[(down + r / 2) * SIDE + right + c / 2] = sum / count;
+        }
+      }
+    }
+    if (this.colours) this.paint(picture, 0, SIDE);
+    return picture;
+  }
+
+  /** How many tokens cell n has from `first` on, of those that there are. */
+  private there(first: number, n: number, cell: number, end: number): number {
+    return Math.max(0, Math.min(cell, end - first - n * cell));
+  }
+
+  private empty(tile: Tile, missing: number): Picture {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = SIDE;
+    return {
+      tile,
+      values: new Float32Array(SIDE * SIDE),
+      canvas,
+      pixels: new ImageData(SIDE, SIDE),
+      there: new Uint8Array(SIDE).fill(1),
+      coloured: null,
+      missing,
+      wanted: null,
+    };
+  }
+
+  /** Colour rows of cells; those that are not there stay transparent, so that a coarser picture shows through. */
+  private paint(picture: Picture, first: number, last: number): void {
+    if (picture.coloured !== this.colours) [first, last] = [0, SIDE];
+    const pixels = new Uint32Array(picture.pixels.data.buffer);
+    for (let r = first; r < last; r++) {
+      if (picture.there[r]) colour(picture.values, this.colours!, pixels, r * SIDE, (r + 1) * SIDE);
+    }
+    picture.canvas.getContext("2d")!.putImageData(picture.pixels, 0, 0, 0, first, SIDE, last - first);
+    picture.coloured = this.colours;
+  }
+}
