@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from regard.trace.layer_subset import call_numbers
 from regard.web.built_page import Shell
+from regard.web.numbers import NumberStore
 
 SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: black }")
 
@@ -22,32 +24,32 @@ class Parsed(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
         self.text: list[str] = []
+        self.inside = False
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs), []))
+        self.inside = True
+
+    def handle_endtag(self, _: str) -> None:
+        self.inside = False
 
     def handle_data(self, data: str) -> None:
-        if self.elements:
+        if self.inside:
             self.elements[-1][2].append(data)
-        if not self.elements or self.elements[-1][0] not in ("script", "style"):
+        if not self.inside or self.elements[-1][0] not in ("script", "style"):
             self.text.append(data)
 
     def scripts(self) -> list[tuple[dict[str, str | None], str]]:
         return [(attributes, "".join(text)) for tag, attributes, text in self.elements if tag == "script"]
 
 
-class Read:
-    """A page read from its file: data, and its numbers by where they are."""
+class Numbers:
+    """Numbers by where they are, and what a page's data says of them."""
 
-    def __init__(self, file: Path) -> None:
-        self.html = file.read_text(encoding="utf-8")
-        self.parsed = Parsed(self.html)
-        scripts = {each["id"]: text for each, text in self.parsed.scripts() if "id" in each}
-        self.data: dict[str, Any] = json.loads(scripts.pop("regard-data"))
-        assert all(re.fullmatch(r"numbers-\d+", str(name)) for name in scripts)
-        self.blobs = {int(str(name)[8:]): zlib.decompress(base64.b64decode(text)) for name, text in scripts.items()}
+    def __init__(self, blobs: dict[int, bytes]) -> None:
+        self.blobs = blobs
 
     def numbers(self, says: dict[str, Any]) -> np.ndarray:
         kind = np.dtype(says["dtype"]).newbyteorder("<")
@@ -62,9 +64,8 @@ class Read:
         assert values.dtype == np.int16
         return (values.astype(np.float32) * self.numbers(says["scales"])[..., None]).astype(np.float64)
 
-    def weights(self, number: int) -> np.ndarray:
+    def weights(self, call: dict[str, Any]) -> np.ndarray:
         """The weights (H, L, S) of a call."""
-        call = self.data["calls"][number]
         query, key = self.vectors(call["query"]), self.vectors(call["key"])
         heads, length, width = query.shape
         size = key.shape[1]
@@ -112,8 +113,52 @@ class Read:
                     allowed[head, row, starts[run] : ends[run]] = True
         return allowed
 
-    def overview(self, number: int) -> np.ndarray:
-        """The mean weights of the cells of a call's overview, (H, rows, cols)."""
-        says = self.data["calls"][number]["overview"]
+    def overview(self, says: dict[str, Any]) -> np.ndarray:
+        """The mean weights of the cells of an overview, (H, rows, cols)."""
         shares = (self.numbers(says["values"]) / 65535.0) ** 2
         return np.array(says["largest"])[:, None, None] * shares
+
+
+class Read(Numbers):
+    """A page read from its file: its data and its numbers."""
+
+    def __init__(self, file: Path) -> None:
+        self.html = file.read_text(encoding="utf-8")
+        self.parsed = Parsed(self.html)
+        scripts = {str(each["id"]): text for each, text in self.parsed.scripts() if "id" in each}
+        self.data: dict[str, Any] = json.loads(scripts.pop("regard-data"))
+        assert all(re.fullmatch(r"numbers-\d+", name) for name in scripts)
+        super().__init__({int(name[8:]): zlib.decompress(base64.b64decode(text)) for name, text in scripts.items()})
+
+
+def stored(store: NumberStore) -> Numbers:
+    """The numbers of a store, as they are read."""
+    return Numbers({at: zlib.decompress(blob) for at, blob in enumerate(store.blobs)})
+
+
+def check_call(call: Any, weights: Any, numbers: Numbers) -> np.ndarray:
+    """Hold the weights that a page's call gives against a map's, all of them; rows sum to 1, less what a sink takes."""
+    expected = weights.dense().double().cpu().numpy()
+    found = numbers.weights(call)
+    assert found.shape == expected.shape
+    if expected.size:
+        assert abs(found - expected).max() <= call["difference"] + 1e-6
+        seen = weights.valid.cpu().numpy()
+        total = found.sum(-1)
+        np.testing.assert_array_equal(total[~seen], 0)
+        if weights.rule.sinks is None:
+            np.testing.assert_allclose(total[seen], 1, atol=1e-6)
+        else:
+            row_max, row_sum = numbers.numbers(call["row_max"]), numbers.numbers(call["row_sum"])
+            share = np.exp(np.array(call["sinks"])[:, None] - row_max) / row_sum
+            np.testing.assert_allclose(total + share, 1, atol=1e-6)
+    return found
+
+
+def check_page(page: Read, sides: Any) -> None:
+    """Hold every call of a page, of all layers, against those of some traces."""
+    maps = [side.attention[call] for side in sides for call in call_numbers(side.attention)]
+    maps += [side.cross[call] for side in sides for call in call_numbers(side.cross)]
+    assert len(maps) == len(page.data["calls"])
+    for call, weights in zip(page.data["calls"], maps, strict=True):
+        check_call(call, weights, page)

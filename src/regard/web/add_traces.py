@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
@@ -62,7 +61,7 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
     return encoder, decoder
 
 
-def chosen_calls(page: Page, maps: Sequence[AttentionMap]) -> list[CallNumber]:
+def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
     """The calls of a trace's maps that a page is to have.
 
     Raises:

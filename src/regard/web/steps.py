@@ -85,9 +85,11 @@ def steps_bytes(
     return projection + sum(vector_bytes(tuple(each.shape), encoding) for each in tensors)
 
 
-def value_of(values: Sequence[Tensor | None], call: CallNumber) -> Float[Tensor, "G S E"] | None:
+def value_of(values: Sequence[object], call: CallNumber) -> Float[Tensor, "G S E"] | None:
     """The values of a call, None where the trace does not hold them."""
-    return values[call] if call in call_numbers(values) else None  # type: ignore[call-overload]
+    found = values[call] if call in call_numbers(values) else None  # type: ignore[call-overload]
+    assert found is None or isinstance(found, Tensor)
+    return found
 
 
 def output_of(outputs: Sequence[object], call: CallNumber) -> AttentionOutput | UnverifiedOutput | None:

@@ -1,0 +1,106 @@
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regard.cli.page_file import PageFile
+from regard.errors import RegardError
+from regard.web import built_page
+from tests.support.web_pages import SHELL, Read
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+TEXT = "A man is fishing on a river bank."
+
+
+@pytest.fixture(autouse=True)
+def built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built page that shows nothing."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "page.js").write_text(SHELL.script)
+    (folder / "page.css").write_text(SHELL.style)
+    monkeypatch.setattr(built_page, "BUILT", folder)
+    return folder
+
+
+def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-numbers", "float32")
+    assert done.returncode == 0, done.stderr
+    size = (tmp_path / "bank.html").stat().st_size
+    assert done.stdout.splitlines()[-1] == f"wrote bank.html ({size / 1e3:.0f} kB)"
+    page = Read(tmp_path / "bank.html")
+    assert page.data["opening"]["token"] == 8
+    assert page.data["calls"][0]["query"]["scales"] is None
+    assert any(finding in " ".join(done.stdout.split()) for finding in page.data["findings"])
+
+
+@pytest.mark.slow
+def test_see_and_steps_of_a_capture(regard_command: Command, tmp_path: Path) -> None:
+    saved = regard_command("see", TEXT, "--word", "bank", "--save", "a.safetensors", "--save-attention-outputs")
+    assert saved.returncode == 0, saved.stderr
+    done = regard_command("see", "--open", "a.safetensors", "--html", "a.html", "--html-layers", "0,3-4")
+    assert done.returncode == 0, done.stderr
+    assert [call["layer"] for call in Read(tmp_path / "a.html").data["calls"]] == [0, 3, 4]
+    options = "--layer", "-1", "--head", "2", "--word", "bank", "--html", "b.html"
+    done = regard_command("steps", "--open", "a.safetensors", *options)
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "b.html")
+    assert page.data["opening"] == {"view": "steps", "call": 5, "head": 2, "token": 8}
+    assert [(each["call"], each["refused"]) for each in page.data["steps"]] == [(5, None)]
+
+
+@pytest.mark.slow
+def test_why_has_its_rankings(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("why", TEXT, "--word", "bank", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [panel["kind"] for panel in page.data["panels"]] == ["table", "table"]
+    assert page.data["opening"]["token"] == 8
+
+
+@pytest.mark.slow
+def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{TEXT} " * 5)
+    done = regard_command("map", "a.txt", "--layer", "2", "--head", "3", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [call["layer"] for call in page.data["calls"]] == [2]
+    assert page.data["opening"] == {"view": "map", "call": 0, "head": 3, "token": None}
+    refused = regard_command("map", "a.txt", "--layer", "2", "--window", "20", "--html", "b.html")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("regard: error: --html: windows are looked at one after another")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--html", "a.txt"], "--html: cannot write 'a.txt', the file's ending needs to be .html"),
+        (["--html", "none/a.html"], "there is no folder 'none'"),
+        (["--html-numbers", "int16"], "--html-numbers needs --html"),
+        (["--html-layers", "1"], "--html-layers needs --html"),
+        (["--html", "a.html", "--html-numbers", "int8"], "--html-numbers: given 'int8', needs int16 or float32"),
+    ],
+)
+def test_what_is_refused_before_a_model_is_loaded(
+    regard_command: Command, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    done = regard_command("see", TEXT, "--model", "nowhere", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("regard: error: ")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_the_built_page(built: Path) -> None:
+    (built / "page.js").unlink()
+    with pytest.raises(RegardError, match="the page is not built: run make page"):
+        PageFile(Path("a.html")).check()
+    PageFile().check()
+
+
+def test_what_of_the_traces_goes_into_it() -> None:
+    choice = PageFile(Path("a.html"), None, [1, 2]).choice(steps=[2])
+    assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", [2])

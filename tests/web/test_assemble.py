@@ -1,0 +1,152 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.errors import RegardError
+from regard.trace.display import see
+from regard.trace.trace import Trace
+from regard.web.assemble import Choice, Opening, found, page_of, title_of
+from regard.web.html_file import write_html
+from tests.support import RIVER
+from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair  # noqa: F401
+from tests.support.web_pages import SHELL, Read, check_page
+
+
+def read(folder: Path, *arguments: Any, **options: Any) -> Read:
+    write_html(page_of(*arguments, **options), folder / "page.html", SHELL)
+    return Read(folder / "page.html")
+
+
+def test_it_opens_at_the_word_in_the_layer_that_the_sentences_are_about(bank: list[Trace], tmp_path: Path) -> None:
+    page = read(tmp_path, bank, None, Opening(word="bank"))
+    seen = see(bank, "bank")
+    assert page.data["findings"] == seen.findings
+    opening = page.data["opening"]
+    assert (opening["view"], opening["head"]) == ("tokens", None)
+    assert opening["token"] == bank[0].word("bank")[0].tokens[0]
+    assert f"In layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings)
+    assert page.data["title"].endswith("and 1 more")
+    check_page(page, bank)
+
+
+def test_it_opens_where_it_is_told_to(bank: list[Trace]) -> None:
+    page = page_of(bank[1], Choice(layers=[2, 5], heads=[1, 7]), Opening("map", -1, 7, "money"), findings=["a"])
+    token = bank[1].word("money")[0].tokens[0]
+    assert page.opening == {"view": "map", "call": 1, "head": 1, "token": token}
+    assert page.findings == ["a"]
+    assert page_of(bank[1], None, Opening(layer=3, head=-1)).opening["head"] == 11
+    # a head that was left out: the mean of those that are there
+    assert page_of(bank[1], Choice(heads=[1, 7]), Opening(head=3)).opening["head"] is None
+
+
+def test_a_word_may_be_in_one_text_alone(bank: list[Trace]) -> None:
+    page = page_of(bank, None, Opening(word="money"), findings=[])
+    assert page.opening["call"] == 6
+    with pytest.raises(RegardError, match="word 'zebra'"):
+        page_of(bank, None, Opening(word="zebra"), findings=[])
+
+
+def test_windows_are_texts(minilm: Any, tmp_path: Path) -> None:
+    windowed = minilm.trace(RIVER, window=8)
+    page = read(tmp_path, windowed, None, Opening(word="river"))
+    check_page(page, windowed.windows)
+    count = len(windowed.windows)
+    assert [text["name"] for text in page.data["texts"]] == [
+        f"window {n + 1} of {count}, tokens {first} to {stop - 1}" for n, (first, stop) in enumerate(windowed.spans)
+    ]
+    assert any("read in" in line and "windows" in line for line in page.data["status"])
+    assert page.data["findings"]
+    opening = page.data["opening"]
+    text = page.data["calls"][opening["call"]]["queries"]
+    assert page.data["texts"][text]["tokens"]["text"][opening["token"]] == "river"
+
+
+def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
+    trace = pair().trace(TEXTS[0], target=TARGETS[0])
+    page = read(tmp_path, trace, None, Opening("alignment"))
+    check_page(page, trace.sides)
+    (alignment,) = page.data["alignment"]
+    assert [page.data["calls"][n]["name"] for n in alignment["calls"]] == ["layer 0, cross", "layer 1, cross"]
+    assert page.data["opening"]["view"] == "alignment"
+    assert page.data["opening"]["call"] == alignment["best"]["call"]
+
+
+def test_what_a_model_wrote_has_its_steps(tmp_path: Path) -> None:
+    written = opened("gpt").generate("A man", new_tokens=3)
+    page = read(tmp_path, written, None, Opening("generation"))
+    (generation,) = page.data["generation"]
+    assert (generation["text"], generation["first"]) == (0, written.start)
+    assert [step["chosen"] for step in generation["steps"]] == [t.text for t in written.trace.tokens[written.start :]]
+    assert all(step["probability"] >= step["others"][0][1] for step in generation["steps"])  # the likeliest each time
+    both = page_of(pair().generate("A bank", new_tokens=3))
+    assert both.generation[0]["text"] == 1
+    assert both.alignment
+
+
+def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], tmp_path: Path) -> None:
+    after = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 5))])
+    page = read(tmp_path, [bank[0], bank[1], after])
+    assert page.data["comparisons"] == [
+        {
+            "name": "before and after: ablated: head 5 of layer 3",
+            "before": list(range(6)),
+            "after": list(range(12, 18)),
+        }
+    ]
+    check_page(page, [bank[0], bank[1], after])  # the ablated head attends as before
+
+
+def test_steps_are_opt_in_and_say_what_they_take(bank: list[Trace]) -> None:
+    assert page_of(bank[0]).steps == []
+    page = page_of(bank[0], Choice(steps=[2]))
+    assert [step["call"] for step in page.steps] == [2]
+    assert any(line.startswith("Values, hidden states and projections, for Steps, take up to") for line in page.status)
+    assert len(page_of(bank[0], Choice(steps=True)).steps) == 6
+    few = page_of(bank[0], Choice(steps=True, heads=[0]))
+    assert few.steps[0]["refused"] == "W_O joins all heads, and the page has some of them alone"
+
+
+def test_names_stand_for_the_texts(bank: list[Trace]) -> None:
+    page = page_of(bank, names=["step 0", "step 9"])
+    assert [text["name"] for text in page.texts] == ["step 0", "step 9"]
+
+
+@pytest.mark.parametrize(
+    ("traces", "chosen", "says"),
+    [
+        ([], {}, "page: given no trace"),
+        (["a"], {}, "page: given str, needs traces"),
+        (None, {"numbers": "int8"}, "numbers: given 'int8', needs 'int16' or 'float32'"),
+        (None, {"layers": [9]}, r"attention\[9\]: there is no such layer"),
+        (None, {"heads": [12]}, "head 12 does not exist"),
+        (None, {"layers": []}, "layers: given none"),
+    ],
+)
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_what_is_refused(bank: list[Trace], traces: Sequence[Any] | None, chosen: Any, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        page_of(bank if traces is None else traces, Choice(**chosen))
+
+
+def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
+    bank: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.web.assemble.add_trace", lambda *_: pytest.fail("was computed"))
+    with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
+        page_of(bank, limit=100_000)
+
+
+def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences, layer = found([bank[0]], "bank")
+    assert sentences
+    assert layer is not None
+    monkeypatch.setattr("regard.web.assemble.SCORED", 5)
+    assert found([bank[0]], "bank") == ([], None)
+
+
+def test_titles(bank: list[Trace]) -> None:
+    assert title_of(bank[:1]) == bank[0].text
+    assert title_of([opened("sines").trace("A  bank\nis " * 20)]) == ("A bank is " * 20)[:79] + "…"

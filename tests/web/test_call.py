@@ -1,0 +1,112 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from regard.attention import masks
+from regard.attention.attention_map import AttentionMap
+from regard.attention.masks import Mask
+from regard.attention.scores import ScoreRule
+from regard.errors import RegardError
+from regard.web import call as calls
+from regard.web.call import CallName, call_data, largest_difference
+from regard.web.numbers import Encoding, NumberStore
+from tests.support.web_pages import check_call, stored
+
+NAME = CallName(3, 0, "self", 0, 0)
+ROW, COL = torch.arange(20)[:, None], torch.arange(23)
+RULES = {
+    "plain": ScoreRule(0.5),
+    "causal": ScoreRule(0.5, mask=masks.causal(3)),
+    "softcap": ScoreRule(0.5, softcap=1.5, mask=masks.window(4, 1)),
+    "sinks": ScoreRule(0.5, sinks=torch.tensor([0.3, -torch.inf, 2.0, 0.0]), mask=masks.causal()),
+    "bias by distance": ScoreRule(0.5, bias=(-0.3 * (COL - ROW).abs())[None, None].float()),
+    "bias by key": ScoreRule(0.5, bias=torch.linspace(-3, 3, 23)[None, None, None]),
+    "dense bias": ScoreRule(0.5, bias=torch.sin((ROW * COL).float())[None, None]),
+    "no key": ScoreRule(0.5, mask=masks.dense((ROW != 5).expand(20, 23)) & masks.causal()),
+    "sinks and no key": ScoreRule(0.5, mask=masks.dense((ROW != 5).expand(20, 23)), sinks=torch.ones(4)),
+    "large scores": ScoreRule(20.0),
+}
+
+
+def map_of(rule: ScoreRule, heads: int = 4, groups: int = 2, length: int = 20, size: int = 23) -> AttentionMap:
+    torch.manual_seed(1)
+    return AttentionMap(torch.randn(1, heads, length, 5), torch.randn(1, groups, size, 5), rule, ndim=3)
+
+
+@pytest.mark.parametrize("encoding", ["int16", "float32"])
+@pytest.mark.parametrize("name", RULES)
+def test_every_weight_is_within_the_difference_that_is_stated(name: str, encoding: Encoding) -> None:
+    weights, numbers = map_of(RULES[name]), NumberStore(encoding)
+    call = call_data(weights, NAME, numbers)
+    found = check_call(call, weights, stored(numbers))
+    difference = call["difference"]
+    assert isinstance(difference, float)
+    # what is stated is what there is, not a bound
+    assert abs(abs(found - weights.dense().double().numpy()).max() - difference) < 1e-6
+    assert difference < (2e-2 if name == "large scores" else 1e-4)
+    if encoding == "float32":
+        assert difference == 0
+
+
+@pytest.mark.parametrize(("length", "size"), [(1, 1), (0, 0), (1, 4), (3, 0)])
+def test_calls_of_few_tokens(length: int, size: int) -> None:
+    weights, numbers = map_of(ScoreRule(0.5), length=length, size=size), NumberStore()
+    call = call_data(weights, NAME, numbers)
+    assert check_call(call, weights, stored(numbers)).shape == (4, length, size)
+
+
+def test_the_difference_is_that_of_the_worst_weight_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = map_of(ScoreRule(0.5, mask=masks.causal()))
+    query = one.query.clone()
+    query[0, 3, 19] += 1.0
+    other = AttentionMap(query, one.key, one.rule, ndim=3)
+    whole = float((one.dense() - other.dense()).abs().max())
+    for block in (1, 100, 1 << 22):
+        monkeypatch.setattr(calls, "BLOCK", block)
+        assert largest_difference(one, other) == pytest.approx(whole, abs=1e-7)
+    assert largest_difference(one, one) == 0
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    weights = map_of(ScoreRule(0.5))
+    weights.query[0, 1, 2, 3] = math.nan
+    with pytest.raises(RegardError, match="layer 3: its queries hold infinite numbers or NaN"):
+        call_data(weights, NAME, NumberStore())
+    bias = torch.zeros(1, 1, 20, 23)
+    bias[0, 0, 4, 4] = math.nan
+    with pytest.raises(RegardError, match="layer 3: its weights hold NaN"):
+        call_data(map_of(ScoreRule(0.5, bias=bias)), NAME, NumberStore())
+
+
+def test_a_rule_that_a_page_cannot_have_is_refused_with_its_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.web.score_rules.DENSE", 10)
+    with pytest.raises(RegardError, match="layer 3: the bias has 460 numbers"):
+        call_data(map_of(RULES["dense bias"]), NAME, NumberStore())
+
+
+def test_names() -> None:
+    assert str(CallName(3, 0, "self", 0, 0)) == "layer 3"
+    assert str(CallName(3, 1, "self", 0, 0, alone=False)) == "layer 3, call 1"
+    assert str(CallName(3, 0, "cross", 1, 0)) == "layer 3, cross"
+    assert str(CallName(3, 0, "self", 1, 1, side="decoder")) == "layer 3, decoder"
+
+
+def test_the_overview_has_the_mean_of_each_cell() -> None:
+    torch.manual_seed(0)
+    length, size = 1100, 300
+    query, key = 3 * torch.randn(1, 2, length, 8), torch.randn(1, 2, size, 8)
+    weights, numbers = AttentionMap(query, key, ScoreRule(0.5, mask=Mask(high=10)), ndim=3), NumberStore()
+    says = call_data(weights, NAME, numbers)["overview"]
+    assert isinstance(says, dict)
+    assert (says["rows"], says["cols"]) == (256, 256)
+    found, dense = stored(numbers).overview(says), weights.dense().double().numpy()
+    rows, cols = (np.arange(257) * count // 256 for count in (length, size))
+    for head in range(2):
+        for r, c in ((0, 0), (3, 7), (120, 119), (255, 255), (100, 3)):
+            cell = dense[head, rows[r] : rows[r + 1], cols[c] : cols[c + 1]].mean()
+            # a code is off by half of 1/65535 of the square root
+            step = says["largest"][head] * (2 * math.sqrt(cell / says["largest"][head]) + 1e-5) / 65535
+            assert abs(found[head, r, c] - cell) <= 0.51 * step + 1e-7
+    assert call_data(map_of(ScoreRule(0.5)), NAME, NumberStore())["overview"] is None

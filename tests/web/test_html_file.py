@@ -1,0 +1,112 @@
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from regard.errors import RegardError
+from regard.trace.trace import Trace
+from regard.web.add_traces import add_trace
+from regard.web.built_page import Shell
+from regard.web.html_file import html_parts, policy, readable, script_json, script_text, write_html
+from regard.web.page import Page
+from regard.web.texts import text_data
+from tests.support.web_pages import SHELL, Read
+
+NASTY = "</script><script>alert(1)</script><!-- <b onclick='x'>&amp; \x1b[31mred\x1b[0m \u2028\u2029 \x00 $x^2$ \ud800"
+
+
+def nasty() -> Page:
+    page = Page(NASTY, findings=[NASTY], status=[NASTY])
+    page.add_text(text_data(NASTY, NASTY, []))
+    return page
+
+
+def test_nothing_in_a_text_is_an_element_or_ends_one(tmp_path: Path) -> None:
+    write_html(nasty(), tmp_path / "a.html", SHELL)
+    read = Read(tmp_path / "a.html")
+    tags = [tag for tag, _, _ in read.parsed.elements]
+    assert tags.count("script") == 2  # the data and the program
+    assert "b" not in tags
+    assert all(not name.startswith("on") for _, attributes, _ in read.parsed.elements for name in attributes)
+    assert read.data["texts"][0]["text"] == NASTY
+    assert read.data["findings"] == [NASTY]
+    shown = "".join(read.parsed.text)
+    assert shown.count("</script><script>alert(1)</script><!-- <b onclick='x'>&amp; ␛[31mred␛[0m") == 6
+    assert "\x1b" not in read.html
+    assert "\x00" not in read.html
+
+
+def test_json_may_stand_in_a_script() -> None:
+    text = script_json({"a": "<>&\u2028\u2029é</script><!--"})
+    assert text == '{"a":"\\u003c\\u003e\\u0026\\u2028\\u2029\\u00e9\\u003c/script\\u003e\\u003c!--"}'
+    with pytest.raises(ValueError):
+        script_json({"a": float("nan")})
+
+
+def test_the_program_is_the_one_that_the_policy_lets_run(tmp_path: Path) -> None:
+    write_html(nasty(), tmp_path / "a.html", SHELL)
+    read = Read(tmp_path / "a.html")
+    programs = [text for attributes, text in read.parsed.scripts() if "type" not in attributes]
+    (program,) = programs
+    digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
+    (meta,) = [a for tag, a, _ in read.parsed.elements if tag == "meta" and a.get("http-equiv")]
+    assert meta["http-equiv"] == "Content-Security-Policy"
+    assert meta["content"] == policy(SHELL)
+    parts = dict(part.strip().split(" ", 1) for part in policy(SHELL).split(";"))
+    assert parts["default-src"] == "'none'"
+    assert parts["script-src"] == f"'sha256-{digest}'"
+    assert parts["worker-src"] == "blob:"
+    assert parts["img-src"] == "data: blob:"
+    assert not re.search(r"(?:src|href)=", read.html.replace(program, ""))
+    types = {a["type"] for a, _ in read.parsed.scripts() if "type" in a}
+    assert types <= {"application/json", "text/plain"}
+
+
+def test_a_program_with_html_in_its_strings_is_spelled_otherwise() -> None:
+    assert script_text(Shell("a = '</script><!-- <SCRIPT>' + (1 < 2)")) == (
+        "a = '\\x3C/script>\\x3C!-- \\x3CSCRIPT>' + (1 < 2)"
+    )
+
+
+def test_a_style_sheet_that_would_end_its_element_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="style sheet holds </style"):
+        write_html(nasty(), tmp_path / "a.html", Shell("", "a { content: '</STYLE>' }"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_javascript_it_says_what_it_is_and_what_was_found(bank: list[Trace], tmp_path: Path) -> None:
+    page = Page("Two banks", findings=["“bank” looks at “river”."], status=["Computed with care."])
+    add_trace(page, bank[0], "text 1")
+    write_html(page, tmp_path / "a.html", SHELL)
+    read = Read(tmp_path / "a.html")
+    shown = " ".join("".join(read.parsed.text).split())
+    for each in ("Two banks", "“bank” looks at “river”.", bank[0].text, "Computed with care.", "JavaScript is off."):
+        assert each in shown, each
+    assert [a["id"] for tag, a, _ in read.parsed.elements if tag == "div"] == ["regard-page"]
+    assert read.html.index('id="regard-page"') < read.html.index('id="regard-data"')
+    assert {"html", "head", "title", "body", "noscript", "main", "h1"} <= {tag for tag, _, _ in read.parsed.elements}
+
+
+def test_right_to_left_texts_flow_so(tmp_path: Path) -> None:
+    page = Page("a")
+    page.add_text(text_data("text 1", "שלום", []))
+    assert '<pre dir="rtl">שלום</pre>' in b"".join(html_parts(page, SHELL)).decode()
+
+
+def test_control_characters_have_pictures() -> None:
+    assert readable("a\x1b\x00\x7f\n\t<") == "a␛␀␡\n\t&lt;"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="cannot write"):
+        write_html(nasty(), tmp_path / "none" / "a.html", SHELL)
+    page = nasty()
+    page.opening["call"] = float("inf")  # which JSON does not have
+    (tmp_path / "a.html").write_text("before")
+    with pytest.raises(ValueError):
+        write_html(page, tmp_path / "a.html", SHELL)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.html", "before")]
+    size = write_html(nasty(), tmp_path / "a.html", SHELL)
+    assert size == (tmp_path / "a.html").stat().st_size

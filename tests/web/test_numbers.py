@@ -1,0 +1,80 @@
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from regard.web.numbers import (
+    LARGEST,
+    NumberStore,
+    byte_planes,
+    from_byte_planes,
+    in_few_bits,
+    rounded,
+    vector_bytes,
+)
+
+
+def test_byte_planes_have_the_lowest_bytes_of_all_numbers_first() -> None:
+    assert byte_planes(np.array([0x0102, 0x0304], np.int16)) == bytes([0x02, 0x04, 0x01, 0x03])
+    assert byte_planes(np.array([0x01020304], np.int32)) == bytes([4, 3, 2, 1])
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int32", "float32"])
+@pytest.mark.parametrize("shape", [[2, 3], [0, 3], [1]])
+def test_byte_planes_are_read_back(dtype: str, shape: list[int]) -> None:
+    numbers = np.random.default_rng(0).integers(0, 30000, shape).astype(dtype)
+    again = from_byte_planes(byte_planes(numbers), dtype, shape)
+    assert again.dtype == numbers.dtype
+    np.testing.assert_array_equal(again, numbers)
+
+
+def test_rounding_is_off_by_half_a_step_at_most() -> None:
+    torch.manual_seed(0)
+    vectors = torch.randn(50, 7) * torch.logspace(-30, 30, 50)[:, None]
+    values, scales = rounded(vectors)
+    assert values.dtype == torch.int16
+    assert int(values.abs().max()) <= LARGEST
+    apart = (values.double() * scales[:, None].double() - vectors.double()).abs()
+    assert bool((apart <= 0.5001 * scales[:, None].double()).all())
+    # a scale is the exact one, or up to 1 % larger
+    exact = vectors.double().abs().amax(1) / LARGEST
+    assert bool(((scales.double() >= exact) & (scales.double() <= 1.01 * exact)).all())
+
+
+def test_vectors_of_zeros_and_of_numbers_too_small_for_a_scale_are_zeros() -> None:
+    values, scales = rounded(torch.tensor([[0.0, 0.0], [1e-45, 0.0]]))
+    assert scales[0] == 0
+    assert values[0].tolist() == [0, 0]
+    assert float((values[1].double() * scales[1].double()).abs().max()) <= 1e-40
+    assert rounded(torch.zeros(3, 0))[1].tolist() == [0, 0, 0]
+
+
+def test_numbers_of_few_bits() -> None:
+    assert in_few_bits(torch.tensor([1.0, 1.5, 3.0]), 2).tolist() == [1.0, 1.5, 3.0]
+    assert in_few_bits(torch.tensor([1.1, 1.3]), 2).tolist() == [1.0, 1.5]
+    assert in_few_bits(torch.tensor([1.1, 1.6]), 2, up=True).tolist() == [1.5, 2.0]
+    assert in_few_bits(torch.tensor([0.0]), 8, up=True).tolist() == [0.0]
+
+
+def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> None:
+    torch.manual_seed(0)
+    vectors = torch.randn(2, 5, 3)
+    store = NumberStore("int16")
+    says, there = store.add_vectors(vectors)
+    assert says["values"] == {"at": 0, "dtype": "int16", "shape": [2, 5, 3]}
+    assert says["scales"] == {"at": 1, "dtype": "float32", "shape": [2, 5]}
+    values = from_byte_planes(zlib.decompress(store.blobs[0]), "int16", [2, 5, 3])
+    scales = from_byte_planes(zlib.decompress(store.blobs[1]), "float32", [2, 5])
+    np.testing.assert_array_equal(values.astype(np.float32) * scales[..., None], there.numpy())
+    assert 0 < float((there - vectors).abs().max()) < 1e-4
+    exact = NumberStore("float32")
+    says, there = exact.add_vectors(vectors)
+    assert says == {"values": {"at": 0, "dtype": "float32", "shape": [2, 5, 3]}, "scales": None}
+    assert torch.equal(there, vectors)
+    assert store.size == sum(len(store.base64(at)) for at in range(2))
+
+
+def test_the_bytes_of_vectors() -> None:
+    assert vector_bytes((2, 5, 3), "float32") == 120
+    assert vector_bytes((2, 5, 3), "int16") == 100

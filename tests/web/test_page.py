@@ -1,0 +1,54 @@
+import re
+from dataclasses import replace
+
+from regard.trace.trace import Trace
+from regard.web.add_traces import add_trace
+from regard.web.numbers import NumberStore
+from regard.web.page import FORMAT, VERSION, Page, status_lines
+from tests.support import ROOT
+
+CONTRACT = (ROOT / "web" / "src" / "data" / "format.ts").read_text(encoding="utf-8")
+
+
+def fields(interface: str) -> set[str]:
+    """The names of an interface's fields in the contract between library and page."""
+    body = CONTRACT.split(f"export interface {interface} {{")[1].split("\n}")[0]
+    return set(re.findall(r"^  (\w+): ", body, re.M))
+
+
+def test_the_data_has_the_fields_of_the_contract(bank: list[Trace]) -> None:
+    page = Page(" a \n title ")
+    add_trace(page, bank[0], "text 1")
+    data = page.data()
+    assert set(data) == fields("Page")
+    assert data["title"] == "a title"
+    assert f'export const FORMAT = "{FORMAT}"' in CONTRACT
+    assert f"export const VERSION = {VERSION};" in CONTRACT
+    for interface, given in (
+        ("Opening", page.opening),
+        ("Text", page.texts[0]),
+        ("Call", page.calls[0]),
+        ("HeadScores", page.scores[0]),
+    ):
+        assert set(given) == fields(interface), interface
+
+
+def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[Trace]) -> None:
+    page = Page("", layers=(2,), heads=(0, 3))
+    add_trace(page, bank[0], "text 1")
+    strange = replace(bank[0].status, unknown=("☃",), notes=("a note",))
+    lines = status_lines([bank[0].status, strange], page)
+    assert lines[0] == "Computed with all-MiniLM-L6-v2 (float32, cpu), attention by sdpa-cpu."
+    assert re.match(r"The library's weights are within \d\.\de-\d\d of .* \(\d+ rows compared\)\.", lines[1])
+    assert f"is {page.largest_difference():.1e}." in lines[2]
+    assert "int16 with one scale a vector" in lines[2]
+    assert lines[3:] == [
+        "Only layers 2 are here; the others were left out.",
+        "Only heads 0, 3 are here, numbered anew from 0; the others were left out.",
+        "Parts of the text that are unknown to the tokenizer: '☃'.",
+        "a note",
+    ]
+    exact = Page("", numbers=NumberStore("float32"))
+    add_trace(exact, bank[0], "text 1")
+    assert "kept as float32" in status_lines([bank[0].status], exact)[2]
+    assert exact.largest_difference() < 1e-6 < page.largest_difference()

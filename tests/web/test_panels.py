@@ -1,0 +1,52 @@
+import math
+from typing import Any
+
+import pytest
+
+from regard.explain.evolution import evolution
+from regard.web.html_file import script_json
+from regard.web.panels import column, evolution_panels, heat, point, scatter, strip, table, why_panels
+from tests.support.own_models import opened
+
+
+def test_numbers_that_are_none_are_left_out() -> None:
+    assert table("t", "n", [column("a"), column("b", 2, bar=True)], [["x", math.nan], [None, 1.5]]) == {
+        "kind": "table",
+        "title": "t",
+        "note": "n",
+        "columns": [{"name": "a", "digits": None, "bar": False}, {"name": "b", "digits": 2, "bar": True}],
+        "rows": [["x", None], [None, 1.5]],
+    }
+    assert heat("t", "", ["r"], ["c"], [[math.inf]])["values"] == [[None]]
+    assert strip("t", "", ["a"], [0.5], unit="weight")["values"] == [0.5]
+    assert scatter("t", "", "x", "y", [point(1.0, 2.0, "a", "g", 0)])["points"] == [
+        {"x": 1, "y": 2, "label": "a", "group": "g", "after": 0}
+    ]
+
+
+@pytest.mark.slow
+def test_the_rankings_of_causes(minilm: Any) -> None:
+    trace = minilm.trace("A man is fishing on a river bank.")
+    why = minilm.why(trace, "bank")
+    tokens, heads = why_panels([("1", why)])
+    assert tokens["title"] == "What taking a token away changes about “bank” in text 1"
+    assert [column["name"] for column in tokens["columns"]][:2] == ["without token", "changes"]  # type: ignore[attr-defined]
+    rows: Any = tokens["rows"]
+    assert len(rows) == len(why.tokens)
+    assert rows[0][1] == why.tokens[0].effect
+    assert any(row[4] == "special" for row in rows)
+    assert heads["rows"][0][0] == why.heads[0].name  # type: ignore[index]
+
+
+def test_how_attention_formed() -> None:
+    model = opened("gpt")
+    traces = [(step, model.trace("A man is fishing")) for step in (0, 10, 20)]
+    found = evolution(traces, 1)
+    panels = evolution_panels(found)
+    assert [panel["kind"] for panel in panels] == ["heat", "heat", "heat", "table", "scatter"]
+    assert panels[2]["signed"] is True
+    points: Any = panels[4]["points"]
+    assert [each["after"] for each in points[:4]] == [None, 0, 1, None]
+    assert len(points) == 3 * len(found.embedded)
+    assert [panel["kind"] for panel in evolution_panels(evolution(traces[:1], 1))][:1] == ["heat"]
+    script_json({"panels": panels})

@@ -1,0 +1,70 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.errors import RegardError
+from regard.trace.trace import Trace
+from regard.web import built_page
+from regard.web.assemble import page_of
+from regard.web.save_page import write_page
+from tests.support.web_pages import SHELL, Read, check_page
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built page that shows nothing."""
+    folder = tmp_path / "built"
+    folder.mkdir()
+    (folder / "page.js").write_text(SHELL.script)
+    (folder / "page.css").write_text(SHELL.style)
+    monkeypatch.setattr(built_page, "BUILT", folder)
+    return folder
+
+
+def test_one_call_writes_one_file(bank: list[Trace], built: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bank.html"
+    size = regard.save_page(bank[0], file, word="bank", title="River", steps=[0], numbers="float32", layers=[0, 1])
+    assert size == file.stat().st_size
+    page = Read(file)
+    assert page.data["title"] == "River"
+    assert [call["layer"] for call in page.data["calls"]] == [0, 1]
+    assert page.data["calls"][0]["query"]["scales"] is None
+    assert len(page.data["steps"]) == 1
+    assert page.data["opening"]["token"] == bank[0].word("bank")[0].tokens[0]
+
+
+def test_a_saved_and_opened_trace_makes_the_same_page(bank: list[Trace], built: Path, tmp_path: Path) -> None:
+    regard.save(bank, tmp_path / "bank.safetensors")
+    traces = regard.open(tmp_path / "bank.safetensors")
+    assert isinstance(traces, list)
+    regard.save_page(traces, tmp_path / "bank.html")
+    page = Read(tmp_path / "bank.html")
+    check_page(page, bank)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("a.txt", "ending needs to be .html"), ("none/a.html", "there is no folder")]
+)
+def test_where_it_cannot_be_written(bank: list[Trace], built: Path, tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        regard.save_page(bank[0], tmp_path / name)
+
+
+def test_without_a_built_page_nothing_is_computed(
+    bank: list[Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    monkeypatch.setattr("regard.web.save_page.page_of", lambda *_, **__: pytest.fail("was computed"))
+    with pytest.raises(RegardError, match="the page is not built: run make page"):
+        regard.save_page(bank[0], tmp_path / "a.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_limit_holds_for_what_is_written(bank: list[Trace], tmp_path: Path) -> None:
+    page: Any = page_of(bank[0], limit=None)
+    with pytest.raises(RegardError, match="page: it would have about"):
+        write_page(page, tmp_path / "a.html", SHELL, 1000)
+    assert list(tmp_path.iterdir()) == []
+    assert write_page(page, tmp_path / "a.html", SHELL, None) > 1000
