@@ -6,6 +6,7 @@ import torch
 
 import regard
 from regard.errors import RegardError
+from regard.explain.weights.head_scores import head_scores
 from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import add_pair, add_trace
@@ -78,7 +79,7 @@ def test_minilm_with_its_scores_and_sinks(bank: list[Trace], tmp_path: Path) -> 
     assert [scores["text"] for scores in page.data["heads"]] == [0, 1]
     scores = page.data["heads"][1]
     assert scores["calls"] == [6, 7, 8, 9, 10, 11]
-    previous = regard.explain.head_scores.head_scores(bank[1]).previous
+    previous = head_scores(bank[1]).previous
     found = scores["values"][scores["names"].index("previous")]
     torch.testing.assert_close(torch.tensor(found, dtype=torch.float64), previous, atol=1e-6, rtol=0)
     assert max(call["difference"] for call in page.data["calls"]) < 1e-3
@@ -97,7 +98,7 @@ def test_chosen_layers_and_heads(bank: list[Trace], tmp_path: Path) -> None:
         assert page.numbers(call["norms"]).shape == (2, len(bank[0].tokens))
     scores = page.data["heads"][0]
     assert scores["calls"] == [0, 1]
-    previous = regard.explain.head_scores.head_scores(bank[0]).previous[[1, 4]][:, [0, 7]]
+    previous = head_scores(bank[0]).previous[[1, 4]][:, [0, 7]]
     found = torch.tensor(scores["values"][scores["names"].index("previous")], dtype=torch.float64)
     torch.testing.assert_close(found, previous, atol=1e-6, rtol=0)
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from regard.explain.head_scores import NAMES, head_scores
+from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.web.scores_of_heads import MEANINGS, head_scores_data
 
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from regard.explain.alignment import align
+from regard.explain.weights.alignment import align
 from regard.web.translation import alignment_data
 from tests.support.own_models import TARGETS, TEXTS, pair
 
