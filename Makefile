@@ -44,7 +44,7 @@ test: lint
 test-fast: $(VENV)/.for-test
 	$(PYTEST) -q -m "not docs and not slow and not ($(APART))"
 
-test-all: test
+test-all: $(VENV)/.for-test-all test
 	$(PYTEST) -m "$(APART)"
 
 test-latest:
@@ -88,6 +88,10 @@ $(VENV)/.for-see: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.for-test: $(VENV)/.for-see
 	$(INSTALL) -e ".[minilm,gguf,marian,dev]"
+	@touch $@
+
+$(VENV)/.for-test-all: $(VENV)/.for-test
+	$(INSTALL) -e ".[minilm,gguf,marian,dev,notebook-tests]"
 	@touch $@
 
 $(VENV)/.for-docs: $(VENV)/.for-test

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import URLError
 
@@ -55,14 +55,10 @@ def served(arguments: Sequence[str], url: str, folder: Path) -> Iterator[None]:
             yield
         finally:
             server.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 server.wait(20)
-            except subprocess.TimeoutExpired:
-                pass
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)  # its kernels, where they are left
-            except ProcessLookupError:
-                pass
             server.wait()
 
 
@@ -97,7 +93,6 @@ def marimo(file: Path) -> Iterator[str]:
     port = free_port()
     arguments = [
         "marimo", "run", str(file), "--headless", "--host", "127.0.0.1", "--port", str(port), "--no-token",
-        "--skip-update-check",
     ]  # fmt: skip
     with served(arguments, f"http://127.0.0.1:{port}/health", file.parent):
         yield f"http://127.0.0.1:{port}/"

@@ -9,6 +9,7 @@ from regard.files import read_regular
 
 BUILT = Path(__file__).parent / "built"
 PARTS = ("page.js", "page.css")
+WIDGET = ("widget.js", "widget.css")
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,20 @@ def built_shell() -> Shell:
     return Shell(script, style)
 
 
-def check_built(files: Sequence[str] = PARTS) -> None:
+def built_widget() -> Shell:
+    """Read the built widget, the same page as a notebook loads it.
+
+    Raises:
+        RegardError: it is not built.
+    """
+    check_built(WIDGET)
+    script, style = (read_regular(BUILT / name).decode() for name in WIDGET)
+    return Shell(script, style)
+
+
+def check_built(parts: Sequence[str] = PARTS) -> None:
     """Raise RegardError where the page is not built."""
-    missing = [name for name in files if not (BUILT / name).is_file()]
+    missing = [name for name in parts if not (BUILT / name).is_file()]
     if missing:
         raise RegardError(
             f"the page is not built: run make page ({missing[0]} is not there; a release has it, in a checkout it "

@@ -8,40 +8,39 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
-from regard.web.assemble import Choice, Opening, listed, page_of
-from regard.web.assemble import Shown as Traces
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
 from regard.web.save_page import save_page
-from regard.web.sizes import LIMIT
+from regard.web.sizes import LIMIT, sides
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from regard.web.widget import AttentionWidget
 
-EXTRA = "The live page needs anywidget: pip install 'regard[notebook]', and show the traces again. Until then:"
+EXTRA = "The live page needs anywidget: pip install 'regard[notebook]' and restart the kernel. Without it:"
 IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that run no page's program
 
 
 class StaticView(display.Shown):
     """What `show` gives in a notebook that cannot have the live page: one line that says so, and what traces show."""
 
-    def __init__(self, traces: Sequence[Traces], word: str | None) -> None:
-        self.traces, self.word = traces, word
+    def __init__(self, parts: "Sequence[RenderableType]") -> None:
+        self.parts = parts
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """The line and the parts that the traces show themselves by."""
         from rich.text import Text
 
-        return [Text(EXTRA), Text(), *shown_traces(self.traces, self.word, width)]
+        return [Text(EXTRA), Text(), *self.parts]
 
 
 def show(
-    traces: Traces | Sequence[Traces],
+    traces: Trace | PairTrace | WindowedTrace | Generated | Sequence[Trace | PairTrace | WindowedTrace | Generated],
     *,
     word: str | None = None,
     layers: Sequence[int] | None = None,
@@ -62,20 +61,21 @@ def show(
 
     Args:
         traces, word, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page` has them.
-        file: where to write the one file, in a notebook too; by default a temporary folder's, outside a notebook.
+        file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
 
     Raises:
         RegardError: as `regard.save_page`.
     """
     if file is None and in_notebook():
-        each = listed(traces)
+        each, choice = listed(traces), Choice(layers, heads, numbers, steps)
+        check_given(each, choice)
+        parts = shown_traces(each, word, display.WIDTH)
         if find_spec("anywidget") is None:
-            return StaticView(each, word)
+            return StaticView(parts)
         from regard.web.widget import AttentionWidget
 
-        choice = Choice(layers, heads, numbers, steps)
         page = page_of(each, choice, Opening(word=word), title=title, findings=findings, limit=limit)
-        return AttentionWidget(page, display.html(shown_traces(each, word, display.WIDTH)))
+        return AttentionWidget(page, display.html(parts))
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
         save_page(
@@ -86,7 +86,9 @@ def show(
         if file is None:
             path.parent.rmdir()  # nothing was written into it
         raise
-    print(f"The page lies in {path}" + (", opened in a browser." if opened(path) else ": open it in a browser."))
+    print(
+        f"The page lies in {path}" + (", opened in a browser." if open_in_browser(path) else ": open it in a browser.")
+    )
     return path
 
 
@@ -99,7 +101,7 @@ def in_notebook() -> bool:
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
-def opened(file: Path) -> bool:
+def open_in_browser(file: Path) -> bool:
     """Open a file in a person's browser; returns whether there is one that took it."""
     try:
         if Path(getattr(webbrowser.get(), "name", "")).name in IN_TERMINAL:
@@ -109,19 +111,24 @@ def opened(file: Path) -> bool:
         return False
 
 
-def shown_traces(traces: Sequence[Traces], word: str | None, width: int) -> "list[RenderableType]":
-    """The parts that traces show themselves by, about a word where one is given."""
+def shown_traces(traces: Sequence[Shown], word: str | None, width: int) -> "list[RenderableType]":
+    """The parts that traces show themselves by, about a word where one is given and they are no long texts."""
     from rich.text import Text
 
-    each = [one.trace if isinstance(one, Generated) else one for one in traces]
-    plain = [one for one in each if not isinstance(one, WindowedTrace)]
-    if len(plain) == len(each) and max(len(side.tokens) for one in plain for side in one.sides) <= display.LONG:
-        try:
-            return list(display.see(plain, word).shown(width))
-        except RegardError:
-            if word is not None:
-                raise
     parts: list[RenderableType] = []
-    for one in each:
-        parts += [Text(repr(one))] if isinstance(one, WindowedTrace) else display.shown_trace(one, width)
-    return parts
+    plain = [one.trace if isinstance(one, Generated) else one for one in traces]
+    short = [one for one in plain if not isinstance(one, WindowedTrace) and longest(one) <= display.LONG]
+    if word is not None and len(short) == len(plain):
+        return list(display.see(short, word).shown(width))
+    for one in traces:
+        if isinstance(one, Generated):
+            parts += one.shown(width)
+        else:
+            parts += [Text(repr(one))] if isinstance(one, WindowedTrace) else display.shown_trace(one, width)
+        parts.append(Text())
+    return parts[:-1]
+
+
+def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
+    """How many tokens the longest text of a trace has."""
+    return max(len(side.tokens) for side in sides(trace))

@@ -12,25 +12,13 @@ import traitlets
 from IPython.display import display
 
 from regard.errors import RegardError
-from regard.files import read_regular
 from regard.web import selection
-from regard.web.built_page import BUILT, check_built
+from regard.web.built_page import built_widget
 from regard.web.page import Page
 
 
 class SelectionError(RegardError, traitlets.TraitError):
     """What is raised where a trait is set to what the page does not have; one line that says what it has."""
-
-
-def built_widget() -> tuple[str, str]:
-    """Read the built widget: its module and its style sheet.
-
-    Raises:
-        RegardError: it is not built.
-    """
-    check_built(("widget.js", "widget.css"))
-    module, style = (read_regular(BUILT / name).decode() for name in ("widget.js", "widget.css"))
-    return module, style
 
 
 class AttentionWidget(anywidget.AnyWidget):
@@ -61,7 +49,7 @@ class AttentionWidget(anywidget.AnyWidget):
 
     def __init__(self, page: Page, static: str = "") -> None:
         """Make the widget of a page. static: HTML that a saved notebook shows in its place."""
-        module, style = built_widget()
+        shell = built_widget()
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static
@@ -70,8 +58,8 @@ class AttentionWidget(anywidget.AnyWidget):
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
         super().__init__(
-            _esm=module,
-            _css=style,
+            _esm=shell.script,
+            _css=shell.style,
             _static_id=f"regard-static-{uuid4().hex}",
             text=selection.name_of(data, opening["call"]),
             layer=call["layer"],
