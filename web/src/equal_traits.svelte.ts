@@ -13,12 +13,13 @@ export interface Model {
 const TRAITS = ["text", "layer", "nth", "head", "token", "side", "view"] as const;
 type Chosen = Record<(typeof TRAITS)[number], string | number | null>;
 
-/** Keep a page's selection and a widget's traits equal; returns how to end it. The traits are right at first. */
-export function keepEqual(shared: PageState, model: Model): () => void {
+/** Keep a page's selection and a widget's traits equal; returns how to end it. views: those that the page has. */
+export function keepEqual(shared: PageState, model: Model, views: string[]): () => void {
   let telling = false;
   const fromTraits = () => {
     if (telling) return;
     const wanted = Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)])) as Chosen;
+    if (!views.includes(wanted.view as string)) wanted.view = views[0] ?? "";
     choose(shared, wanted);
   };
   fromTraits();

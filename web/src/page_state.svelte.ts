@@ -12,6 +12,7 @@ export interface Group {
 }
 
 export class PageState {
+  readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
   readonly page: Page;
   readonly attention: Attention;
   readonly source: Source;

@@ -6,6 +6,7 @@ import { FORMAT, VERSION, type Page } from "./data/format";
 import { keepEqual, type Model } from "./equal_traits.svelte";
 import { PageState } from "./page_state.svelte";
 import { themeBehind } from "./theme";
+import { viewsOf } from "./views";
 import "./page.css";
 
 /** The numbers that came with the widget, as bytes. */
@@ -26,7 +27,9 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     return () => el.replaceChildren();
   }
   const shared = new PageState(page, new BufferSource(model));
-  const unlink = keepEqual(shared, model);
+  const views = viewsOf(page).map((view) => view.id);
+  model.set("views", views);
+  const unlink = keepEqual(shared, model, views);
   const app = mount(App, { target: el, props: { page, source: shared.source, shared, theme: themeBehind(el) } });
   const freed = keepKeys(el);
   const covered = coverStatic(model.get("_static_id") as string);

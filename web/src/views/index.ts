@@ -28,6 +28,6 @@ export function viewsOf(page: Page): View[] {
 }
 
 /** The id of a view's tab in the document: "panel 2" may not stand there with its blank. */
-export function tabOf(view: string): string {
-  return `tab-${view.replace(" ", "-")}`;
+export function tabOf(shared: PageState, view: string): string {
+  return `${shared.id}-tab-${view.replace(" ", "-")}`;
 }
