@@ -1,7 +1,7 @@
 // The levels of a map: at level z a cell is 2^z × 2^z weights, and a tile is SIDE × SIDE cells.
 import type { Call } from "../data/format";
 
-export const SIDE = 256; // cells of a tile, each way
+export const SIDE = 128; // cells of a tile, each way: small, so that little is computed beside what is in sight
 
 export interface Tile {
   level: number;

@@ -27,6 +27,7 @@ export interface Place {
 export interface Told {
   onplace(place: Place): void; // the cursor went to another cell, by the mouse or by keys
   onchoose(place: Place): void;
+  onmoving(): void;
   onsettled(settled: Settled): void; // nothing moves, and what could be computed is
   onmissing(bands: number): void; // how many pieces are still on their way
   ontrouble(error: unknown): void;
@@ -65,7 +66,7 @@ export class Scene {
     });
     select(canvas).call(this.behaviour).on("dblclick.zoom", null);
     canvas.addEventListener("pointermove", (event) => {
-      if (event.pointerType === "mouse") this.point(event);
+      if (event.pointerType === "mouse" && !event.buttons) this.point(event);
     });
     canvas.addEventListener("click", (event) => {
       this.point(event);
@@ -224,6 +225,7 @@ export class Scene {
   /** When nothing moves any more: count what is shown, and colour by it. */
   private rest(after = REST): void {
     clearTimeout(this.timer);
+    this.told.onmoving();
     this.timer = setTimeout(() => {
       if (!this.tiles) return;
       const tiles = this.wanted;
@@ -298,7 +300,7 @@ export class Scene {
       for (const { tile } of others) paintTile(context, this.plot, this.tiles!.picture(tile)!);
     }
     for (const picture of now) paintTile(context, this.plot, picture);
-    if (level === 0) paintNumbers(context, this.plot, now, this.colours);
+    if (level === 0) paintNumbers(context, this.plot, this.shown!.description, now, this.colours);
   }
 
   private visible({ tile }: Picture): boolean {

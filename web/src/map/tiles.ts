@@ -4,7 +4,7 @@ import type { Call } from "../data/format";
 import { bandsOf, cellOf, children, keyOf, partOf, SIDE, type Tile } from "./pyramid";
 import { colour } from "./shades";
 
-const KEPT = 160; // tiles: 512 kB each with their pictures
+const KEPT = 600; // tiles: 192 kB each with their pictures
 
 export interface Picture {
   tile: Tile;
