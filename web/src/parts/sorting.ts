@@ -21,11 +21,9 @@ export function formatted(cell: Cell, column: Column): string {
   return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : cell;
 }
 
-/** A number with so many decimals; one too small for them as 1.2e-5, so that it is not taken for none. */
+/** A number with so many decimals, 0 without a sign. */
 export function fixed(value: number, digits: number): string {
-  if (!Number.isFinite(value)) return String(value);
-  const written = value.toFixed(digits);
-  return digits > 0 && value !== 0 && Number(written) === 0 ? value.toExponential(1) : written.replace(/^-(0(\.0+)?)$/, "$1");
+  return value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1");
 }
 
 function compared(a: string | number, b: string | number): number {

@@ -3,6 +3,7 @@ import type { Component } from "svelte";
 import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
 import Heads from "./Heads.svelte";
+import Lines from "./Lines.svelte";
 import Panel from "./Panel.svelte";
 import Map from "./Map.svelte";
 import Tokens from "./Tokens.svelte";
@@ -17,6 +18,7 @@ export interface View {
 
 export const VIEWS: View[] = [
   { id: "tokens", name: "Tokens", component: Tokens, has: (page) => page.calls.length > 0 },
+  { id: "lines", name: "Lines", component: Lines, has: (page) => page.calls.length > 0 },
   { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
   { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
 ];
