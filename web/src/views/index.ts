@@ -2,6 +2,7 @@
 import type { Component } from "svelte";
 import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import Compare from "./Compare.svelte";
 import Heads from "./Heads.svelte";
 import Lines from "./Lines.svelte";
 import Panel from "./Panel.svelte";
@@ -21,6 +22,7 @@ export const VIEWS: View[] = [
   { id: "lines", name: "Lines", component: Lines, has: (page) => page.calls.length > 0 },
   { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
   { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
+  { id: "compare", name: "Compare", component: Compare, has: (page) => page.calls.length > 1 || page.calls.some((call) => call.heads > 1), own: true },
 ];
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */

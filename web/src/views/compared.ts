@@ -1,0 +1,50 @@
+// Two attention calls side by side: what is compared with what at first, and whether a difference can be taken.
+import type { Call, Page, Text } from "../data/format";
+import type { PageState } from "../page_state.svelte";
+
+export interface Chosen {
+  call: number; // of the page's calls
+  head: number | null;
+}
+
+/** What the shown call is compared with at first: the same layer of the next text, else another head, else another layer. */
+export function otherOf(shared: PageState): Chosen {
+  const { groups, group, description, page, call, head } = shared;
+  if (groups.length > 1) {
+    const { calls } = groups[(group + 1) % groups.length]!;
+    const same = calls.find((each) => page.calls[each]!.layer === description.layer && page.calls[each]!.nth === description.nth) ?? calls[0]!;
+    return { call: same, head: head !== null && head < page.calls[same]!.heads ? head : null };
+  }
+  if (head !== null && description.heads > 1) return { call, head: (head + 1) % description.heads };
+  const { calls } = groups[group]!;
+  return { call: calls[(calls.indexOf(call) + 1) % calls.length]!, head: null };
+}
+
+/** Why no difference of two calls' weights can be taken: their tokens are not the same; null where they are. */
+export function whyNot(page: Page, a: Call, b: Call): string | null {
+  const found = differ(page.texts[a.queries]!, page.texts[b.queries]!) ?? differ(page.texts[a.keys]!, page.texts[b.keys]!);
+  return found && `No difference is shown, as weights belong to pairs of tokens and these are not the same: ${found}.`;
+}
+
+function differ(a: Text, b: Text): string | null {
+  if (a === b) return null;
+  const [own, other] = [a.tokens.text, b.tokens.text];
+  if (own.length !== other.length) return `${a.name} has ${own.length} tokens, ${b.name} has ${other.length}`;
+  const at = own.findIndex((name, n) => name !== other[n]);
+  return at < 0 ? null : `token ${at} is “${own[at]}” in ${a.name} and “${other[at]}” in ${b.name}`;
+}
+
+/** b − a, number by number. */
+export function less(b: Float32Array, a: Float32Array): Float32Array {
+  return b.map((value, n) => value - a[n]!);
+}
+
+/** What the cells of a small map are called: their token, or the numbers of their tokens. */
+export function cellNames(text: Text, cells: number): string[] {
+  const names = text.tokens.text;
+  if (cells === names.length) return names.map((name, n) => `${n} ${name.replaceAll("\n", "⏎")}`);
+  return Array.from({ length: cells }, (_, c) => {
+    const [first, last] = [Math.floor((c * names.length) / cells), Math.floor(((c + 1) * names.length) / cells) - 1];
+    return first === last ? `${first}` : `${first}–${last}`;
+  });
+}
