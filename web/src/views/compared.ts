@@ -39,6 +39,11 @@ export function less(b: Float32Array, a: Float32Array): Float32Array {
   return b.map((value, n) => value - a[n]!);
 }
 
+/** The numbers of differences, the largest of either sign first. */
+export function bySize(differences: Float32Array): number[] {
+  return [...differences.keys()].sort((m, n) => Math.abs(differences[n]!) - Math.abs(differences[m]!) || m - n);
+}
+
 /** What the cells of a small map are called: their token, or the numbers of their tokens. */
 export function cellNames(text: Text, cells: number): string[] {
   const names = text.tokens.text;

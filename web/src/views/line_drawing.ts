@@ -1,7 +1,7 @@
 // Draws lines from tokens on the left to tokens on the right, each in the shade of its weight, the strongest on top.
-import { css, evenShade, table } from "../parts/colours";
+import { css, evenShade, shade as rootShade, table } from "../parts/colours";
 
-export const FAINTEST = 0.02; // of the strongest: what is below cannot be told from the background, and is not drawn
+export const FAINTEST = 0.01; // of the strongest: what is below cannot be told from the background, and is not drawn
 
 export interface Lines {
   from: number[]; // rows on the left
@@ -12,6 +12,7 @@ export interface Lines {
   width: number;
   height: number;
   thick: number; // px of the strongest line
+  root: boolean; // shades by the square root of weights: few lines are all to be seen, of many the strongest
   dark: boolean;
 }
 
@@ -28,7 +29,7 @@ export function drawLines(canvas: HTMLCanvasElement, lines: Lines): void {
   const count = apart.length;
   const shades: number[][] = Array.from({ length: 256 }, () => []);
   for (let n = 0; n < from.length * count; n++) {
-    if (values[n]! >= FAINTEST * largest) shades[evenShade(values[n]!, largest)]!.push(n);
+    if (values[n]! > 0 && values[n]! >= FAINTEST * largest) shades[(lines.root ? rootShade : evenShade)(values[n]!, largest)]!.push(n);
   }
   shades.forEach((those, shade) => {
     for (const grey of [true, false]) {
@@ -39,7 +40,7 @@ export function drawLines(canvas: HTMLCanvasElement, lines: Lines): void {
         pen.lineTo(width, ((n % count) + 0.5) * row);
       }
       pen.strokeStyle = css(table(grey ? "apart" : "weights", dark)[shade]!);
-      pen.lineWidth = Math.max(0.5, (lines.thick * shade) / 255);
+      pen.lineWidth = Math.max(0.5, lines.thick * (shade / 255) ** (lines.root ? 2 : 1));
       pen.stroke();
     }
   });

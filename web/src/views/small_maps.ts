@@ -87,7 +87,8 @@ function apartIn(text: Text): boolean[] {
   return text.tokens.text.map((_, n) => apart.has(n));
 }
 
-function largestIn(values: Float32Array, apart: boolean[]): number {
+/** The largest of a map's cells in columns that do not stand apart, or of all where no other has any. */
+export function largestIn(values: Float32Array, apart: boolean[]): number {
   let [largest, all] = [0, 0];
   for (let n = 0; n < values.length; n++) {
     const value = values[n]!;
