@@ -164,6 +164,7 @@ export interface StepsData {
   projection_bias: number[] | null; // (M,)
   projection_scale: number;
   residual: Vectors | null; // (L, M): what attention's output is added to
+  kind: "post-norm" | "pre-norm" | "parallel" | null; // what stands around attention, as AttentionOutput; null where refused
   norm: { kind: "layer norm" | "rms norm"; weight: number[] | null; bias: number[] | null; epsilon: number } | null; // behind the residual
   entering: Vectors | null; // (L, M): the hidden states that enter the layer
   refused: string | null;
