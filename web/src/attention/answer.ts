@@ -2,6 +2,7 @@
 import type { Call } from "../data/format";
 import { load, type LoadedCall } from "./loaded";
 import { region, type Region } from "./region";
+import { rowSteps, vectors } from "./row_steps";
 import { column, row, rowOfHeads } from "./weights";
 
 export type Question =
@@ -10,6 +11,8 @@ export type Question =
   | { kind: "row"; call: number; head: number | null; query: number }
   | { kind: "rowOfHeads"; call: number; query: number }
   | { kind: "column"; call: number; head: number | null; key: number }
+  | { kind: "rowSteps"; call: number; head: number; query: number }
+  | { kind: "vectors"; call: number; head: number; query: number; keys: number[] }
   | { kind: "region"; call: number; region: Region };
 
 export type Answer = (question: Question) => Promise<Float32Array | null>;
@@ -34,5 +37,7 @@ async function answer(loaded: Map<number, Promise<LoadedCall>>, question: Questi
   if (question.kind === "row") return row(call, question.head, question.query);
   if (question.kind === "rowOfHeads") return rowOfHeads(call, question.query);
   if (question.kind === "column") return column(call, question.head, question.key);
+  if (question.kind === "rowSteps") return rowSteps(call, question.head, question.query);
+  if (question.kind === "vectors") return vectors(call, question.head, question.query, question.keys);
   return region(call, question.region);
 }

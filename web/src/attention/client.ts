@@ -4,6 +4,7 @@ import type { Page } from "../data/format";
 import { answerer, type Answer, type Question } from "./answer";
 import { numbersOf } from "./loaded";
 import type { Region } from "./region";
+import { unpackRow, type RowSteps } from "./row_steps";
 import AttentionWorker from "./worker?worker&inline";
 
 type Asked = Exclude<Question, { kind: "load" } | { kind: "forget" }>;
@@ -125,6 +126,16 @@ export class Attention {
   /** What a key gets from every query, (L,). */
   column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
     return this.ask({ kind: "column", call, head, key }, signal);
+  }
+
+  /** Every step of a query's row in one head, from q · k to the weights. */
+  async rowSteps(call: number, head: number, query: number, signal?: AbortSignal): Promise<RowSteps> {
+    return unpackRow(await this.ask({ kind: "rowSteps", call, head, query }, signal));
+  }
+
+  /** A query of a head and some of its keys, (1 + keys, D). */
+  vectors(call: number, head: number, query: number, keys: number[], signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "vectors", call, head, query, keys }, signal);
   }
 
   /** The mean weight of every cell of a region, (rows, cols). An aborted one is not computed, where it still waits. */

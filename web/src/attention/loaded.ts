@@ -12,6 +12,7 @@ export interface LoadedCall {
   key: Float32Array; // (G, S, D)
   rowMax: Float32Array; // (H, L)
   rowSum: Float32Array; // (H, L)
+  scale: number;
   softcap: number | null;
   mask: LoadedMask | null;
   bias: LoadedBias | null;
@@ -75,6 +76,7 @@ export async function load(call: Call, bytes: Map<number, Uint8Array>): Promise<
     key,
     rowMax: rowMax as Float32Array,
     rowSum: rowSum as Float32Array,
+    scale: call.scale,
     softcap: call.softcap,
     mask,
     bias,

@@ -7,6 +7,7 @@ import Heads from "./Heads.svelte";
 import Lines from "./Lines.svelte";
 import Panel from "./Panel.svelte";
 import Map from "./Map.svelte";
+import Steps from "./Steps.svelte";
 import Tokens from "./Tokens.svelte";
 
 export interface View {
@@ -23,6 +24,7 @@ export const VIEWS: View[] = [
   { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
   { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
   { id: "compare", name: "Compare", component: Compare, has: (page) => page.calls.length > 1 || page.calls.some((call) => call.heads > 1), own: true },
+  { id: "steps", name: "Steps", component: Steps, has: (page) => page.calls.length > 0 },
 ];
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */
