@@ -3,6 +3,8 @@ import type { Component } from "svelte";
 import type { Page } from "../data/format";
 import type { PageState } from "../page_state.svelte";
 import Compare from "./Compare.svelte";
+import Alignment from "./Alignment.svelte";
+import Generation from "./Generation.svelte";
 import Heads from "./Heads.svelte";
 import Lines from "./Lines.svelte";
 import Panel from "./Panel.svelte";
@@ -25,6 +27,8 @@ export const VIEWS: View[] = [
   { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
   { id: "compare", name: "Compare", component: Compare, has: (page) => page.calls.length > 1 || page.calls.some((call) => call.heads > 1), own: true },
   { id: "steps", name: "Steps", component: Steps, has: (page) => page.calls.length > 0 },
+  { id: "alignment", name: "Alignment", component: Alignment, has: (page) => page.alignment.some((each) => each.calls.length > 0) },
+  { id: "generation", name: "Generation", component: Generation, has: (page) => page.generation.some((each) => each.steps.length > 0) },
 ];
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */
