@@ -26,3 +26,8 @@ export function nameOf(text: Text, [start, end]: [number, number]): string {
 export function isolated(sentence: string): string {
   return sentence.replace(/“([^“”]*)”/g, "“\u2068$1\u2069”");
 }
+
+/** A token's text as it stands in a sentence: blanks at its ends left out, those that are all of it made visible. */
+export function readable(name: string): string {
+  return name.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || "␣";
+}

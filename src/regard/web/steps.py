@@ -36,6 +36,7 @@ def steps_data(
         "projection_bias": None,
         "projection_scale": 1.0,
         "residual": None,
+        "kind": None,
         "norm": None,
         "entering": None if entering is None else numbers.add_vectors(entering)[0],
         "refused": refused,
@@ -48,6 +49,7 @@ def steps_data(
         "projection_bias": _listed(output.bias),
         "projection_scale": 1.0 if output.scaling is None else float(output.scaling.scale.flatten()[0]),
         "residual": numbers.add_vectors(output.residual)[0],
+        "kind": output.kind,
         "norm": norm
         and {
             "kind": "layer norm",

@@ -1,6 +1,7 @@
 // Where a number of the diagram came from: a sentence with the numbers it is made of, and the cells they stand in.
 import { normFactors, projected } from "../../attention/block";
 import type { PageState } from "../../page_state.svelte";
+import { readable } from "../../words";
 import { scaleName, type StepId, type Way } from "./way";
 
 export interface Place {
@@ -12,6 +13,7 @@ export interface Place {
 
 export interface Origin {
   says: string;
+  number: string; // as the sentence has it
   places: Place[]; // of the numbers that it is made of
 }
 
@@ -25,16 +27,21 @@ export function figure(value: number): string {
 
 /** Say where the number at a row and component of a step came from. */
 export function originOf(way: Way, shared: PageState, id: StepId, row: number, at: number): Origin {
+  const step = way.steps.get(id)!;
+  const number = figure(step.values[(step.rows === 1 ? 0 : row) * step.width + at]!);
+  return { ...sentenceOf(way, shared, id, row, at, number), number };
+}
+
+function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: number, number: string): Omit<Origin, "number"> {
   const call = shared.page.calls[way.call]!;
-  const own = `“${shared.page.texts[call.queries]!.tokens.text[way.token]}”`;
+  const own = `“${readable(shared.page.texts[call.queries]!.tokens.text[way.token]!)}”`;
   const key = way.keys[row] ?? 0;
-  const name = `“${shared.page.texts[call.keys]!.tokens.text[key]}”`;
+  const name = `“${readable(shared.page.texts[call.keys]!.tokens.text[key]!)}”`;
   const step = (which: StepId) => way.steps.get(which)!;
   const value = (which: StepId, r = row, c = 0) => step(which).values[r * step(which).width + c]!;
   const all = (which: StepId, r: number | null = row): Place[] =>
     way.steps.has(which) ? [{ id: which, row: r, from: 0, to: step(which).width }] : [];
   const one = (which: StepId, r: number | null, c: number): Place[] => (way.steps.has(which) ? [{ id: which, row: r, from: c, to: c + 1 }] : []);
-  const number = figure(value(id, step(id).rows === 1 ? 0 : row, at));
   const before = way.steps.has("biased") ? "biased" : way.steps.has("capped") ? "capped" : "scaled";
   const score = way.row.scores[key]!;
   const n = (which: number) => figure(which);

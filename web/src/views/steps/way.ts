@@ -3,6 +3,7 @@ import { joined, loadSteps, normed, projected, valuesOf, type LoadedSteps } from
 import type { RowSteps } from "../../attention/row_steps";
 import type { StepsData } from "../../data/format";
 import type { PageState } from "../../page_state.svelte";
+import { readable } from "../../words";
 
 export type StepId =
   | "entering" | "query" | "keys" | "products" | "scaled" | "capped" | "biased" | "scores" | "exponentials" | "weights"
@@ -72,7 +73,7 @@ export class StepsReader {
       steps.set(id, { id, title, values, rows, width: values.length / rows, signed });
     const drawn = (values: ArrayLike<number>) => Float32Array.from(keys, (j) => values[j]!);
     const contexts = loaded && weights ? joined(loaded, weights) : null;
-    const name = `“${page.texts[description.queries]!.tokens.text[token]}”`;
+    const name = `“${readable(page.texts[description.queries]!.tokens.text[token]!)}”`;
 
     if (loaded?.entering && description.part === "self") {
       const wide = loaded.data.entering!.values.shape.at(-1)!;
