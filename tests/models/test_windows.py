@@ -1,11 +1,16 @@
 """Texts longer than their model, in windows: the tokenizer's own overflow is the truth, and single passes are."""
 
+import re
+
+import matplotlib.pyplot as plt
 import pytest
 import torch
 import transformers
 
 import regard
 from regard.capture.fast_linear import REORDERED
+from regard.explain.texts.summary import summarise
+from regard.explain.texts.window_texts import unfold
 from regard.models.windows import plan
 from regard.text.tokens import encode, encoded_ids
 from regard.trace.trace import Trace
@@ -86,6 +91,28 @@ def test_words_are_found_in_the_whole_text_and_in_their_window(read) -> None:
             assert own in window.word(word)
     with pytest.raises(regard.RegardError, match="whole in no window"):
         read.locate(read.word(TEXT[TEXT.index("and see") : TEXT.index(" Whenever")])[0])
+
+
+def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, read) -> None:
+    seen = read.see("sea")
+    unfolded = unfold([read], "sea")
+    assert seen.summary == summarise(unfolded.traces, "sea", unfolded=unfolded)
+    assert seen.traces == unfolded.traces
+    assert [o.label for o in seen.summary.occurrences] == [f"1.{each.window}" for each in unfolded.windows]
+    assert regard.see(TEXT, "sea", window=29, stride=11, model=minilm).summary.texts == seen.summary.texts
+    figure = read.plot("sea", layer=0, head=3)
+    titles = [axes.get_title() for axes in figure.findobj(plt.Axes)]
+    label = f"Text {seen.summary.labels[0]}: attention weights of layer 0, head 3"
+    assert any(title.startswith(label) for title in titles), titles
+    assert len(read.see().summary.texts) == len(read.windows)
+    with pytest.raises(regard.RegardError, match="word 'lake' is not in the text"):
+        read.see("lake")
+
+
+def test_unknown_tokens_are_named_of_the_whole_text(minilm) -> None:
+    read = minilm.trace("a river bank and \U0001f99c " * 6, window=12)
+    assert str(read.see("bank")).startswith("6 of 36 tokens unknown to the tokenizer of all-MiniLM-L6-v2: ")
+    assert "6 of 36 tokens unknown" in re.sub(r"<[^>]+>", "", read._repr_html_())
 
 
 def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:

@@ -15,8 +15,6 @@ def test_an_item_that_is_missing_is_refused_with_the_reason() -> None:
         few[-3]
     with pytest.raises(RegardError, match=re.escape("attention[2] was not kept")):
         few[1:]
-    with pytest.raises(RegardError, match=re.escape("attention[0] was not kept")):
-        list(few)
     saved = LayerSubset("values", 3, {}, reason=NOT_SAVED)
     with pytest.raises(RegardError, match=re.escape("values[2] was not saved: of 3 the file holds none")):
         saved[2]
@@ -69,6 +67,24 @@ def test_several_calls_of_a_layer() -> None:
         with pytest.raises(IndexError, match=re.escape(says)):
             items[0, 2]
     assert Layers.of("attention", ("a", "b"))[1, 0] == "b"
+
+
+def test_a_walk_that_would_lose_the_layers_numbers_is_refused() -> None:
+    few = LayerSubset("attention", 6, {4: "e", 1: "b"})
+    several = LayerSubset("cross", 2, {(0, 0): "a", (0, 1): "b", (1, 0): "c"}, made=[(0, 0), (0, 1), (1, 0)])
+    for items, says in (
+        (few, "attention cannot be walked along, for of 6 layers it holds 1, 4, and their numbers would be lost: "
+              "[attention[n] for n in attention.kept]"),
+        (several, "cross cannot be walked along, for its layers make several calls, and their numbers would be lost: "
+                  "[cross[n, k] for n, k in cross.calls]"),
+        (LayerSubset("values", 3, {}), "values cannot be walked along, for of 3 layers it holds none, "),
+    ):  # fmt: skip
+        for walk in (list, enumerate, lambda each: "b" in each):
+            with pytest.raises(RegardError, match=re.escape(says)):
+                walk(items)
+    assert [few[n] for n in few.kept] == ["b", "e"]
+    assert [several[n, k] for n, k in several.calls] == ["a", "b", "c"]
+    assert list(LayerSubset("values", 2, {1: "b", 0: "a"})) == ["a", "b"]
 
 
 def test_the_numbers_that_there_are() -> None:

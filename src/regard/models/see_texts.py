@@ -16,6 +16,8 @@ def see(
     *,
     references: str | Sequence[str] = (),
     target: str | Sequence[str] | None = None,
+    window: int | None = None,
+    stride: int | None = None,
     model: Model | str | None = None,
     layer: int | None = None,
     head: int | None = None,
@@ -28,6 +30,8 @@ def see(
         word: in every text.
         references: words to compare it with, each read as a text of its own.
         target: of an encoder-decoder, what its decoder reads: one, or one for each text (`model.generate` writes one).
+        window, stride: read each text in overlapping windows of so many tokens, as `Model.trace` does; each window is
+            shown as a text of its own, those alone that have the word.
         model: what `regard.load` gives or takes; None for the default model.
         layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
 
@@ -39,7 +43,8 @@ def see(
     """
     opened = model if isinstance(model, Model) else load(model)
     given, words = _listed("texts", texts), _listed("references", references)
-    traces: Any = opened.trace(given, target=None if target is None else _listed("target", target))
+    targets = None if target is None else _listed("target", target)
+    traces: Any = opened.trace(given, target=targets, window=window, stride=stride)
     compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
     return see_traces(traces, word, references=[each.sides[0] for each in compared], layer=layer, head=head, top=top)
 

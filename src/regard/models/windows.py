@@ -6,7 +6,7 @@ A window is a text of its own to the model: attention does not reach across its 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
+from regard.trace.display import ShownTrace
 from regard.trace.layer_subset import LayerSubset, call_numbers
 from regard.trace.status import Status, largest
 from regard.trace.trace import Trace
@@ -142,7 +143,7 @@ def maps_of(trace: Trace) -> list[AttentionMap]:
 
 
 @dataclass(eq=False)
-class WindowedTrace:
+class WindowedTrace(ShownTrace):
     """A long text read in overlapping windows.
 
     tokens: the whole text's. windows: the trace of each window, whose tokens and characters are numbered anew.
@@ -151,6 +152,7 @@ class WindowedTrace:
     of the whole text, since none exists: `place` and `locate` lead to the window that has it.
     """
 
+    windowed: ClassVar[bool] = True
     text: str
     tokens: tuple[Token, ...]
     windows: tuple[Trace, ...] = field(repr=False)

@@ -9,7 +9,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from regard.trace.trace import PairTrace, Trace
 
 WIDTH = 80  # columns of what a notebook shows
-NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
-CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
 MOST_ROWS = 40  # of a table that shows itself
 LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
 PRE = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
@@ -46,12 +44,57 @@ class Shown:
         return html(self.shown(WIDTH))
 
 
+class ShownTrace(Shown):
+    """What every kind of trace can do: be looked at, and drawn. windowed: whether its text was read in windows."""
+
+    windowed: ClassVar[bool] = False
+
+    def see(
+        self,
+        word: str | None = None,
+        *,
+        references: "Trace | Sequence[Trace]" = (),
+        layer: int | None = None,
+        head: int | None = None,
+        top: int = 5,
+    ) -> "SummaryView":
+        """Look at a word, or without one at what is most worth a look: what `regard see` prints.
+
+        Of a text that was read in windows each window is shown as a text of its own, those alone that have the word.
+
+        references: traces of words to compare it with, each a text of its own: `model.trace(["money", "river"])`.
+        layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
+
+        Returns a `SummaryView`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings`.
+
+        Raises:
+            RegardError: the word is not in the text, or there is no such layer or head.
+        """
+        return see([self], word, references=references, layer=layer, head=head, top=top)
+
+    def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
+        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these.
+
+        Raises:
+            RegardError: as `see`.
+        """
+        return self.see(word, layer=layer, head=head).plot(layer=layer, head=head)
+
+    def shown(self, width: int) -> "Sequence[RenderableType]":
+        """What a notebook shows of it."""
+        return shown_trace(self, width)
+
+
 @dataclass(eq=False)
 class SummaryView(Shown):
-    """What `see` found: the summary as plain numbers, and the traces that it is of. It shows itself."""
+    """What `see` found: the summary as plain numbers, and the traces that it is of. It shows itself.
+
+    read: the traces of whole texts that were read in windows; `traces` are then those of the windows that are shown.
+    """
 
     summary: "Summary"
     traces: "Sequence[Any]"
+    read: Sequence[ShownTrace] = ()
 
     @property
     def findings(self) -> list[str]:
@@ -63,8 +106,11 @@ class SummaryView(Shown):
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """What `regard see` prints."""
         from regard.views.terminal.brief import render
+        from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
-        return render(self.summary, width, more=".plot() draws it, .summary has every number")
+        read: Any = self.read  # unknown tokens are named of whole texts, not of windows
+        parts = render(self.summary, width, more=".plot() draws it, .summary has every number")
+        return [*unknown_first(of_traces(read)), *parts]
 
     def plot(self, *, layer: int | None = None, head: int | None = None) -> "Figure":
         """Draw what `regard see --figure` draws. layer, head: show these."""
@@ -92,7 +138,7 @@ class SummaryView(Shown):
 
 
 def see(
-    traces: "Sequence[Trace | PairTrace]",
+    traces: Sequence[ShownTrace],
     word: str | None = None,
     *,
     references: "Trace | Sequence[Trace]" = (),
@@ -100,7 +146,7 @@ def see(
     head: int | None = None,
     top: int = 5,
 ) -> SummaryView:
-    """Look at traces as `regard see` does: at one word in them, or at what is most worth a look.
+    """Look at traces of one kind as `regard see` does: at one word in them, or at what is most worth a look.
 
     The arguments and errors are those of `regard.explain.texts.summary.summarise`; references may be one trace.
     """
@@ -117,21 +163,29 @@ def see(
         raise RegardError(f"top: given {top!r}, needs a number from 1 on")
 
     given: Any = traces  # of one kind, which `summarise` checks
-    return SummaryView(summarise(given, word, references=references, layer=layer, head=head, top=top), traces)
+    unfolded = None
+    if traces and all(each.windowed for each in traces):
+        from regard.explain.texts.window_texts import unfold
+
+        unfolded = unfold(given, word)
+        given = unfolded.traces
+    found = summarise(given, word, references=references, layer=layer, head=head, top=top, unfolded=unfolded)
+    return SummaryView(found, given, traces if unfolded is not None else ())
 
 
-def shown_trace(trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableType]":
+def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
     from rich.text import Text
 
     from regard.views.terminal.layout import status
 
-    if max(len(side.tokens) for side in trace.sides) > LONG or not trace.sides[0].tokens:
-        return [Text(repr(trace)), Text(), status([trace.status])]
+    kept: Any = trace
+    if max(len(side.tokens) for side in kept.sides) > LONG or not kept.sides[0].tokens:
+        return [Text(repr(trace)), Text(), status([kept.status])]
     try:
-        return see([trace]).shown(width)
+        return trace.see().shown(width)
     except RegardError:  # a trace that holds no attention
-        return [Text(repr(trace)), Text(), status([trace.status])]
+        return [Text(repr(trace)), Text(), status([kept.status])]
 
 
 def shown_generated(text: str, new: str, trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableType]":
@@ -171,44 +225,14 @@ def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[Rendera
 
 
 def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None" = None) -> "Axes":
-    """Draw a map (H, L, S) into axes, by default new ones of pyplot: queries down, keys across, named by their tokens.
-
-    head: None for the mean of all heads. A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each
-    the mean of the weights that it stands for.
+    """Draw a map (H, L, S) into axes, by default new ones of pyplot; head None for the mean of all heads.
 
     Raises:
         RegardError: there is no such head.
     """
-    from regard.checks import from_zero
-    from regard.views.figures.elements.heatmap import heatmap
+    from regard.views.figures.attention_map import paint
 
-    heads, length, size = weights.shape
-    if head is not None and (isinstance(head, bool) or not isinstance(head, int)):
-        raise RegardError(f"head: given {head!r}, needs a number, or None for the mean of all")
-    if axes is not None and not hasattr(axes, "imshow"):
-        raise RegardError(f"axes: given {type(axes).__name__}, needs matplotlib's Axes, or None for new ones")
-    if head is not None:
-        head = from_zero("head", head, heads, "the map has")
-    whose = f"mean of {heads} heads" if head is None else f"head {head}"
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        side = [max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in (length, size)]
-        _, axes = plt.subplots(figsize=(side[1] + 0.8, side[0]), layout="constrained")
-    rows, columns = (
-        None if labels is None or len(labels.tokens) != count else [_name(token.text) for token in labels.tokens]
-        for labels, count in ((weights.query_labels, length), (weights.key_labels, size))
-    )
-    if max(length, size) <= NAMED:
-        matrix = weights.dense().mean(0) if head is None else weights[head]
-        title = f"attention weights, {whose}"
-        heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
-        return axes
-    pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
-    matrix = pooled.mean(0) if head is None else pooled[head]
-    title = f"attention weights, {whose}: {length} × {size}, a cell is the mean of its weights"
-    heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
-    return axes
+    return paint(weights, head, axes)
 
 
 def plot_loss(log: "Sequence[dict[str, Any]]") -> "Figure":
@@ -223,11 +247,12 @@ def map_html(weights: "LabelledMap") -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from regard.views.figures.attention_map import paint, size_in_inches
+
     heads, length, size = weights.shape
-    side = [max(3.2, 1.6 + 0.26 * min(count, NAMED)) for count in (length, size)]
-    figure = Figure(figsize=(side[1] + 0.8, side[0]), layout="constrained")
+    figure = Figure(figsize=size_in_inches(weights, 0.26), layout="constrained")
     FigureCanvasAgg(figure)
-    plot_map(weights, axes=figure.add_subplot())
+    paint(weights, axes=figure.add_subplot())
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=90)
     data = base64.b64encode(written.getvalue()).decode("ascii")
@@ -270,9 +295,3 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
-
-
-def _name(text: str) -> str:
-    from regard.views.terminal.layout import spelled
-
-    return spelled(text, 16)

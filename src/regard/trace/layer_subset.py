@@ -5,7 +5,7 @@ A layer's number means the layer, also where some layers have no attention (hybr
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from regard.errors import OutOfRangeError, RegardError
@@ -79,6 +79,8 @@ class Layers(tuple[T, ...]):
 class LayerSubset(Sequence[T]):
     """The items of some layers alone, or several of a layer. len() counts all layers; a missing item is a RegardError.
 
+    It is walked along by its numbers, `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`.
+
     what: how the items are called, for messages. items: by layer, or by (layer, which of its calls). reason: why others
     are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made, where these are not one each.
     """
@@ -119,6 +121,19 @@ class LayerSubset(Sequence[T]):
 
     def __len__(self) -> int:
         return self._size
+
+    def __iter__(self) -> Iterator[T]:
+        """Walk along the items where each layer has one, so that the n-th is that of layer n; else refuse."""
+        if self.calls == tuple((n, 0) for n in range(self._size)):
+            return iter(self._items.values())
+        held = f"of {self._size} layers it holds {', '.join(map(str, self.kept)) or 'none'}"
+        walk, index = ("n in {0}.kept", "{0}[n]")
+        if len(self.kept) < len(self._items):
+            held, walk, index = "its layers make several calls", "n, k in {0}.calls", "{0}[n, k]"
+        walk, index = walk.format(self._what), index.format(self._what)
+        raise RegardError(
+            f"{self._what} cannot be walked along, for {held}, and their numbers would be lost: [{index} for {walk}]"
+        )
 
     @overload
     def __getitem__(self, number: SupportsIndex | CallNumber) -> T: ...

@@ -34,7 +34,7 @@ from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.display import Shown, SummaryView, see, shown_trace
+from regard.trace.display import ShownTrace
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
 from regard.trace.layer_subset import Layers, LayerSubset
 from regard.trace.sentence_embedding import check_pooling, pool
@@ -43,9 +43,6 @@ from regard.trace.word_rows import vector
 
 Vectors = Float[Tensor, "L M"]
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from rich.console import RenderableType
-
     import regard.trace.transformers_output
 
     StateSubset = LayerSubset[Vectors]
@@ -67,8 +64,8 @@ MAPS = ("attention", "cross")
 NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
-class _Kept(Shown):
-    """What a trace and a pair of traces can both do: be saved, looked at and drawn."""
+class _Kept(ShownTrace):
+    """What a trace and a pair of traces can both do: be saved, beside being looked at and drawn."""
 
     def save(
         self,
@@ -84,41 +81,6 @@ class _Kept(Shown):
 
         assert isinstance(self, (Trace, PairTrace))
         save(self, file, layers=layers, heads=heads, dtype=dtype, attention_outputs=attention_outputs)
-
-    def see(
-        self,
-        word: str | None = None,
-        *,
-        references: "Trace | Sequence[Trace]" = (),
-        layer: int | None = None,
-        head: int | None = None,
-        top: int = 5,
-    ) -> SummaryView:
-        """Look at a word, or without one at what is most worth a look: what `regard see` prints.
-
-        references: traces of words to compare it with, each a text of its own: `model.trace(["money", "river"])`.
-        layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
-
-        Returns a `SummaryView`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings`.
-
-        Raises:
-            RegardError: the word is not in the text, or there is no such layer or head.
-        """
-        assert isinstance(self, (Trace, PairTrace))
-        return see([self], word, references=references, layer=layer, head=head, top=top)
-
-    def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these.
-
-        Raises:
-            RegardError: as `see`.
-        """
-        return self.see(word, layer=layer, head=head).plot(layer=layer, head=head)
-
-    def shown(self, width: int) -> "Sequence[RenderableType]":
-        """What a notebook shows of it."""
-        assert isinstance(self, (Trace, PairTrace))
-        return shown_trace(self, width)
 
 
 @dataclass(eq=False)

@@ -1,4 +1,5 @@
 import pytest
+from jaxtyping import config
 
 import regard
 from regard.explain.texts.summary import summarise
@@ -36,6 +37,17 @@ def test_without_a_word_all_windows_are_shown(long) -> None:
         (text, n) for text in range(2) for n in range(len(long.windows))
     ]
     assert summarise(found.traces[:2], unfolded=None).labels == ["1", "2"]
+
+
+def test_windowed_traces_are_not_taken_for_texts(long) -> None:
+    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
+    try:
+        with pytest.raises(regard.RegardError, match="given WindowedTrace: needs traces; of a text read in windows th"):
+            summarise([long], "bank")
+    finally:
+        config.update("jaxtyping_disable", False)
+    with pytest.raises(regard.RegardError, match="given no traces: needs traces"):
+        summarise([])
 
 
 def test_a_word_that_is_nowhere_is_refused(long, minilm) -> None:

@@ -136,6 +136,9 @@ def summarise(
     both = [trace for trace in traces if isinstance(trace, PairTrace)]
     if lone and both:
         raise RegardError("given traces of texts and of texts with targets: needs all of one kind")
+    if not lone and not both:
+        kinds = ", ".join(sorted({type(trace).__name__ for trace in traces})) or "no traces"
+        raise RegardError(f"given {kinds}: needs traces; of a text read in windows those that `unfold` gives")
     if lone:
         layer, head = check_heads(lone[0], layer, head)
         found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
