@@ -1,0 +1,239 @@
+"""One head's matrix: every weight and mean it shows is the library's, by mouse and by keyboard alone."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from tests.support import make_tiny
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
+WITHIN = 3e-4  # of the library's weights: queries and keys are rounded to 16 bits
+LONG = "The river was high, and the man who had come to fish sat down on the bank to wait for the money. " * 22
+MARGIN = 96  # pixels beside the matrix, where names stand
+
+
+def opened(page: Any, layer: int, head: int | str) -> Any:
+    """The map of a head, at rest."""
+    page.open_view("Map")
+    page.choose("layer", str(layer))
+    page.choose("head", str(head))
+    rest(page)
+    return page.tab
+
+
+def rest(page: Any) -> None:
+    page.tab.wait_for_timeout(60)
+    page.tab.wait_for_selector("[data-state=exact]")
+
+
+def press(page: Any, *keys: str) -> None:
+    page.tab.focus("role=application")
+    for key in keys:
+        page.tab.keyboard.press(key)
+    rest(page)
+
+
+def cursor(tab: Any) -> tuple[int, int, float]:
+    """Query, key and weight that the readout tells."""
+    tab.wait_for_function("!['…', undefined].includes(document.querySelector('[data-weight]')?.textContent)")
+    readout = tab.locator(".readout")
+    query, key = (int(readout.get_attribute(f"data-{name}")) for name in ("query", "key"))
+    return query, key, float(tab.inner_text("[data-weight]"))
+
+
+def largest(tab: Any) -> list[tuple[list[int], list[int], float]]:
+    """The table of the largest that are shown: queries, keys and number."""
+    rows = tab.locator("tr[data-queries]")
+    return [
+        (
+            [int(n) for n in row.get_attribute("data-queries").split()],
+            [int(n) for n in row.get_attribute("data-keys").split()],
+            float(row.locator("[data-value]").inner_text()),
+        )
+        for row in [rows.nth(n) for n in range(rows.count())]
+    ]
+
+
+def as_the_library_has_them(found: list[tuple[list[int], list[int], float]], weights: torch.Tensor) -> None:
+    """Compare the table's rows with the means of the library's weights, and its first with their largest."""
+    assert found
+    for queries, keys, value in found:
+        assert value == pytest.approx(float(weights[slice(*queries), slice(*keys)].mean()), abs=WITHIN, rel=1e-3)
+    assert [value for _, _, value in found] == sorted((value for _, _, value in found), reverse=True)
+    rows, cols = (found[0][side][1] - found[0][side][0] for side in (0, 1))
+    assert found[0][2] == pytest.approx(float(blocks(weights, rows, cols).max()), abs=WITHIN, rel=1e-3)
+
+
+def blocks(weights: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
+    """The means of whole blocks."""
+    weights = weights[: len(weights) // rows * rows, : weights.shape[1] // cols * cols]
+    return weights.unflatten(1, (-1, cols)).mean(2).unflatten(0, (-1, rows)).mean(1)
+
+
+def test_a_cell_under_the_mouse_has_the_librarys_weight(page_of: Any, bank: Any) -> None:
+    weights = bank[0].attention[3][5]
+    page = page_of(bank[0])
+    tab = opened(page, 3, 5)
+    tab.locator("canvas").scroll_into_view_if_needed()
+    box = tab.locator("canvas").bounding_box()
+    cell = (box["width"] - MARGIN - 2) / weights.shape[1]
+    for query, key in ((0, 0), (11, 10), (5, 3)):
+        tab.mouse.move(box["x"] + MARGIN + (key + 0.5) * cell, box["y"] + MARGIN + (query + 0.5) * cell)
+        rest(page)
+        assert cursor(tab)[:2] == (query, key)
+        assert cursor(tab)[2] == pytest.approx(float(weights[query, key]), abs=WITHIN)
+        assert bank[0].tokens[query].text in tab.inner_text(".readout")
+    tab.mouse.down()
+    tab.mouse.up()
+    assert tab.evaluate("document.querySelector('[role=tab][aria-selected=true]').textContent").strip() == "Map"
+    page.open_view("Tokens")
+    assert tab.get_attribute("[data-unit='5']", "aria-selected") == "true"
+
+
+def test_keys_alone_move_zoom_choose_and_go_home(page_of: Any, bank: Any) -> None:
+    weights = bank[0].attention[2][4]
+    page = page_of(bank[0])
+    tab = opened(page, 2, 4)
+    press(page, "ArrowDown", "ArrowRight")
+    query, key, _ = cursor(tab)
+    press(page, "ArrowDown", "ArrowRight", "ArrowRight")
+    assert cursor(tab)[:2] == (query + 1, key + 2)
+    assert cursor(tab)[2] == pytest.approx(float(weights[query + 1, key + 2]), abs=WITHIN)
+    whole = tab.inner_text(".map + * + * caption, caption")
+    press(page, "+")
+    assert tab.inner_text("caption") != whole
+    assert cursor(tab)[:2] == (query + 1, key + 2)
+    press(page, *["ArrowUp"] * 30, *["ArrowLeft"] * 30)  # out of the window that was: it follows
+    assert cursor(tab)[:2] == (0, 0)
+    assert re.search(r"queries 0–\d+ and keys 0–", tab.inner_text("caption"))
+    press(page, "Home")
+    assert tab.inner_text("caption") == whole
+    press(page, "ArrowDown", "Enter")
+    page.open_view("Tokens")
+    assert tab.get_attribute("[data-unit='1']", "aria-selected") == "true"
+
+
+@pytest.mark.parametrize("head", [6, "mean"])
+def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int | str) -> None:
+    maps = bank[0].attention[1].dense()
+    weights = maps.mean(0) if head == "mean" else maps[head]
+    page = page_of(bank[0])
+    tab = opened(page, 1, head)
+    as_the_library_has_them(largest(tab), weights)
+    press(page, "ArrowDown")
+    query = cursor(tab)[0]
+    tab.check("text=all of the cursor's query")
+    tab.click("button:has-text('all ')")
+    found = {int(cell.get_attribute("data-value")): float(cell.inner_text()) for cell in tab.query_selector_all("td[data-value]")}
+    assert sorted(found) == list(range(len(weights)))
+    assert max(abs(found[n] - float(weights[query, n])) for n in found) < WITHIN + 5e-5
+
+
+def test_coarse_cells_are_means_and_zooming_reaches_single_weights(page_of: Any, minilm: Any) -> None:
+    trace = minilm.trace(LONG)
+    weights = trace.attention[4][7]
+    page = page_of(trace, width=390, layers=[4])
+    tab = opened(page, 4, 7)
+    found = largest(tab)
+    assert {tuple(b - a for a, b in each[:2]) for each in found} == {(2, 2)}
+    as_the_library_has_them(found, weights)
+    press(page, "ArrowDown")
+    query, key, weight = cursor(tab)
+    mean = float(tab.inner_text("[data-mean]"))
+    assert "mean of 2 × 2 weights" in tab.inner_text("[data-cell]")
+    assert mean == pytest.approx(float(weights[query // 2 * 2 :, key // 2 * 2 :][:2, :2].mean()), abs=WITHIN)
+    assert weight == pytest.approx(float(weights[query, key]), abs=WITHIN)
+    press(page, "+", "+")
+    assert tab.locator("[data-cell]").count() == 0
+    queries, keys = re.findall(r"(\d+)–(\d+)", tab.inner_text("caption"))
+    window = weights[int(queries[0]) : int(queries[1]) + 1, int(keys[0]) : int(keys[1]) + 1]
+    assert window.shape[0] < len(weights) // 2
+    assert largest(tab)[0][2] == pytest.approx(float(window.max()), abs=WITHIN)
+    press(page, "-", "-")  # made of the finer tiles that are there
+    as_the_library_has_them(largest(tab), weights)
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "rank", "square root"])
+def test_larger_weights_have_stronger_colours(page_of: Any, bank: Any, scale: str) -> None:
+    weights = bank[0].attention[3][5]
+    page = page_of(bank[0])
+    tab = opened(page, 3, 5)
+    tab.check(f"text={scale}")
+    rest(page)
+    pixels = tab.evaluate(
+        """([margin, count]) => {
+            const canvas = document.querySelector("canvas");
+            const cell = (canvas.clientWidth - margin - 2) / count;
+            const context = canvas.getContext("2d");
+            const at = (n) => Math.round(margin + n * cell + 3); // beside the number that stands in the middle
+            return Array.from({ length: count * count }, (_, n) =>
+                [...context.getImageData(at(n % count), at(Math.floor(n / count)), 1, 1).data.slice(0, 3)]);
+        }""",
+        [MARGIN, len(weights)],
+    )
+    light = torch.tensor([sum(pixel) for pixel in pixels], dtype=torch.float32)
+    order = weights.flatten().argsort()
+    assert bool((light[order].diff() <= 6).all())  # darker and darker, by shades
+    share = weights.flatten() / weights.max()
+    pale = float((light > light.max() - 0.25 * (light.max() - light.min())).float().mean())
+    if scale == "rank":  # as many cells in each quarter of the colours, whatever their weights
+        assert pale < 0.45
+        assert "rank among the" in tab.inner_text("[data-legend]")
+    if scale == "linear":
+        assert pale > float((share < 0.1).float().mean()) - 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("gpt2", {}),
+        ("gemma2", {"num_key_value_heads": 1, "head_dim": 8, "attn_logit_softcapping": 0.7, "sliding_window": 5}),
+        ("mistral", {"num_key_value_heads": 1, "sliding_window": 4}),
+        ("bloom", {"n_head": 3, "n_layer": 2}),
+    ],
+)
+def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: Path, kind: str, changes: Any) -> None:
+    make_tiny(tmp_path / kind, minilm, kind, **changes)
+    trace = regard.load(tmp_path / kind).trace("The man sat on the bank and waited for money.")
+    page = page_of(trace)
+    for layer in (0, 1):
+        weights = trace.attention[layer][2]
+        tab = opened(page, layer, 2)
+        as_the_library_has_them(largest(tab), weights)
+        press(page, "Home", *["ArrowUp"] * 12, *["ArrowRight"] * 12)
+        query, key, weight = cursor(tab)
+        assert (query, key, weight) == (0, len(weights) - 1, 0)
+        assert "the mask forbids it" in tab.inner_text(".readout")
+
+
+@pytest.mark.skipif(SMOLLM2 is None, reason="REGARD_SMOLLM2 names no folder with a GGUF file")
+def test_a_large_map_is_exact_from_the_whole_to_single_weights(page_of: Any) -> None:
+    trace = regard.load(SMOLLM2).trace(LONG * 3, layers=[5], logits=False)
+    weights = trace.attention[0][7] if len(trace.attention) == 1 else trace.attention[5][7]
+    assert len(weights) > 1200
+    page = page_of(trace)
+    page.open_view("Map")
+    page.choose("head", "7")
+    rest(page)
+    tab = page.tab
+    as_the_library_has_them(largest(tab), weights)
+    press(page, *["+"] * 8)
+    press(page, *["ArrowDown"] * 3)
+    query, key, weight = cursor(tab)
+    assert weight == pytest.approx(float(weights[query, key]), abs=WITHIN)
+    assert tab.locator("[data-cell]").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_it_is_for_everyone_and_for_a_phone(page_of: Any, bank: Any, width: int) -> None:
+    page = page_of(bank[0], width=width)
+    tab = opened(page, 0, 3)
+    press(page, "ArrowDown")
+    assert page.violations() == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
