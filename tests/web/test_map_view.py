@@ -14,7 +14,7 @@ from tests.support import make_tiny
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
 WITHIN = 3e-4  # of the library's weights: queries and keys are rounded to 16 bits
-LONG = "The river was high, and the man who had come to fish sat down on the bank to wait for the money. " * 22
+LONG = "The river was high, and the man who had come to fish sat down on the bank to wait for the money. " * 20
 MARGIN = 96  # pixels beside the matrix, where names stand
 
 
@@ -171,9 +171,12 @@ def test_larger_weights_have_stronger_colours(page_of: Any, bank: Any, scale: st
             const canvas = document.querySelector("canvas");
             const cell = (canvas.clientWidth - margin - 2) / count;
             const context = canvas.getContext("2d");
+            const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
             const at = (n) => Math.round(margin + n * cell + 3); // beside the number that stands in the middle
-            return Array.from({ length: count * count }, (_, n) =>
-                [...context.getImageData(at(n % count), at(Math.floor(n / count)), 1, 1).data.slice(0, 3)]);
+            return Array.from({ length: count * count }, (_, n) => {
+                const from = 4 * (at(Math.floor(n / count)) * canvas.width + at(n % count));
+                return [...data.slice(from, from + 3)];
+            });
         }""",
         [MARGIN, len(weights)],
     )
@@ -209,7 +212,8 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         press(page, "Home", *["ArrowUp"] * 12, *["ArrowRight"] * 12)
         query, key, weight = cursor(tab)
         assert (query, key, weight) == (0, len(weights) - 1, 0)
-        assert "the mask forbids it" in tab.inner_text(".readout")
+        if kind != "bloom":  # its mask comes as runs of keys
+            assert "the mask forbids it" in tab.inner_text(".readout")
 
 
 @pytest.mark.skipif(SMOLLM2 is None, reason="REGARD_SMOLLM2 names no folder with a GGUF file")
