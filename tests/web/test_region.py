@@ -16,7 +16,9 @@ LENGTH, SIZE, WIDTH, HEADS, KEY_HEADS = 23, 37, 7, 6, 2
 
 
 @pytest.mark.parametrize("head", [0, 5, None])
-@pytest.mark.parametrize("kind", ["plain", "causal", "window", "runs", "softcap", "offsets", "keys", "dense", "ablated"])
+@pytest.mark.parametrize(
+    "kind", ["plain", "causal", "window", "runs", "softcap", "offsets", "keys", "dense", "ablated"]
+)
 def test_region_is_the_mean_of_each_cells_weights(kind: str, head: int | None) -> None:
     call, weights = made(kind)
     shown = weights[:, :, :].mean(0) if head is None else weights[head]
@@ -72,7 +74,14 @@ def made(kind: str) -> tuple[dict[str, Any], np.ndarray]:
         shape = {"offsets": (HEADS, LENGTH + SIZE - 1), "keys": (1, SIZE), "dense": (HEADS, LENGTH, SIZE)}[kind]
         values = generator.normal(size=shape).astype(np.float32)
         bias = {"kind": kind, "heads": shape[0], "values": values.ravel().tolist()}
-        scores = scores + {"offsets": lambda: values[:, j - i + LENGTH - 1], "keys": lambda: values[:, None], "dense": lambda: values}[kind]()
+        scores = (
+            scores
+            + {
+                "offsets": lambda: values[:, j - i + LENGTH - 1],
+                "keys": lambda: values[:, None],
+                "dense": lambda: values,
+            }[kind]()
+        )
     scores = np.where(allowed, scores, -np.inf)
     most = scores.max(-1, initial=-np.inf).astype(np.float32)
     powers = np.where(allowed, np.exp(scores - np.where(np.isfinite(most), most, 0)[..., None]), 0)
@@ -115,6 +124,11 @@ def means(weights: np.ndarray, queries: tuple[int, int], keys: tuple[int, int], 
 
 def node(given: dict[str, Any]) -> Any:
     """What the page's own code says."""
-    command = [str(NODE), "--disable-warning=ExperimentalWarning", str(Path(__file__).with_name("region.mjs")), str(SOURCE)]
+    command = [
+        str(NODE),
+        "--disable-warning=ExperimentalWarning",
+        str(Path(__file__).with_name("region.mjs")),
+        str(SOURCE),
+    ]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

@@ -39,7 +39,11 @@ export function placeLabels(points: [number, number][], widths: number[], height
 /** Boxes by the squares they lie in, so that a box is held against its neighbours alone. */
 class Grid {
   private readonly squares = new Map<string, Box[]>();
-  constructor(private readonly side: number) {}
+  private readonly side: number;
+
+  constructor(side: number) {
+    this.side = side;
+  }
 
   add(box: Box): void {
     for (const key of this.keys(box)) {

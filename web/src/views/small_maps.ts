@@ -1,7 +1,8 @@
 // One head's whole matrix in few cells: from queries and keys, or of long texts from the overview that the library made.
 import { decode } from "../data/bytes";
-import type { Call, Overview, Text } from "../data/format";
+import type { Call, Text } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import { fewer } from "./fewer_cells";
 
 export interface SmallMap {
   rows: number;
@@ -27,7 +28,7 @@ export class SmallMaps {
     const [queries, keys] = sizes(description);
     const [rows, cols] = [Math.min(this.side, queries), Math.min(this.side, keys)];
     const values = description.overview
-      ? fewer(await this.overview(call), description.overview, description, head, rows, cols)
+      ? fewer(await this.overview(call), description.overview, [queries, keys], head, [rows, cols])
       : await attention.region(call, { head, queries: [0, queries], keys: [0, keys], rows, cols }, signal);
     const apart = cols === keys ? apartIn(page.texts[description.keys]!) : [];
     return { rows, cols, values, apart, largest: largestIn(values, apart) };
@@ -46,40 +47,6 @@ export class SmallMaps {
 /** How many queries and keys a call has. */
 export function sizes(call: Call): [number, number] {
   return [call.query.values.shape[1]!, call.key.values.shape[1]!];
-}
-
-/** An overview in fewer cells: each the mean of the overview's, by the number of weights that each of those is of. */
-function fewer(codes: Uint16Array, overview: Overview, call: Call, head: number | null, rows: number, cols: number): Float32Array {
-  const [queries, keys] = sizes(call);
-  const tall = counts(queries, overview.rows);
-  const wide = counts(keys, overview.cols);
-  const heads = head === null ? Array.from({ length: call.heads }, (_, h) => h) : [head];
-  const sums = new Float64Array(rows * cols);
-  const weights = new Float64Array(rows * cols);
-  for (const h of heads) {
-    const start = h * overview.rows * overview.cols;
-    const largest = overview.largest[h]!;
-    for (let r = 0; r < overview.rows; r++) {
-      const row = cellOf(r, overview.rows, rows) * cols;
-      for (let c = 0; c < overview.cols; c++) {
-        const cell = row + cellOf(c, overview.cols, cols);
-        const count = tall[r]! * wide[c]!;
-        sums[cell]! += largest * (codes[start + r * overview.cols + c]! / 65535) ** 2 * count;
-        weights[cell]! += count;
-      }
-    }
-  }
-  return Float32Array.from(sums, (sum, n) => sum / weights[n]!);
-}
-
-/** How many of n there are in each of so many cells. */
-function counts(n: number, cells: number): number[] {
-  return Array.from({ length: cells }, (_, r) => Math.floor(((r + 1) * n) / cells) - Math.floor((r * n) / cells));
-}
-
-/** The cell of few that a cell of many is in: cell f has those from ⌊f · many / few⌋ on. */
-function cellOf(n: number, many: number, few: number): number {
-  return Math.floor(((n + 1) * few - 1) / many);
 }
 
 function apartIn(text: Text): boolean[] {

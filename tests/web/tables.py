@@ -1,0 +1,26 @@
+"""Read the tables that stand beside the pictures of the page."""
+
+from typing import Any
+
+
+def rows_of(tab: Any, caption: str) -> list[list[str]]:
+    """The cells of a table, in its order, all of its rows: those that it shows at first and the rest."""
+    region = tab.locator(f"[role=region][aria-label='{caption}']")
+    region.wait_for()
+    more = region.locator("xpath=following-sibling::*[1]").locator("button:has-text('all ')")
+    if more.count():
+        more.click()
+    read: list[list[str]] = region.locator("tbody").evaluate(
+        "body => [...body.rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    return read
+
+
+def by_number(rows: list[list[str]], number: int, column: int) -> dict[int, float]:
+    """The numbers of one column by those of another."""
+    return {int(row[number]): float(row[column]) for row in rows}
+
+
+def open_twin(tab: Any, summary: str = "The numbers as a table") -> None:
+    """Open the table beside a picture."""
+    tab.click(f"summary:text-is('{summary}')")

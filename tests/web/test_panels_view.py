@@ -1,0 +1,150 @@
+"""Panels: tables, heat maps, scatters and strips of numbers that a page brings, each a view of its own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.web.built_page import built_shell
+from regard.web.html_file import write_html
+from regard.web.page import Page
+from regard.web.panels import column, heat, point, scatter, strip, table
+from tests.web.tables import open_twin, rows_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+WORDS = ["<b>bold</b>", "河岸", "\x1b[31mred", "שלום", "bank"]
+GRID = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
+
+
+@pytest.fixture
+def opened(page_of: Any, tmp_path: Path) -> Any:
+    """A page without attention that has one panel of each kind. width: of the window."""
+
+    def make(width: int = 1000) -> Any:
+        page = Page("Panels", findings=["A sentence."])
+        columns = [column("word"), column("score", 2, bar=True), column("count", 0)]
+        rows = [[f"{WORDS[n % 5]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(140)]
+        page.panels = [
+            table("Words", "Of no model.", columns, rows),
+            heat("Grid", "", WORDS, ["one", "two", "three"], GRID, signed=True, unit="step"),
+            scatter(
+                "Places",
+                "",
+                "across",
+                "up",
+                [point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)],
+            ),
+            strip("Line", "", WORDS, [0.5, None, 2.0, 0.0, 1.25], unit="nats"),
+        ]
+        page.opening["view"] = "panel 0"
+        file = tmp_path / "panels.html"
+        write_html(page, file, built_shell())
+        return page_of(None, file=file, width=width)
+
+    return make
+
+
+def test_each_panel_has_a_tab_of_its_title(opened: Any) -> None:
+    page = opened()
+    assert page.tab.locator("[role=tab]").all_inner_texts() == ["Words", "Grid", "Places", "Line"]
+    assert page.tab.get_attribute("[role=tab][aria-selected=true]", "id") == "tab-panel-0"
+    assert page.tab.locator(".controls").count() == 0  # there is no attention to choose
+    page.tab.focus("#tab-panel-0")
+    page.tab.keyboard.press("End")
+    page.tab.wait_for_selector("[role=listbox][aria-label=Line]")
+
+
+def test_a_table_is_sorted_by_the_column_that_one_chooses(opened: Any) -> None:
+    page = opened()
+    assert page.tab.locator("tbody tr").count() == 25
+    rows = rows_of(page.tab, "Words")
+    assert [row[2] for row in rows] == [str(n * n) for n in range(140)]
+    page.tab.click("th >> button:has-text('score')")
+    assert page.tab.get_attribute("th:has-text('score')", "aria-sort") == "descending"
+    numbers = [row[1] for row in rows_of(page.tab, "Words")]
+    assert numbers[-20:] == ["–"] * 20
+    assert [float(each) for each in numbers[:-20]] == sorted((float(each) for each in numbers[:-20]), reverse=True)
+    page.tab.focus("th >> button:has-text('score')")
+    page.tab.keyboard.press("Enter")
+    numbers = [row[1] for row in rows_of(page.tab, "Words")]
+    assert numbers[0] == "-4.90"
+    assert numbers[-20:] == ["–"] * 20
+
+
+def test_text_is_text_in_every_panel(opened: Any) -> None:
+    page = opened()
+    for name in ("Words", "Grid", "Places", "Line"):
+        page.open_view(name)
+        assert page.tab.locator("#view b").count() == 0
+    page.open_view("Line")
+    assert page.tab.inner_text("[data-token='0']") == "<b>bold</b>"
+
+
+def test_a_heat_map_names_its_cells_and_has_them_all_in_a_table(opened: Any) -> None:
+    page = opened()
+    page.open_view("Grid")
+    canvas = page.tab.wait_for_selector("#view canvas")
+    assert canvas.evaluate("c => [c.width, c.height]") == [3, 5]
+    alpha = canvas.evaluate("c => c.getContext('2d').getImageData(1, 0, 1, 1).data[3]")
+    assert alpha == 0  # no number, no colour
+    box = canvas.bounding_box()
+    page.tab.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.1)
+    assert page.tab.inner_text("[data-says]") == "<b>bold</b> · three: step 0.000"
+    page.tab.focus("[role=application]")
+    for key in ("ArrowDown", "ArrowDown", "Home"):
+        page.tab.keyboard.press(key)
+    said = page.tab.inner_text("[data-says]")
+    assert "[31mred · one: step -1.000" in said
+    open_twin(page.tab)
+    rows = rows_of(page.tab, "Grid")
+    assert [row[1:] for row in rows[3:6]] == [["one", "-3.000"], ["two", "–"], ["three", "1.500"]]
+
+
+def test_a_scatter_has_arrows_marks_and_labels_apart(opened: Any) -> None:
+    page = opened()
+    page.open_view("Places")
+    assert page.tab.locator("[data-point]").count() == 20
+    assert page.tab.locator("[data-arrow]").count() == 15
+    marks = page.tab.evaluate(
+        "[...document.querySelectorAll('[data-point]')].slice(0, 3).map(each => each.getAttribute('d') + each.getAttribute('fill'))"
+    )
+    assert len(set(marks)) == 3
+    boxes = page.tab.evaluate(
+        "[...document.querySelectorAll('[data-label]')].map(each => each.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
+    )
+    assert len(boxes) == 20
+    for n, (x, y, width, height) in enumerate(boxes):
+        for left, top, wide, high in boxes[:n]:
+            assert x >= left + wide - 2 or left >= x + width - 2 or y >= top + high - 4 or top >= y + height - 4
+    page.tab.focus("[role=application]")
+    for key in ("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"):
+        page.tab.keyboard.press(key)
+    assert page.tab.inner_text("[data-says]").strip() == "p5 (group 2): across 0.000, up 0.100, from “p0”"
+    open_twin(page.tab)
+    assert rows_of(page.tab, "Places")[7] == ["p7", "group 1", "2.000", "0.100", "p2"]
+
+
+def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
+    page = opened()
+    page.open_view("Line")
+    page.tab.click("[data-token='4']")
+    assert page.tab.inner_text("#view .says") == "4 “bank”: nats 1.250"
+    page.tab.keyboard.press("Home")
+    assert page.tab.evaluate("document.activeElement.dataset.token") == "0"
+    colours = page.tab.evaluate("[...document.querySelectorAll('[data-token]')].map(each => each.style.background)")
+    assert colours[1] == ""  # no number
+    assert colours[2] == "rgb(8, 48, 107)"  # the largest
+    assert len({colours[n] for n in (0, 2, 3, 4)}) == 4
+    open_twin(page.tab)
+    assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.500", "–", "2.000", "0.000", "1.250"]
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_panels_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> None:
+    page = opened(width)
+    for name in ("Words", "Grid", "Places", "Line"):
+        page.open_view(name)
+        if name != "Words":
+            open_twin(page.tab)
+        assert page.violations() == []
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width

