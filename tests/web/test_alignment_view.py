@@ -1,0 +1,164 @@
+"""A translation beside its source: every weight in the DOM is the library's, from both sides, by mouse and keyboard."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.explain.weights.alignment import Alignment, align
+from tests.support import own_models
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+OPUS = os.environ.get("REGARD_OPUS_MT", "")
+SOURCE, TARGET = own_models.TEXTS[0], own_models.TARGETS[0]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Any:
+    return own_models.pair().trace(SOURCE, target=TARGET)
+
+
+def opened(page_of: Any, pair: Any, **arguments: Any) -> Any:
+    page = page_of(pair, numbers="float32", **arguments)
+    page.open_view("Alignment")
+    page.tab.wait_for_selector("[data-says]")
+    return page
+
+
+def shown(page: Any, says: str) -> dict[int, float]:
+    """The numbers of the table that says this, all rows of it."""
+    page.tab.wait_for_selector(f"caption:has-text('{says}')")
+    if page.tab.locator("[aria-live] button:has-text('all ')").count():
+        page.tab.click("[aria-live] button:has-text('all ')")
+    return {
+        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        for cell in page.tab.locator("[data-value]").all()
+    }
+
+
+def same(found: dict[int, float], expected: Any) -> None:
+    assert sorted(found) == list(range(len(expected)))
+    numbers = torch.tensor([found[n] for n in range(len(expected))])
+    assert float((numbers - torch.as_tensor(expected)).abs().max()) <= 1e-4
+
+
+def cell(page: Any) -> tuple[str, float]:
+    """What the heat map says of the cell that one is at."""
+    names, number = page.tab.inner_text("[data-says]").split(": weight ")
+    return names, float(number.split()[0])
+
+
+def written(found: Alignment, layer: int) -> torch.Tensor:
+    """What the rows that write each target token give in a layer; the first token has none."""
+    return torch.tensor(found.weights[found.layers.index(layer)])[:-1]
+
+
+def test_it_opens_at_what_the_library_chose_and_says_why(page_of: Any, pair: Any) -> None:
+    found = align(pair)
+    page = opened(page_of, pair)
+    assert page.tab.input_value("[data-choose=head]") == "mean"
+    assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
+    said = page.tab.inner_text("[data-best]")
+    assert f"Layer {found.written_layer}" in said
+    assert f"{found.agreement:.2f}" in said
+    other = next(layer for layer in found.layers if layer != found.written_layer)
+    page.choose("layer", f"{other}, cross")
+    page.tab.click("[data-best] button")
+    assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
+
+
+def test_words_of_both_texts_show_their_weights_when_pointed_at(page_of: Any, pair: Any) -> None:
+    found = align(pair)
+    page = opened(page_of, pair)
+    rows = written(found, found.written_layer)
+    page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
+    same(shown(page, "as it was written"), rows[2])
+    page.tab.hover("[aria-label^='source: choose'] [data-unit='4']")
+    same(shown(page, "What looks at"), torch.cat([torch.zeros(1), rows[:, 4]]))
+    page.tab.check("text=as it is read")
+    page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
+    own = torch.tensor(found.weights[found.layers.index(found.written_layer)])[3]
+    same(shown(page, "as it was read"), own)
+
+
+def test_nothing_wrote_the_first_token(page_of: Any, pair: Any) -> None:
+    page = opened(page_of, pair)
+    page.tab.hover("[aria-label^='target: choose'] [data-unit='0']")
+    page.tab.wait_for_selector("text=Nothing wrote")
+
+
+def test_one_head_and_another_layer(page_of: Any, pair: Any) -> None:
+    page = opened(page_of, pair)
+    page.tab.click("[data-layer]:has-text('layer 0')")
+    page.choose("head", "2")
+    page.tab.hover("[aria-label^='target: choose'] [data-unit='5']")
+    page.tab.wait_for_timeout(300)
+    same(shown(page, "as it was written"), pair.decoder.cross[0][2, 4])
+
+
+def test_keys_alone_walk_the_texts_and_the_map(page_of: Any, pair: Any) -> None:
+    found = align(pair)
+    page = opened(page_of, pair)
+    rows = written(found, found.written_layer)
+    page.tab.focus("[aria-label^='target: choose'] [data-unit][tabindex='0']")
+    for key in ("Home", "ArrowRight", "ArrowRight"):
+        page.tab.keyboard.press(key)
+    same(shown(page, "as it was written"), rows[1])
+    page.tab.focus("[aria-label^='Target (down)']")
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.tab.keyboard.press(key)
+    source, target = pair.encoder.tokens, pair.decoder.tokens
+    assert cell(page) == (f"{target[2].text.strip()} · {source[1].text.strip()}", pytest.approx(float(rows[1, 1]), abs=1e-3))
+    same(shown(page, "as it was written"), rows[1])  # and the texts follow the map
+
+
+def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
+    found = align(pair)
+    page = opened(page_of, pair)
+    page.tab.click("summary:has-text('The source of each word')")
+    listed = [row.locator("th, td").all_inner_texts() for row in page.tab.locator("details[open] tbody tr").all()]
+    special = {n for n, token in enumerate(pair.encoder.tokens) if token.special} | {s.token for s in found.sinks}
+    rows = written(found, found.written_layer).clone()
+    rows[:, list(special)] = 0
+    assert listed[0][1:] == ["–", "–"]
+    for line, row in zip(listed[1:], rows, strict=True):
+        best = int(row.argmax())
+        assert line[1] == pair.encoder.tokens[best].text.strip()
+        assert float(line[2]) == pytest.approx(float(row[best]), abs=1e-4)
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_it_is_for_everyone_and_for_a_phone(page_of: Any, pair: Any, width: int) -> None:
+    page = opened(page_of, pair, width=width)
+    page.tab.click("summary:has-text('The source of each word')")
+    page.tab.hover("[aria-label^='target: choose'] [data-unit='3']")
+    shown(page, "as it was written")
+    assert page.violations() == []
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not Path(OPUS, "model.safetensors").is_file(), reason=f"no model in REGARD_OPUS_MT={OPUS!r}")
+def test_a_real_translation_by_whole_words(page_of: Any) -> None:
+    model = regard.load(OPUS, device="cpu")
+    made = model.generate("The man sat on the river bank and ate a sandwich.")
+    pair = made.trace
+    found = align(pair)
+    page = opened(page_of, made)
+    page.tab.check("text=whole words")
+    name = "target: choose"
+    labels = page.tab.locator(f"[aria-label^='{name}'] [data-unit]")
+    at = labels.all_inner_texts().index("rive")
+    labels.nth(at).hover()
+    word, bank = pair.decoder.word("rive")[0], pair.encoder.word("bank")[0]
+    rows = written(found, found.written_layer)[[token - 1 for token in word.tokens]].mean(0)
+    numbers = shown(page, "What “rive” looks at")
+    assert sum(numbers.values()) == pytest.approx(float(rows.sum()), abs=2e-3)
+    sources = page.tab.locator("[aria-label^='source: choose'] [data-unit]").all_inner_texts()
+    assert numbers[sources.index("bank")] == pytest.approx(float(rows[list(bank.tokens)].sum()), abs=1e-3)
+    ordered = sorted(numbers, key=lambda n: -numbers[n])
+    assert "bank" in [sources[n] for n in ordered[:3]]  # what a person would say as well

@@ -1,0 +1,134 @@
+"""What a model wrote, step by step: weights and probabilities in the DOM are the library's, by mouse and keyboard."""
+
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from tests.support import SHARED, own_models
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+STORIES = SHARED / "models" / "stories260K"
+
+
+@pytest.fixture(scope="module")
+def made() -> Any:
+    return own_models.opened("gpt").generate("A man is fishing", new_tokens=6)
+
+
+def opened(page_of: Any, made: Any, **arguments: Any) -> Any:
+    page = page_of(made, numbers="float32", **arguments)
+    page.open_view("Generation")
+    page.tab.wait_for_selector("[data-value]")
+    return page
+
+
+def weights(page: Any) -> dict[int, float]:
+    page.tab.wait_for_timeout(300)
+    if page.tab.locator("button:has-text('all ')").count():
+        page.tab.click("button:has-text('all ')")
+    return {
+        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        for cell in page.tab.locator("[data-value]").all()
+    }
+
+
+def likely(page: Any) -> list[list[str]]:
+    return [
+        [each.strip() for each in row.locator("th, td").all_inner_texts()]
+        for row in page.tab.locator("[data-likely] tbody tr").all()
+    ]
+
+
+def check(page: Any, trace: Any, token: int, weights_of: Any, within: float = 1e-4) -> None:
+    """Check what is said of the step that wrote a token: the row before it looked, its logits chose."""
+    found = weights(page)
+    expected = weights_of[token - 1]
+    assert sorted(found) == list(range(token))
+    assert float((torch.tensor([found[n] for n in range(token)]) - expected[:token]).abs().max()) <= within
+    chances = trace.logits[token - 1].double().softmax(-1)
+    rows = likely(page)
+    chosen = [row for row in rows if row[2] == "written"]
+    assert len(chosen) == 1
+    assert float(chosen[0][1]) == pytest.approx(float(chances[trace.tokens[token].id]), abs=1e-4)
+    top = chances.sort(descending=True).values[: len(rows) - 1].tolist()
+    shown = [float(row[1]) for row in rows]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[: len(top)] == pytest.approx(top, abs=1e-4)
+
+
+def test_every_step_by_keyboard(page_of: Any, made: Any) -> None:
+    page = opened(page_of, made)
+    page.choose("layer", "1")
+    trace = made.trace
+    mean = trace.attention[1].dense().mean(0)
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("Home")
+    for token in range(made.start, len(trace.tokens)):
+        check(page, trace, token, mean)
+        page.tab.keyboard.press("ArrowRight")
+    assert page.tab.locator(f"[data-step='{len(trace.tokens) - made.start - 1}']").count() == 1  # and there it ends
+
+
+def test_tokens_not_yet_written_are_hidden(page_of: Any, made: Any) -> None:
+    page = opened(page_of, made)
+    units = page.tab.locator("[aria-label^='The text so far'] [data-unit]")
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("Home")
+    assert units.count() == made.start + 1
+    page.tab.keyboard.press("End")
+    assert units.count() == len(made.trace.tokens)
+
+
+def test_a_tap_on_a_written_token_goes_to_its_step(page_of: Any, made: Any) -> None:
+    page = opened(page_of, made)
+    page.choose("layer", "0")
+    page.choose("head", "2")
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("End")
+    token = made.start + 1
+    page.tab.click(f"[data-unit='{token}']")
+    page.tab.wait_for_selector("[data-step='1']")
+    check(page, made.trace, token, made.trace.attention[0][2])
+    page.tab.click("[data-unit='0']")  # of the prompt: nobody wrote it
+    assert page.tab.locator("[data-step='1']").count() == 1
+
+
+def test_a_translation_looks_at_its_source(page_of: Any) -> None:
+    made = own_models.pair().generate(own_models.TEXTS[0], new_tokens=5)
+    page = opened(page_of, made)
+    options = page.tab.locator("[data-choose=text] option").all_inner_texts()
+    page.tab.select_option("[data-choose=text]", label=next(each for each in options if "→" in each))
+    page.tab.wait_for_selector("h2:has-text('source')")
+    page.choose("layer", "1, cross")
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("Home")
+    page.tab.keyboard.press("ArrowRight")
+    expected = made.trace.decoder.cross[1].dense().mean(0)[made.start]  # the row before token start + 1
+    found = weights(page)
+    assert sorted(found) == list(range(len(made.trace.encoder.tokens)))
+    assert float((torch.tensor([found[n] for n in range(len(found))]) - expected).abs().max()) <= 1e-4
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_it_is_for_everyone_and_for_a_phone(page_of: Any, made: Any, width: int) -> None:
+    page = opened(page_of, made, width=width)
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("ArrowRight")
+    assert page.violations() == []
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
+def test_a_story(page_of: Any) -> None:
+    made = regard.load(STORIES, device="cpu").generate("Once upon a time, there was a little", new_tokens=5)
+    page = opened(page_of, made)
+    page.choose("layer", "3")
+    page.choose("head", "6")
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("Home")
+    check(page, made.trace, made.start, made.trace.attention[3][6])
+    assert likely(page)[0][0] == "girl"
