@@ -30,10 +30,8 @@ def opened(page_of: Any, pair: Any, **arguments: Any) -> Any:
 
 
 def shown(page: Any, says: str) -> dict[int, float]:
-    """The numbers of the table that says this, all rows of it."""
+    """The numbers of the table that says this: its largest, which it opens with."""
     page.tab.wait_for_selector(f"caption:has-text('{says}')")
-    if page.tab.locator("[aria-live] button:has-text('all ')").count():
-        page.tab.click("[aria-live] button:has-text('all ')")
     return {
         int(cell.get_attribute("data-value")): float(cell.inner_text())
         for cell in page.tab.locator("[data-value]").all()
@@ -41,9 +39,15 @@ def shown(page: Any, says: str) -> dict[int, float]:
 
 
 def same(found: dict[int, float], expected: Any) -> None:
-    assert sorted(found) == list(range(len(expected)))
-    numbers = torch.tensor([found[n] for n in range(len(expected))])
-    assert float((numbers - torch.as_tensor(expected)).abs().max()) <= 1e-4
+    """Compare the largest numbers, in their order, with all of the library's."""
+    largest = torch.as_tensor(expected).sort(descending=True).values[: len(found)].tolist()
+    assert list(found.values()) == pytest.approx(largest, abs=1e-4)
+    assert [float(expected[n]) for n in found] == pytest.approx(list(found.values()), abs=1e-4)
+    assert len(found) == min(8, len(expected))
+
+
+def readable(token: Any) -> str:
+    return token.text.strip() or "␣"
 
 
 def cell(page: Any) -> tuple[str, float]:
@@ -112,7 +116,7 @@ def test_keys_alone_walk_the_texts_and_the_map(page_of: Any, pair: Any) -> None:
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
         page.tab.keyboard.press(key)
     source, target = pair.encoder.tokens, pair.decoder.tokens
-    assert cell(page) == (f"{target[2].text.strip()} · {source[1].text.strip()}", pytest.approx(float(rows[1, 1]), abs=1e-3))
+    assert cell(page) == (f"{readable(target[2])} · {readable(source[1])}", pytest.approx(float(rows[1, 1]), abs=1e-3))
     same(shown(page, "as it was written"), rows[1])  # and the texts follow the map
 
 
@@ -127,7 +131,7 @@ def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
     assert listed[0][1:] == ["–", "–"]
     for line, row in zip(listed[1:], rows, strict=True):
         best = int(row.argmax())
-        assert line[1] == pair.encoder.tokens[best].text.strip()
+        assert line[1] == readable(pair.encoder.tokens[best])
         assert float(line[2]) == pytest.approx(float(row[best]), abs=1e-4)
 
 
@@ -157,8 +161,7 @@ def test_a_real_translation_by_whole_words(page_of: Any) -> None:
     word, bank = pair.decoder.word("rive")[0], pair.encoder.word("bank")[0]
     rows = written(found, found.written_layer)[[token - 1 for token in word.tokens]].mean(0)
     numbers = shown(page, "What “rive” looks at")
-    assert sum(numbers.values()) == pytest.approx(float(rows.sum()), abs=2e-3)
+    assert page.number("[data-total]") == pytest.approx(float(rows.sum()), abs=1e-4)
     sources = page.tab.locator("[aria-label^='source: choose'] [data-unit]").all_inner_texts()
     assert numbers[sources.index("bank")] == pytest.approx(float(rows[list(bank.tokens)].sum()), abs=1e-3)
-    ordered = sorted(numbers, key=lambda n: -numbers[n])
-    assert "bank" in [sources[n] for n in ordered[:3]]  # what a person would say as well
+    assert "bank" in [sources[n] for n in list(numbers)[:3]]  # what a person would say as well
