@@ -1,0 +1,137 @@
+"""The widget in Python alone: its traits, what they refuse, and what a saved notebook keeps of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.web import built_page
+from regard.web.assemble import Opening, page_of
+
+pytest.importorskip("anywidget", reason="anywidget is not installed")
+
+import traitlets
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from regard.web.widget import AttentionWidget
+from tests.support.pairs import make_pair
+
+
+@pytest.fixture(autouse=True)
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that nobody runs here, so that these tests need no page built."""
+    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    (tmp_path / "widget.js").write_text("export default {}")
+    (tmp_path / "widget.css").write_text(".regard {}")
+
+
+@pytest.fixture
+def widget(bank: Any) -> AttentionWidget:
+    return AttentionWidget(page_of(bank, opening=Opening(word="bank")), "<p>what was found</p>")
+
+
+def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> None:
+    assert widget.texts == ["text 1", "text 2"]
+    assert (widget.text, widget.head, widget.side, widget.view) == ("text 1", None, "gives", "tokens")
+    assert widget.token == bank[0].word("bank")[0].tokens[0]
+    call = widget.page["calls"][widget.page["opening"]["call"]]
+    assert (widget.layer, widget.nth) == (call["layer"], call["nth"])
+
+
+def test_numbers_go_as_bytes_of_their_own_without_base64(widget: AttentionWidget, bank: Any) -> None:
+    page = page_of(bank)
+    assert widget.numbers == page.numbers.blobs
+    state = widget.get_state(["numbers"])["numbers"]
+    assert all(isinstance(each, bytes) for each in state)
+    assert widget._esm == "export default {}"
+    with pytest.raises(traitlets.TraitError, match="read-only"):
+        widget.numbers = []
+
+
+def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: AttentionWidget) -> None:
+    widget.layer, widget.head, widget.token = -1, -1, -1
+    assert (widget.layer, widget.head) == (5, 11)
+    assert widget.token == len(widget.page["texts"][0]["tokens"]["text"]) - 1
+    widget.head = widget.token = None
+    assert repr(widget) == "AttentionWidget('text 1': layer 5, mean of heads, no token chosen)"
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "says"),
+    [
+        ("layer", 6, "layer 6 is not on the page: 'text 1' has layers 0 to 5"),
+        ("head", 12, "head 12 is not on the page: layer . of 'text 1' has heads 0 to 11"),
+        ("nth", 1, "call 1 is not on the page: layer . of 'text 1' has call 0 alone"),
+        ("token", 99, "token 99 is not on the page: 'text 1' has tokens 0 to 1"),
+        ("text", "text 3", "text 'text 3' is not on the page: it has 'text 1', 'text 2'"),
+        ("side", "both", "side: given 'both', needs 'gives' or 'receives'"),
+        ("view", "film", "view 'film' is not on the page: it has 'tokens'"),
+    ],
+)
+def test_what_is_not_there_is_refused_and_changes_nothing(
+    widget: AttentionWidget, trait: str, value: Any, says: str
+) -> None:
+    before = getattr(widget, trait)
+    with pytest.raises(regard.RegardError, match=says) as raised:
+        setattr(widget, trait, value)
+    assert isinstance(raised.value, traitlets.TraitError)
+    assert getattr(widget, trait) == before
+
+
+def test_views_are_those_that_the_page_told(widget: AttentionWidget) -> None:
+    widget.view = "steps"
+    widget.set_state({"views": ["tokens", "map"], "view": "tokens"})
+    widget.view = "map"
+    with pytest.raises(regard.RegardError, match="view 'steps' is not on the page: it has 'tokens', 'map'"):
+        widget.view = "steps"
+
+
+def test_another_text_keeps_layer_and_head_and_lets_the_token_go(widget: AttentionWidget) -> None:
+    widget.layer, widget.head = 4, 7
+    widget.text = "text 2"
+    assert (widget.layer, widget.head, widget.token) == (4, 7, None)
+
+
+def test_a_pair_fits_layers_and_tokens_to_what_is_chosen(tmp_path: Path) -> None:
+    folder = tmp_path / "pair"
+    make_pair(folder)
+    pair = regard.load(folder).trace("a man on the river", target="un homme sur")
+    widget = AttentionWidget(page_of(pair))
+    assert widget.texts == ["source", "target", "target → source"]
+    widget.text, widget.layer = "target", 2
+    widget.text = "source"  # of two layers
+    assert widget.layer == 0
+    widget.text, widget.token = "target → source", -1
+    assert widget.token == len(pair.decoder.tokens) - 1
+    widget.side = "receives"  # tokens are now of the source
+    assert widget.token is None
+    widget.token = -1
+    assert widget.token == len(pair.encoder.tokens) - 1
+
+
+def test_what_the_page_chose_is_told_once_it_is_whole(widget: AttentionWidget) -> None:
+    told = []
+    widget.observe(lambda change: told.append((change["name"], widget.text, widget.layer, widget.token)), "token")
+    widget.set_state({"text": "text 2", "layer": 2, "head": 3, "token": 1, "side": "receives"})
+    assert (widget.text, widget.layer, widget.head, widget.token, widget.side) == ("text 2", 2, 3, 1, "receives")
+    assert told == [("token", "text 2", 2, 1)]
+
+
+def test_a_saved_notebook_keeps_the_sentences_that_the_page_covers(widget: AttentionWidget) -> None:
+    InteractiveShell.instance()
+    try:
+        with capture_output() as shown:
+            widget._ipython_display_()
+    finally:
+        InteractiveShell.clear_instance()
+    static, live = (each.data for each in shown.outputs)
+    assert static["text/html"] == f'<div class="{widget._static_id}"><p>what was found</p></div>'
+    assert live["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+
+
+def test_without_the_page_built_one_line_says_so(bank: Any, tmp_path: Path) -> None:
+    (tmp_path / "widget.js").unlink()
+    with pytest.raises(regard.RegardError, match=r"the page is not built: run make page \(widget.js is not there"):
+        AttentionWidget(page_of(bank))
