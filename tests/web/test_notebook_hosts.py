@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SECONDS = 120_000  # milliseconds that a kernel may take to load torch and the model
 SHOW = f"import regard\ntrace = regard.load().trace({RIVER!r})\nw = regard.show(trace, word='bank')\nw"
+NAMES = "(page) => [...page.querySelectorAll('[id], [name]')].flatMap((each) => [each.id, each.name]).filter(Boolean)"
 TITLE = "# A title\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 CELLS = [
     TITLE,
@@ -163,6 +164,13 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         assert page.get_by_label("is looked at by").is_checked()
         second.get_by_label("looks at", exact=True).check()
         assert page.get_by_label("is looked at by").is_checked()
+        for each in page.get_by_role("tab").all_inner_texts():
+            page.get_by_role("tab", name=each).click()
+            second.get_by_role("tab", name=each).click()
+            tab.wait_for_timeout(300)
+            names = [set(one.locator(".regard").evaluate(NAMES)) for one in (page, second)]
+            assert names[0] & names[1] == set()
+        assert tab.locator(".regard [id]").count() > 4
         tab.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
         tab.wait_for_selector(".regard.dark", timeout=30_000)
 
@@ -190,12 +198,16 @@ def test_marimo_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp_pat
         tab.locator(".regard [data-unit='4'][aria-selected=true]").wait_for(timeout=30_000)
         chosen = [tab.input_value(f".regard [data-choose={each}]") for each in ("layer", "head")]
         assert chosen == ["3", "5"]
+        tab.get_by_role("tab", name="Tokens").focus()  # in a shadow tree, as marimo has widgets
+        tab.keyboard.press("ArrowRight")
+        assert tab.get_by_role("tab", selected=True).evaluate("(each) => each.getRootNode().activeElement === each")
+        assert not tab.get_by_role("tab", name="Tokens").get_attribute("aria-selected") == "true"
 
 
 def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_path: Path) -> None:
     needs("nbconvert")
-    cells = [TITLE, SHOW, "trace", "trace.attention[2]", "regard.load().generate"]
-    (tmp_path / "n.ipynb").write_text(notebook(cells[:-1]), encoding="utf-8")
+    cells = [TITLE, SHOW, "trace", "trace.attention[2]"]
+    (tmp_path / "n.ipynb").write_text(notebook(cells), encoding="utf-8")
     subprocess.run(
         [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "n.ipynb"],
         cwd=tmp_path, env=environment(tmp_path), check=True, capture_output=True, timeout=300,

@@ -41,11 +41,16 @@ export function themeBehind(element: HTMLElement): Theme {
   };
 }
 
+/** The element around one, out of shadow trees too, in which some hosts put widgets. */
+function above(element: Element): Element | null {
+  return element.parentElement ?? (element.getRootNode() as Partial<ShadowRoot>).host ?? null;
+}
+
 function isDark(element: HTMLElement): boolean {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 1;
   const paint = canvas.getContext("2d", { willReadFrequently: true })!;
-  for (let each: HTMLElement | null = element.parentElement; each; each = each.parentElement) {
+  for (let each = above(element); each; each = above(each)) {
     paint.clearRect(0, 0, 1, 1);
     paint.fillStyle = getComputedStyle(each).backgroundColor; // in whatever notation
     paint.fillRect(0, 0, 1, 1);
