@@ -6,7 +6,9 @@ import pytest
 
 import regard
 from regard.cli.outputs import Outputs, TraceFile
+from regard.cli.page_file import PageFile
 from regard.errors import RegardError
+from regard.web.page import Page
 
 
 @pytest.mark.parametrize(
@@ -50,5 +52,17 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:
-    assert Outputs().files == (None, None, None)
-    assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict) == []
+    assert Outputs().files == (None,) * 4
+    assert (
+        Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict, page=lambda _: pytest.fail()) == []
+    )
+
+
+def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> None:
+    def refuse(_: PageFile) -> Page:
+        raise RegardError("too large")
+
+    outputs = Outputs(save=TraceFile(tmp_path / "a.safetensors"), html=PageFile(tmp_path / "a.html"))
+    with pytest.raises(RegardError, match="too large"):
+        outputs.write(traces=list(bank), page=refuse)
+    assert list(tmp_path.iterdir()) == []

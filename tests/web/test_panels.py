@@ -29,7 +29,7 @@ def test_the_rankings_of_causes(minilm: Any) -> None:
     trace = minilm.trace("A man is fishing on a river bank.")
     why = minilm.why(trace, "bank")
     tokens, heads = why_panels([("1", why)])
-    assert tokens["title"] == "What taking a token away changes about “bank” in text 1"
+    assert tokens["title"] == "“bank” without each token"
     assert [column["name"] for column in tokens["columns"]][:2] == ["without token", "changes"]  # type: ignore[attr-defined]
     rows: Any = tokens["rows"]
     assert len(rows) == len(why.tokens)

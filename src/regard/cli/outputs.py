@@ -93,12 +93,13 @@ class Outputs:
     ) -> list[str]:
         """Write the files, and return notes on what the picture could not show.
 
-        traces: what --save writes, before all others, for it may refuse. draw: draws the picture into a file. data:
-        makes what --json writes, by one of the functions of `regard.views.json`. page: puts the page together.
+        traces: what --save writes. page: puts the page together. Both may refuse: the page is put together before
+        anything is written, and traces are written before all others. draw: draws the picture into a file. data: makes
+        what --json writes, by one of the functions of `regard.views.json`.
         """
+        assembled = self.html.assemble(page)
         self.save.write(traces)
-        if page is not None:
-            self.html.write(page)
+        self.html.write(assembled)
         notes = draw(self.figure) if draw is not None and self.figure is not None else []
         if data is not None and self.json is not None:
             from regard.views.json import write_json

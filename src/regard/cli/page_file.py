@@ -40,10 +40,14 @@ class PageFile:
 
         return Choice(self.layers, numbers="float32" if self.numbers == "float32" else "int16", steps=steps)
 
-    def write(self, page: "Callable[[PageFile], Page]") -> None:
-        """Write what a function makes of this, where a file was asked for."""
-        if self.file is not None:
+    def assemble(self, page: "Callable[[PageFile], Page] | None") -> "Page | None":
+        """Let a function put the page together, where a file was asked for."""
+        return None if self.file is None or page is None else page(self)
+
+    def write(self, page: "Page | None") -> None:
+        """Write a page that was put together, where there is one."""
+        if self.file is not None and page is not None:
             from regard.web.built_page import built_shell
             from regard.web.save_page import write_page
 
-            write_page(page(self), self.file, built_shell())
+            write_page(page, self.file, built_shell())

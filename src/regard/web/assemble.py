@@ -9,6 +9,7 @@ from regard.explain.texts.window_texts import unfold
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
+from regard.trace.display import LONG
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import SCORED, Added, add_pair, add_trace
@@ -124,7 +125,8 @@ def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None)
     from regard.explain.findings.see import layer_looked_at
     from regard.explain.texts.summary import summarise
 
-    if max(len(side.tokens) for trace in traces for side in sides(trace)) > SCORED:
+    most = LONG if word is None else SCORED
+    if max(len(side.tokens) for trace in traces for side in sides(trace)) > most:
         return [], None
     windowed = [trace for trace in traces if isinstance(trace, WindowedTrace)]
     plain = [trace for trace in traces if not isinstance(trace, WindowedTrace)]
@@ -145,7 +147,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
     """What a page is called: its first text, shortened, and how many others there are."""
     first = traces[0].encoder.text if isinstance(traces[0], PairTrace) else traces[0].text
     line = " ".join(first.split()) or "an empty text"
-    others = f" and {len(traces) - 1} more" if len(traces) > 1 else ""
+    others = f" (and {len(traces) - 1} more)" if len(traces) > 1 else ""
     return (line if len(line) <= LINE else line[: LINE - 1] + "…") + others
 
 

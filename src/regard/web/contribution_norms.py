@@ -22,7 +22,7 @@ def contribution_norms(
 ) -> Float[Tensor, "H S"] | None:
     """Compute the norms of every head and key; None where the parts do not add up to what the model computed.
 
-    They are rounded to 12 bits, 1e-4 of each: more would be most of what a short text's page has beside its vectors.
+    They are rounded to 10 bits, 1e-3 of each: more would be most of what a short text's page has beside its vectors.
     """
     heads, _, size = weights.shape
     if not adds_up(weights, values, output):
@@ -35,7 +35,7 @@ def contribution_norms(
     for head, part in enumerate(projection):
         value = own[head // each]
         norms[head] = ((value @ (part.T @ part)) * value).sum(-1).clamp_min(0).sqrt()
-    return in_few_bits(norms, 12)
+    return in_few_bits(norms, 10)
 
 
 def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:

@@ -12,7 +12,7 @@ Cell = str | int | float | None
 Row = list[Cell]
 MEASURES = {
     "effect": "1 − cosine of the word's contextual embedding with and without",
-    "divergence": "of what the model says next after the word, KL divergence in nats",
+    "divergence": "KL divergence in nats of what the model says next after the word, with and without",
 }
 PARTS = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
 
@@ -77,9 +77,9 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
     """Write the rankings of causes, tokens and heads, of each occurrence by its label."""
     panels = []
     for label, why in found:
-        whose = "target" if why.side == "target" else "text"
+        where = f" in {'target' if why.side == 'target' else 'text'} {label}" if len(found) > 1 else ""
         for what, causes in (("token", why.tokens), ("head", why.heads)):
-            title = f"What taking a {what} away changes about “{why.word}” in {whose} {label}"
+            title = f"“{why.word}”{where} without each {what}"
             columns = [
                 column(f"without {what}"),
                 column("changes", 4, bar=True),
@@ -90,7 +90,7 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
             rows: list[Row] = [
                 [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
             ]
-            note = f"changes: {MEASURES[why.by]}; contribution and weight: means of all layers"
+            note = f"changes: {MEASURES[why.by]} that {what}; contribution and weight: means of all layers"
             panels.append(table(title, note, columns, rows))
     return panels
 
@@ -99,14 +99,14 @@ def evolution_panels(found: Evolution) -> list[Data]:
     """Write how one head's attention formed: first and last step, their difference, its figures, the embeddings."""
     first, last = found.steps[0], found.steps[-1]
     panels = [
-        heat(f"{found.title}: step {step}", "", found.queries, found.keys, found.weights[n], unit="weight")
+        heat(f"Step {step}", found.title, found.queries, found.keys, found.weights[n], unit="weight")
         for n, step in ((0, first), *(((len(found.steps) - 1, last),) if len(found.steps) > 1 else ()))
     ]
     if len(found.steps) > 1:
         panels.append(
             heat(
-                f"The difference: step {last} less step {first}",
-                "",
+                f"Step {last} less step {first}",
+                "where attention grew and where it fell",
                 found.queries,
                 found.keys,
                 found.from_start(len(found.steps) - 1),
