@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import FigureBase
@@ -12,6 +13,7 @@ from regard.explain.vectors.planes import Point
 from regard.views.figures.elements import cosines
 from regard.views.figures.elements.canvas import LABELS
 from regard.views.figures.elements.colours import line_style
+from regard.views.figures.elements.cosines import MOST
 from regard.views.figures.elements.labels import framed
 from regard.views.terminal.layout import short, spelled, visible
 
@@ -22,18 +24,19 @@ COSINES = 4.4  # and beside it
 LINE = 106  # characters of a line above the picture
 
 
-def row(summary: Summary) -> tuple[float, Any]:
-    """Its height in inches, and what draws it into its part of a grid."""
+def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
+    """Its height in inches, and what draws it into its part of a grid. first: as in `paint`."""
     moved = summary.movement
     assert moved is not None
     lines = len(_above(summary, moved).splitlines()) + len(_below(summary, moved).splitlines()) - 1
-    lines += -(-len(summary.occurrences) // 2)
-    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, summary)
+    lines += -(-min(MOST, len(summary.occurrences)) // 2)
+    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, summary, first)
 
 
-def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
+def paint(figure: FigureBase, place: Any, summary: Summary, first: Sequence[str] = ()) -> None:
     """Draw the word's paths, one line an occurrence, with the reference words where they end; beside them, cosines.
 
+    Of more than twelve occurrences twelve paths are named, those of `first` before others; the others are grey.
     Where there are no reference words the texts' tokens stand around as dots. Both axes have the same scale: near in
     the picture is near on its plane. What was left out of the plane is named, and so is what comes out otherwise.
     """
@@ -56,8 +59,14 @@ def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
         for nth, (o, path) in enumerate(zip(summary.occurrences, moved.words, strict=True))
         if path
     ]
-    shown = [*(point for _, path, _ in paths for point in path), *(e for _, e in ends), *(p for *_, p in dots)]
-    cosines.paint(figure, parts[1], summary)
+    told = cosines.named(summary, first)
+    grey, paths = [each for each in paths if each[0].label not in told], [p for p in paths if p[0].label in told]
+    shown = [
+        *(point for _, path, _ in [*grey, *paths] for point in path),
+        *(e for _, e in ends),
+        *(p for *_, p in dots),
+    ]
+    cosines.paint(figure, parts[1], summary, first)
     if not shown:
         axes.set_axis_off()
         return
@@ -65,6 +74,9 @@ def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
     labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
     labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
     labels.keep_free([point for _, point in ends], 6.0)
+    for occurrence, path, _ in grey:
+        axes.plot(*zip(*path, strict=True), color="#bbbbbb", linewidth=0.7, gid=f"path {occurrence.label}")
+        axes.plot(*path[-1], "*", color="#bbbbbb", markersize=6, gid=f"end {occurrence.label}")
     for occurrence, path, (colour, dashes) in paths:
         axes.plot(*zip(*path, strict=True), dashes, marker="o", color=colour, markersize=4, linewidth=1.6,
                   label=_named(summary, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
@@ -99,6 +111,8 @@ def _above(summary: Summary, moved: Movement) -> str:
     end = "; ◆: reference words, at their ends" if moved.fitted else ""
     legend = f"in: enters layer 0; n: leaves layer n; ★: the end{end}"
     lines = [f"The path of “{short(summary.word or '')}” through the layers ({legend})"]
+    if len(summary.occurrences) > MOST:
+        lines.append(f"{MOST} of {len(summary.occurrences)} paths are named, the others grey")
     if moved.disagreement is not None:
         lines.append(f"Not to be read off as it stands: {visible(moved.disagreement)}")
     elif moved.compared:

@@ -36,6 +36,7 @@ from regard.views.terminal.layout import short, spelled
 WIDE = 13.0  # inches
 OCCURRENCES = 8  # of a word in one text that are drawn
 LINKS = 14  # of a word in a long text that are drawn as arcs
+Large = tuple[Occurrence, SpecificWeight | None]  # an occurrence that is drawn large, and what is framed in it
 Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
 
 
@@ -63,28 +64,38 @@ def draw(
     traces: those that the summary is of. Returns notes on what the picture could not show: characters that no installed
     font has, occurrences beyond the first eight of a text.
     """
-    figure = paint(summary, traces, layer=layer, head=head)
-    counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
-    few = [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
-           for n, count in enumerate(counts) if count > OCCURRENCES and summary.target is None]  # fmt: skip
+    figure, few = _paint(summary, traces, layer, head)
     return [*few, *write(figure, file)]
 
 
 def paint(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
-    """The picture as a figure."""
+    """The picture as a figure, which says itself where not all occurrences are drawn."""
+    figure, _ = _paint(summary, traces, layer, head)
+    return figure
+
+
+def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int | None) -> tuple[Figure, list[str]]:
+    """The picture, and notes on the occurrences that are not drawn large."""
     sides = [summary] if summary.target is None else [summary, summary.target.summary]
     rows: Rows = []
+    large: list[list[Large]] = []
+    few: list[str] = []
     if summary.target is None:
-        rows += text_rows(summary, traces, layer, head)
+        if kept_numbers(traces[0].attention):
+            chosen = choices(summary, traces, layer, head)
+            large = drawn_large(summary, chosen)
+            few = not_all(summary, large)
+            rows += [(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
+            rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
         rows += [row for each in summary.target.alignments for row in alignment.rows(summary, each)]
     for side in sides:
         rows += predictions.rows(side)
     if summary.target is None and summary.movement:
-        rows.append(movement.row(summary))
+        rows.append(movement.row(summary, [occurrence.label for text in large for occurrence, _ in text]))
     if summary.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
-    return canvas.stack(rows, WIDE)
+    return canvas.stack(rows, WIDE), few
 
 
 def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
@@ -117,18 +128,55 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
     return made
 
 
-def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> Rows:
+def drawn_large(summary: Summary, chosen: Sequence[Choice]) -> list[list[Large]]:
+    """The occurrences of each text that are drawn large, with what is framed in each.
+
+    The first eight of a text; of texts that were read in windows the eight in all whose words say most.
+    """
+    every = [
+        list(zip([o for o in summary.occurrences if o.text == n], each.best, strict=True))
+        for n, each in enumerate(chosen)
+    ] if summary.occurrences else [[] for _ in chosen]  # fmt: skip
+    if not summary.windows:
+        return [text[:OCCURRENCES] for text in every]
+    told = sorted((large for text in every for large in text), key=lambda large: -_divergence(large[1]))
+    labels = {occurrence.label for occurrence, _ in told[:OCCURRENCES]}
+    return [[large for large in text if large[0].label in labels] for text in every]
+
+
+def not_all(summary: Summary, large: Sequence[Sequence[Large]]) -> list[str]:
+    """Sentences on the occurrences that are not drawn large."""
+    if summary.windows:
+        shown, count = sum(map(len, large)), len(summary.occurrences)
+        which = f"{shown} of {count} occurrences are drawn large, those whose attention says most about them"
+        return [which] if shown < count else []
+    counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
+    return [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
+            for n, count in enumerate(counts) if count > OCCURRENCES]  # fmt: skip
+
+
+def _divergence(best: SpecificWeight | None) -> float:
+    return 0.0 if best is None else best.divergence
+
+
+def _note(figure: FigureBase, place: Any, note: str) -> None:
+    axes = figure.add_subplot(place)
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, note[0].upper() + note[1:], ha="center", va="center", fontsize=9.5)
+
+
+def text_rows(
+    summary: Summary, traces: Sequence[Trace], choice: Sequence[Choice], large: Sequence[Sequence[Large]],
+    layer: int | None, head: int | None,
+) -> Rows:  # fmt: skip
     """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw."""
     rows: Rows = []
-    if not kept_numbers(traces[0].attention):
-        return rows
-    for number, chosen in enumerate(choices(summary, traces, layer, head)):
+    for number, (chosen, mine) in enumerate(zip(choice, large, strict=True)):
         trace = traces[number]
         if trace.attention[chosen.layer].shape[2] != len(trace.tokens):
             continue
-        mine = [o for o in summary.occurrences if o.text == number]
-        if mine:
-            rows += _word_rows(summary, trace, number, mine, chosen, layer, head)
+        if summary.occurrences:
+            rows += _word_rows(summary, trace, number, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
             best = reason_of(chosen)
             reason = "" if best is None else why(best, trace.tokens, layer is not None and head is not None)
@@ -140,11 +188,11 @@ def text_rows(summary: Summary, traces: Sequence[Trace], layer: int | None, head
 
 
 def _word_rows(
-    summary: Summary, trace: Trace, number: int, mine: Sequence[Occurrence], chosen: Choice, layer: int | None,
+    summary: Summary, trace: Trace, number: int, mine: Sequence[Large], chosen: Choice, layer: int | None,
     head: int | None,
 ) -> Rows:  # fmt: skip
     """A text in which a word is followed: its matrix (or arcs) beside the word's rows, and small every layer."""
-    each = [WordRows(summary, trace, o, best) for o, best in zip(mine, chosen.best, strict=True)][:OCCURRENCES]
+    each = [WordRows(summary, trace, occurrence, best) for occurrence, best in mine]
     height = min(8.0, max(4.6, 1.9 + 0.22 * min(len(trace.tokens), LABELS),
                           1.6 + 0.17 * trace.attention[chosen.layer].shape[0]))  # fmt: skip
 

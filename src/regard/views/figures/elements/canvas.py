@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import fontManager
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from regard.files import whole
@@ -19,6 +20,7 @@ from regard.views.figures.elements.colours import FOLLOWED, SPECIAL
 from regard.views.terminal.layout import spelled
 
 LABELS = 48  # tokens up to which every row and column is named
+GAP = 0.2  # inches between axes, one above the other
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
@@ -28,7 +30,8 @@ def stack(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
 
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
     """
-    figure = Figure(figsize=(wide, sum(height for height, _ in rows)), layout="constrained")
+    high = sum(height for height, _ in rows)
+    figure = Figure(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
     FigureCanvasAgg(figure)
     parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)
     for part, (_, paint) in zip(parts[:, 0], rows, strict=True):

@@ -17,6 +17,13 @@ from regard.views.terminal.layout import short
 MOST = 12  # reference words, and pairs of occurrences, that are drawn
 
 
+def named(summary: Summary, first: Sequence[str] = ()) -> list[str]:
+    """The labels of the occurrences that are told apart: all, or of more than twelve those of `first` before others."""
+    labels = [each.label for each in summary.occurrences]
+    chosen = set([*first, *(label for label in labels if label not in first)][:MOST])
+    return [label for label in labels if label in chosen]
+
+
 def parts(summary: Summary) -> list[Any]:
     """The painters of what there is to show: cosines to reference words, of occurrences, or of one to its own start."""
     found: list[Any] = []
@@ -27,24 +34,24 @@ def parts(summary: Summary) -> list[Any]:
     return found or [paint_starts]
 
 
-def paint(figure: FigureBase, place: Any, summary: Summary) -> None:
-    """Draw them, one above the other."""
+def paint(figure: FigureBase, place: Any, summary: Summary, first: Sequence[str] = ()) -> None:
+    """Draw them, one above the other. first: the occurrences that come before others where not all are drawn."""
+    told = named(summary, first)
     drawn = parts(summary)
     inner = place.subgridspec(len(drawn), 1)
     for at, each in enumerate(drawn):
-        each(figure.add_subplot(inner[at]), summary)
+        each(figure.add_subplot(inner[at]), summary, told)
 
 
-def paint_references(axes: Axes, summary: Summary) -> None:
+def paint_references(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     """For each reference word and occurrence an arrow: from the cosine of learned embeddings to that of contextual."""
     words = list(dict.fromkeys(each.word for each in summary.references))[:MOST]
-    labels = [each.label for each in summary.occurrences][:MOST]
     lane = 0.8 / len(labels)
     for each in summary.references:
         if each.word not in words or each.occurrence not in labels or each.learned is None:
             continue
-        nth = labels.index(each.occurrence)
-        at = words.index(each.word) + lane * (nth - (len(labels) - 1) / 2)
+        nth = [o.label for o in summary.occurrences].index(each.occurrence)
+        at = words.index(each.word) + lane * (labels.index(each.occurrence) - (len(labels) - 1) / 2)
         colour, _ = line_style(nth)
         arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
         axes.annotate("", (each.contextual, at), (each.learned, at), arrowprops=arrow)
@@ -63,9 +70,10 @@ def paint_references(axes: Axes, summary: Summary) -> None:
     axes.set_title(f"“{short(summary.word or '')}” and the reference words, before and after", fontsize=9.5)
 
 
-def paint_pairs(axes: Axes, summary: Summary) -> None:
-    """For each two occurrences a line: the cosine of their states from layer to layer."""
-    pairs = summary.pairs[:MOST]
+def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
+    """For each two occurrences a line: the cosine of their states from layer to layer; of many, twelve pairs."""
+    pairs = [pair for pair in summary.pairs if pair.a in labels and pair.b in labels][:MOST]
+    left = f" ({len(pairs)} of {len(summary.pairs)} pairs)" if len(pairs) < len(summary.pairs) else ""
     ends: list[tuple[float, int, str]] = []
     for nth, pair in enumerate(pairs):
         colour, dashes = line_style(nth) if len(pairs) > 1 else ("#444444", "-")
@@ -83,12 +91,14 @@ def paint_pairs(axes: Axes, summary: Summary) -> None:
                       fontsize=7, va="center", color=colour, annotation_clip=False)  # fmt: skip
     _layers(axes, count)
     axes.set_xlim(-0.05 * count, count - 1 + 0.027 * count * max(characters(text) for _, _, text in ends))
-    axes.set_title(f"How alike the “{short(summary.word or '')}” are, layer by layer", fontsize=9.5)
+    axes.set_title(f"How alike the “{short(summary.word or '')}” are, layer by layer{left}", fontsize=9.5)
 
 
-def paint_starts(axes: Axes, summary: Summary) -> None:
+def paint_starts(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     """For each occurrence a line: the cosine of every state to the one that enters layer 0."""
     for nth, occurrence in enumerate(summary.occurrences):
+        if occurrence.label not in labels:
+            continue
         states = [None if s is None else torch.tensor(s, dtype=torch.float64) for s in occurrence.hidden_states]
         start = states[0]
         if start is None:
