@@ -41,7 +41,7 @@ def press(page: Any, *keys: str) -> None:
 
 def cursor(tab: Any) -> tuple[int, int, float]:
     """Query, key and weight that the readout tells."""
-    tab.wait_for_function("!['…', undefined].includes(document.querySelector('[data-weight]')?.textContent)")
+    tab.wait_for_selector("[data-weight]:not(:has-text('…'))")
     readout = tab.locator(".readout")
     query, key = (int(readout.get_attribute(f"data-{name}")) for name in ("query", "key"))
     return query, key, float(tab.inner_text("[data-weight]"))
@@ -130,7 +130,10 @@ def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int 
     query = cursor(tab)[0]
     tab.check("text=all of the cursor's query")
     tab.click("button:has-text('all ')")
-    found = {int(cell.get_attribute("data-value")): float(cell.inner_text()) for cell in tab.query_selector_all("td[data-value]")}
+    found = {
+        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        for cell in tab.query_selector_all("td[data-value]")
+    }
     assert sorted(found) == list(range(len(weights)))
     assert max(abs(found[n] - float(weights[query, n])) for n in found) < WITHIN + 5e-5
 

@@ -74,14 +74,8 @@ def made(kind: str) -> tuple[dict[str, Any], np.ndarray]:
         shape = {"offsets": (HEADS, LENGTH + SIZE - 1), "keys": (1, SIZE), "dense": (HEADS, LENGTH, SIZE)}[kind]
         values = generator.normal(size=shape).astype(np.float32)
         bias = {"kind": kind, "heads": shape[0], "values": values.ravel().tolist()}
-        scores = (
-            scores
-            + {
-                "offsets": lambda: values[:, j - i + LENGTH - 1],
-                "keys": lambda: values[:, None],
-                "dense": lambda: values,
-            }[kind]()
-        )
+        spread = {"offsets": (slice(None), j - i + LENGTH - 1), "keys": (slice(None), None), "dense": ()}[kind]
+        scores = scores + values[spread]
     scores = np.where(allowed, scores, -np.inf)
     most = scores.max(-1, initial=-np.inf).astype(np.float32)
     powers = np.where(allowed, np.exp(scores - np.where(np.isfinite(most), most, 0)[..., None]), 0)
@@ -124,11 +118,7 @@ def means(weights: np.ndarray, queries: tuple[int, int], keys: tuple[int, int], 
 
 def node(given: dict[str, Any]) -> Any:
     """What the page's own code says."""
-    command = [
-        str(NODE),
-        "--disable-warning=ExperimentalWarning",
-        str(Path(__file__).with_name("region.mjs")),
-        str(SOURCE),
-    ]
+    script = Path(__file__).with_name("region.mjs")
+    command = [str(NODE), "--disable-warning=ExperimentalWarning", str(script), str(SOURCE)]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

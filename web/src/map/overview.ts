@@ -1,5 +1,5 @@
 // The small picture that a call may carry: what is shown until exact tiles are there.
-import { decode, type Source } from "../data/bytes";
+import { decode, type Source, type Values } from "../data/bytes";
 import type { Call } from "../data/format";
 
 export interface Coarse {
@@ -8,11 +8,14 @@ export interface Coarse {
   values: Float32Array; // (rows, cols) means
 }
 
+const decoded = new WeakMap<Call, Promise<Values>>(); // all heads are in one piece
+
 /** Decode the overview of a head, or the mean of all heads'; null where the call carries none. */
 export async function coarseOf(call: Call, head: number | null, source: Source): Promise<Coarse | null> {
   const { overview } = call;
   if (!overview) return null;
-  const codes = await decode(overview.values, source.bytes(overview.values.at));
+  if (!decoded.has(call)) decoded.set(call, decode(overview.values, source.bytes(overview.values.at)));
+  const codes = (await decoded.get(call))!;
   const { rows, cols, largest } = overview;
   const values = new Float32Array(rows * cols);
   const heads = head === null ? largest.map((_, h) => h) : [head];
