@@ -150,3 +150,13 @@ def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypat
 def test_titles(bank: list[Trace]) -> None:
     assert title_of(bank[:1]) == bank[0].text
     assert title_of([opened("sines").trace("A  bank\nis " * 20)]) == ("A bank is " * 20)[:79] + "…"
+
+
+def test_without_a_word_it_opens_where_the_sharpest_link_is(minilm: Any, tmp_path: Path) -> None:
+    trace = minilm.trace(RIVER)
+    page = read(tmp_path, trace)
+    link = trace.see().summary.highlights[0].links[0]
+    opening = page.data["opening"]
+    call = page.data["calls"][opening["call"]]
+    assert (call["layer"], opening["head"], opening["token"]) == (link.layer, link.head, link.query)
+    assert f"layer {link.layer}, head {link.head}" in " ".join(page.data["findings"])

@@ -12,6 +12,7 @@ from tests.support.own_models import opened
 def test_numbers_that_are_none_are_left_out() -> None:
     assert table("t", "n", [column("a"), column("b", 2, bar=True)], [["x", math.nan], [None, 1.5]]) == {
         "kind": "table",
+        "name": "t",
         "title": "t",
         "note": "n",
         "columns": [{"name": "a", "digits": None, "bar": False}, {"name": "b", "digits": 2, "bar": True}],
@@ -30,6 +31,7 @@ def test_the_rankings_of_causes(minilm: Any) -> None:
     why = minilm.why(trace, "bank")
     tokens, heads = why_panels([("1", why)])
     assert tokens["title"] == "“bank” without each token"
+    assert [tokens["name"], heads["name"]] == ["Without a token", "Without a head"]
     assert [column["name"] for column in tokens["columns"]][:2] == ["without token", "changes"]  # type: ignore[attr-defined]
     rows: Any = tokens["rows"]
     assert len(rows) == len(why.tokens)

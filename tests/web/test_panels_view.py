@@ -32,7 +32,10 @@ def opened(page_of: Any, tmp_path: Path) -> Any:
                 "",
                 "across",
                 "up",
-                [point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)],
+                [
+                    point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None)
+                    for n in range(20)
+                ],
             ),
             strip("Line", "", WORDS, [0.5, None, 2.0, 0.0, 1.25], unit="nats"),
         ]

@@ -1,7 +1,8 @@
 """Put the page of some traces together: their texts and calls, what was found, and where it opens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
@@ -19,6 +20,9 @@ from regard.web.numbers import ENCODINGS, Encoding, NumberStore
 from regard.web.page import Page, status_lines
 from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_size
 from regard.web.translation import alignment_data
+
+if TYPE_CHECKING:
+    from regard.explain.texts.summary import Summary
 
 LINE = 80  # characters of a title
 Shown = Trace | PairTrace | WindowedTrace | Generated
@@ -42,13 +46,15 @@ class Choice:
 class Opening:
     """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
 
-    word: whose first token is looked at, in the first text that has it; None for no token.
+    word: whose first token is looked at, in the first text that has it. token: of the first text, where there is no word;
+    None for no token.
     """
 
     view: str = "tokens"
     layer: int | None = None
     head: int | None = None
     word: str | None = None
+    token: int | None = None
 
 
 def page_of(
@@ -86,10 +92,10 @@ def page_of(
     if steps is not False:
         size = megabytes(steps_size(plain, page))
         page.status.append(f"Values, hidden states and projections, for Steps, take up to {size} of this file.")
-    layer = opening.layer
     if findings is None:
-        findings, looked_at = found(plain, opening.word)
-        layer = looked_at if layer is None else layer
+        findings, place = found(plain, opening.word)
+        if place is not None and opening.layer is None and opening.head is None and opening.token is None:
+            opening = replace(place, view=opening.view)
     page.findings = findings
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
@@ -99,7 +105,7 @@ def page_of(
             _add_generation(page, one, added[-1])
     _add_comparisons(page, plain, places)
     page.status = status_lines([one.status for one in plain], page) + page.status
-    _open(page, plain, places, opening, layer)
+    _open(page, plain, places, opening)
     return page
 
 
@@ -119,10 +125,9 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
 
 
-def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None) -> tuple[list[str], int | None]:
-    """The sentences of `see`, and the layer that they are about; none of long texts, or where it has nothing to say."""
+def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None) -> tuple[list[str], Opening | None]:
+    """The sentences of `see`, and where they look; none of long texts, or where it has nothing to say."""
     from regard.explain.findings import findings
-    from regard.explain.findings.see import layer_looked_at
     from regard.explain.texts.summary import summarise
 
     most = LONG if word is None else SCORED
@@ -139,8 +144,21 @@ def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None)
         if word is not None:
             raise
         return [], None
+    return findings(seen), looked_at(seen, word)
+
+
+def looked_at(seen: "Summary", word: str | None) -> Opening:
+    """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's first link."""
+    from regard.explain.findings.see import layer_looked_at
+
     place = layer_looked_at(seen) if seen.occurrences else None
-    return findings(seen), None if place is None else seen.occurrences[0].attends[place].layer
+    if place is not None:
+        return Opening(layer=seen.occurrences[0].attends[place].layer, word=word)
+    whole = len(seen.texts) == 1 or len(seen.highlights) == len(seen.texts)
+    links = seen.highlights[0].links if word is None and whole and seen.highlights else []
+    if not links:
+        return Opening(word=word)
+    return Opening(layer=links[0].layer, head=links[0].head, token=links[0].query)
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
@@ -209,11 +227,10 @@ def _open(
     traces: Sequence[Trace | PairTrace | WindowedTrace],
     places: Sequence[Sequence[Added]],
     opening: Opening,
-    layer: int | None,
 ) -> None:
     """Say where the page opens."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
-    token, at = None, 0
+    layer, token, at = opening.layer, opening.token, 0
     if opening.word is not None:
         at, token = _token_of(each, opening.word)
     side, added = each[at]

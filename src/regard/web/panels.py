@@ -22,10 +22,12 @@ def column(name: str, digits: int | None = None, *, bar: bool = False) -> Data:
     return {"name": name, "digits": digits, "bar": bar}
 
 
-def table(title: str, note: str, columns: Sequence[Data], rows: Sequence[Sequence[Cell]]) -> Data:
-    """Write a table; a cell is text or a number, None where there is none."""
+def table(title: str, note: str, columns: Sequence[Data], rows: Sequence[Sequence[Cell]], *, name: str = "") -> Data:
+    """Write a table; a cell is text or a number, None where there is none. name: of its tab, by default its title."""
     cells = [[_finite(cell) for cell in row] for row in rows]
-    return {"kind": "table", "title": title, "note": note, "columns": list(columns), "rows": cells}
+    return {
+        "kind": "table", "name": name or title, "title": title, "note": note, "columns": list(columns), "rows": cells,
+    }  # fmt: skip
 
 
 def heat(
@@ -37,18 +39,21 @@ def heat(
     *,
     signed: bool = False,
     unit: str = "",
+    name: str = "",
 ) -> Data:
     """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are."""
     own = [[_finite(value) for value in row] for row in values]
     return {
-        "kind": "heat", "title": title, "note": note, "rows": list(rows), "columns": list(columns), "values": own,
-        "signed": signed, "unit": unit,
+        "kind": "heat", "name": name or title, "title": title, "note": note, "rows": list(rows),
+        "columns": list(columns), "values": own, "signed": signed, "unit": unit,
     }  # fmt: skip
 
 
-def scatter(title: str, note: str, x: str, y: str, points: Sequence[Data]) -> Data:
+def scatter(title: str, note: str, x: str, y: str, points: Sequence[Data], *, name: str = "") -> Data:
     """Write a cloud of points. x, y: what its axes are."""
-    return {"kind": "scatter", "title": title, "note": note, "x": x, "y": y, "points": list(points)}
+    return {
+        "kind": "scatter", "name": name or title, "title": title, "note": note, "x": x, "y": y, "points": list(points),
+    }  # fmt: skip
 
 
 def point(x: float, y: float, label: str, group: str, after: int | None = None) -> Data:
@@ -64,12 +69,13 @@ def strip(
     *,
     signed: bool = False,
     unit: str = "",
+    name: str = "",
 ) -> Data:
     """Write tokens with a number each."""
     own = [_finite(value) for value in values]
     return {
-        "kind": "strip", "title": title, "note": note, "tokens": list(tokens), "values": own, "signed": signed,
-        "unit": unit,
+        "kind": "strip", "name": name or title, "title": title, "note": note, "tokens": list(tokens), "values": own,
+        "signed": signed, "unit": unit,
     }  # fmt: skip
 
 
@@ -91,7 +97,8 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
                 [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
             ]
             note = f"changes: {MEASURES[why.by]} that {what}; contribution and weight: means of all layers"
-            panels.append(table(title, note, columns, rows))
+            short = f"Without a {what}" + (f", {label}" if len(found) > 1 else "")
+            panels.append(table(title, note, columns, rows, name=short))
     return panels
 
 
@@ -99,7 +106,9 @@ def evolution_panels(found: Evolution) -> list[Data]:
     """Write how one head's attention formed: first and last step, their difference, its figures, the embeddings."""
     first, last = found.steps[0], found.steps[-1]
     panels = [
-        heat(f"Step {step}", found.title, found.queries, found.keys, found.weights[n], unit="weight")
+        heat(
+            f"Step {step}", found.title, found.queries, found.keys, found.weights[n], unit="weight", name=f"Step {step}"
+        )
         for n, step in ((0, first), *(((len(found.steps) - 1, last),) if len(found.steps) > 1 else ()))
     ]
     if len(found.steps) > 1:
@@ -112,6 +121,7 @@ def evolution_panels(found: Evolution) -> list[Data]:
                 found.from_start(len(found.steps) - 1),
                 signed=True,
                 unit="difference of weights",
+                name="Difference",
             )
         )
         columns = [column("step", 0), column("entropy", 3, bar=True), column("change", 4, bar=True)]
@@ -125,7 +135,11 @@ def evolution_panels(found: Evolution) -> list[Data]:
                 label = f"{name}, step {found.steps[n]}"
                 points.append(point(x, y, label, name, len(points) - 1 if n > 0 else None))
         shares = [f"{axis}: {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
-        panels.append(scatter("The tokens' learned embeddings, step by step", "; ".join(shares), "x", "y", points))
+        panels.append(
+            scatter(
+                "The tokens' learned embeddings, step by step", "; ".join(shares), "x", "y", points, name="Embeddings"
+            )
+        )
     return panels
 
 

@@ -122,12 +122,13 @@ export interface HeadScores {
   values: (number | null)[][][]; // [name][row][head]; null where the head does not exist or the text has no such key
 }
 
-/** A sorted list, a grid of colours, a cloud of points: components that know no attention. */
-export type Panel =
-  | { kind: "table"; title: string; note: string; columns: Column[]; rows: Cell[][] }
-  | { kind: "heat"; title: string; note: string; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string }
-  | { kind: "scatter"; title: string; note: string; x: string; y: string; points: Point[] }
-  | { kind: "strip"; title: string; note: string; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string };
+/** A sorted list, a grid of colours, a cloud of points: components that know no attention. name: of its tab, short. */
+export type Panel = { name: string; title: string; note: string } & (
+  | { kind: "table"; columns: Column[]; rows: Cell[][] }
+  | { kind: "heat"; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string }
+  | { kind: "scatter"; x: string; y: string; points: Point[] }
+  | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string }
+);
 
 export type Cell = string | number | null;
 export interface Column {

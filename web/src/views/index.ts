@@ -33,7 +33,7 @@ export const VIEWS: View[] = [
 
 /** The views that a page has: those that it carries something for, and one for each of its panels. */
 export function viewsOf(page: Page): View[] {
-  const panels = page.panels.map((panel, n): View => ({ id: `panel ${n}`, name: panel.title, component: Panel, has: () => true, own: true }));
+  const panels = page.panels.map((panel, n): View => ({ id: `panel ${n}`, name: panel.name, component: Panel, has: () => true, own: true }));
   return [...VIEWS.filter((view) => view.has(page)), ...panels];
 }
 

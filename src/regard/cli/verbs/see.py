@@ -89,12 +89,10 @@ def see(
 
         def page(html: PageFile) -> "Page":
             from regard.explain.findings import findings
-            from regard.explain.findings.see import layer_looked_at
-            from regard.web.assemble import Opening, page_of
+            from regard.web.assemble import Opening, looked_at, page_of
 
-            at = layer_looked_at(seen) if layer is None else None
-            where = layer if at is None else seen.occurrences[0].attends[at].layer
-            opening = Opening("tokens", where, head, word)
+            chosen_here = layer is not None or head is not None
+            opening = Opening("tokens", layer, head, word) if chosen_here else looked_at(seen, word)
             return page_of(found.traces, html.choice(), opening, findings=findings(seen))
 
         notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen), page=page)
