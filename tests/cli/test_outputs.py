@@ -52,10 +52,11 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:
+    def fail(_: PageFile) -> Page:
+        pytest.fail("nobody asked for a page")
+
     assert Outputs().files == (None,) * 4
-    assert (
-        Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict, page=lambda _: pytest.fail()) == []
-    )
+    assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict, page=fail) == []
 
 
 def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> None:

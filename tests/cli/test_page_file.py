@@ -7,7 +7,11 @@ import pytest
 
 from regard.cli.page_file import PageFile
 from regard.errors import RegardError
+from regard.models.model import Model
+from regard.nn.folder import save_model
+from regard.nn.transformer import Transformer
 from regard.web import built_page
+from tests.support.own_models import opened, pair
 from tests.support.web_pages import SHELL, Read
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -104,3 +108,48 @@ def test_without_the_built_page(built: Path) -> None:
 def test_what_of_the_traces_goes_into_it() -> None:
     choice = PageFile(Path("a.html"), None, [1, 2]).choice(steps=[2])
     assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", [2])
+
+
+def ours(folder: Path, model: Model) -> str:
+    """Save a model of ours as a folder that the command reads."""
+    assert isinstance(model.model, Transformer)
+    folder.mkdir()
+    save_model(folder, model.model, model.tokenizer)
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) -> None:
+    model = ours(tmp_path / "model", opened("gpt"))
+    done = regard_command("generate", "A man", "--model", model, "--new-tokens", "3", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert page.data["opening"]["view"] == "generation"
+    assert [len(each["steps"]) for each in page.data["generation"]] == [3]
+    assert page.data["findings"][0].startswith("It wrote 3 tokens")
+
+
+@pytest.mark.slow
+def test_translate_opens_at_the_alignment(regard_command: Command, tmp_path: Path) -> None:
+    model = ours(tmp_path / "model", pair())
+    done = regard_command("translate", "A bank", "A man", "--model", model, "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [text["name"] for text in page.data["texts"]] == ["source 1", "target 1", "source 2", "target 2"]
+    assert page.data["opening"]["view"] == "alignment"
+    assert page.data["opening"]["call"] == page.data["alignment"][0]["best"]["call"]
+    assert len(page.data["alignment"]) == 2
+
+
+@pytest.mark.slow
+def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: Path) -> None:
+    (tmp_path / "run" / "watch").mkdir(parents=True)
+    for step, kind in ((0, "gpt"), (10, "post-norm"), (20, "gpt")):
+        opened(kind).trace("A man is fishing").save(tmp_path / "run" / "watch" / f"step-{step:06}.safetensors")
+    done = regard_command("evolve", "run", "--layer", "-1", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert page.data["opening"] == {"view": "panel 0", "call": 1, "head": None, "token": None}
+    assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
+    assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
+    assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 less step 0"]
