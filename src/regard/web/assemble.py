@@ -46,8 +46,8 @@ class Choice:
 class Opening:
     """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
 
-    word: whose first token is looked at, in the first text that has it. token: of the first text, where there is no word;
-    None for no token.
+    word: whose first token is looked at, in the first text that has it. token: of the first text, where there is no
+    word; None for no token.
     """
 
     view: str = "tokens"
@@ -148,7 +148,7 @@ def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None)
 
 
 def looked_at(seen: "Summary", word: str | None) -> Opening:
-    """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's first link."""
+    """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's link."""
     from regard.explain.findings.see import layer_looked_at
 
     place = layer_looked_at(seen) if seen.occurrences else None
