@@ -203,9 +203,8 @@ def hover(tab: Any, weights: Any, difference: float) -> None:
             row = torch.tensor(tab.evaluate(ROW, {"head": head, "query": query}))
             apart = max(apart, float((row - weights[head, query]).abs().max()))
     most = difference * 1.05 + 5e-7  # as stated, to two digits; six decimals are shown
-    print(
-        f"  weights of 108 queries: {apart:.1e} from the library's at most, stated {difference:.1e}{verdict(apart, most)}"
-    )
+    stated = f"stated {difference:.1e}{verdict(apart, most)}"
+    print(f"  weights of 108 queries: {apart:.1e} from the library's at most, {stated}")
 
 
 def zooms(tab: Any) -> None:
