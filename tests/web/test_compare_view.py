@@ -97,9 +97,9 @@ def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any
 
 def test_keys_alone_compare_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
-    page.tab.focus("#tab-tokens")
+    page.tab.focus("role=tab[name=Tokens]")
     page.tab.keyboard.press("ArrowRight")
-    while page.tab.get_attribute("[role=tab][aria-selected=true]", "id") != "tab-compare":
+    while page.tab.inner_text("[role=tab][aria-selected=true]") != "Compare":
         page.tab.keyboard.press("ArrowRight")
     while page.tab.evaluate("document.activeElement.dataset.unit") is None:
         page.tab.keyboard.press("Tab")

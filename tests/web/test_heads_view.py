@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-import regard
+from regard.explain.weights.head_scores import head_scores
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -21,7 +21,7 @@ def test_scores_are_the_librarys(page_of: Any, bank: Any) -> None:
     page.open_view("Heads")
     open_twin(page.tab)
     rows = rows_of(page.tab, "Scores of heads")
-    scores = regard.head_scores(bank[0]).by_name()
+    scores = head_scores(bank[0]).by_name()
     assert len(rows) == 72
     for row in rows:
         layer, head = (int(part.split()[1]) for part in row[0].split(", "))
@@ -33,7 +33,7 @@ def test_scores_are_the_librarys(page_of: Any, bank: Any) -> None:
 def test_heads_are_sorted_and_filtered_by_a_score(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.open_view("Heads")
-    previous = regard.head_scores(bank[0]).previous
+    previous = head_scores(bank[0]).previous
     assert heads_in_order(page.tab) == [f"{layer}-{head}" for layer in range(6) for head in range(12)]
     page.tab.select_option("[data-choose=score]", label="previous")
     page.tab.check("text=sort by it")
@@ -44,7 +44,7 @@ def test_heads_are_sorted_and_filtered_by_a_score(page_of: Any, bank: Any) -> No
     assert 0 < kept < 72
     assert len(heads_in_order(page.tab)) == kept
     assert page.tab.inner_text("[data-kept]").startswith(f"{kept} of 72 heads")
-    assert "the token before it" in page.tab.inner_text("#view")
+    assert "the token before it" in page.tab.inner_text("[role=tabpanel]")
 
 
 def test_a_map_is_the_heads_weights(page_of: Any, bank: Any) -> None:
@@ -68,7 +68,7 @@ def test_a_click_opens_a_head_for_all_views(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.open_view("Heads")
     page.tab.click("[data-head='3-5']")
-    assert page.tab.get_attribute("[role=tab][aria-selected=true]", "id") == "tab-tokens"
+    assert page.tab.inner_text("[role=tab][aria-selected=true]") == "Tokens"
     assert page.tab.input_value("[data-choose=head]") == "5"
     page.tab.hover("[data-unit='11']")
     shown = page.number("[data-value='10']")
@@ -77,8 +77,8 @@ def test_a_click_opens_a_head_for_all_views(page_of: Any, bank: Any) -> None:
 
 def test_keys_alone_open_a_head(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
-    page.tab.focus("#tab-tokens")
-    while page.tab.get_attribute("[role=tab][aria-selected=true]", "id") != "tab-heads":
+    page.tab.focus("role=tab[name=Tokens]")
+    while page.tab.inner_text("[role=tab][aria-selected=true]") != "Heads":
         page.tab.keyboard.press("ArrowRight")
     while page.tab.evaluate("document.activeElement.dataset.head") is None:
         page.tab.keyboard.press("Tab")
@@ -87,7 +87,7 @@ def test_keys_alone_open_a_head(page_of: Any, bank: Any) -> None:
     assert page.tab.evaluate("document.activeElement.dataset.head") == "1-1"
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("[data-unit]")
-    assert page.tab.evaluate("document.activeElement.id") == "tab-tokens"
+    assert page.tab.evaluate("document.activeElement.innerText") == "Tokens"
     assert page.tab.input_value("[data-choose=head]") == "1"
     assert page.tab.eval_on_selector("[data-choose=layer]", "s => s.selectedOptions[0].text") == "1"
 
