@@ -110,10 +110,8 @@ def test_strips_hold_the_librarys_vectors(page_of: Any, bank: Any) -> None:
     assert block.total is not None
     assert block.entering is not None
     rows = {"entering": block.entering, "keys": found.key, "values": found.value, "weighted": found.weighted}
-    strips = {
-        **{"query": found.query, "context": found.context, "joined": block.joined, "projected": block.projected},
-        **{"residual": block.residual, "total": block.total, "normed": block.normed},
-    }
+    strips = {"query": found.query, "context": found.context, "joined": block.joined, "projected": block.projected}
+    strips |= {"residual": block.residual, "total": block.total, "normed": block.normed}
     for name, vectors in rows.items():
         assert at_end(page, name) == pytest.approx(float(vectors[0, -1]), abs=2e-3), name
         page.tab.keyboard.press("ArrowDown")
