@@ -62,6 +62,18 @@ ABOUT_SEVERAL = {
     "site/pictures",
     "train/toys",
     "types",
+    "web/alignment_view",
+    "web/compare_view",
+    "web/generation_view",
+    "web/heads_view",
+    "web/lines_view",
+    "web/map_view",
+    "web/notebook_hosts",
+    "web/panels_view",
+    "web/parts",
+    "web/region",
+    "web/steps_view",
+    "web/tokens_view",
 }
 
 
