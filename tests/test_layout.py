@@ -58,6 +58,7 @@ ABOUT_SEVERAL = {
     "models/smollm2",
     "package",
     "site/formulas",
+    "site/live_page",
     "site/pages",
     "site/pictures",
     "train/toys",

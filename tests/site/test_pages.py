@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.docs,
     pytest.mark.skipif("REGARD_SITE" not in os.environ, reason="no built site (make docs builds it and runs this)"),
 ]
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html")) or ["(none)"]
+FOUND = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+PAGES = [name for name in FOUND if not name.startswith("live/")] or ["(none)"]  # those are test_live_page.py's
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "1_text_to_vectors": ["What is the capital", "The sentence of the river", "Six tokens, their ids"],
     "2_words_before_context": ["Skip-gram guesses"],
@@ -193,7 +194,8 @@ def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
         loads = [given.get("src", ""), given.get("srcset", ""), given.get("poster", ""), given.get("data", "")]
         loads += [given.get("href", "")] * (tag in {"link", "use", "image"} and given.get("rel") != "canonical")
         assert not any(re.match(r"\s*(\w+:)?//", address) for address in loads), (tag, given)
-        assert tag not in {"iframe", "object", "embed"}
+        assert tag not in {"object", "embed"}
+        assert tag != "iframe" or given["src"].startswith("live/")
         assert tag != "script" or given.get("src") != ""
     assert not re.search(r"https?://|import\(|importScripts", page.scripts)
     assert not re.search(r"@import|url\(\s*[\"']?(\w+:)?//", page.styles)
