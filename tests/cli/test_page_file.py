@@ -32,7 +32,7 @@ def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
     done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-numbers", "float32")
     assert done.returncode == 0, done.stderr
     size = (tmp_path / "bank.html").stat().st_size
-    assert done.stdout.splitlines()[-1] == f"wrote bank.html ({size / 1e3:.0f} kB)"
+    assert done.stdout.splitlines()[-1] == f"wrote bank.html ({size / 1e3:.0f} kB): open it in a browser"
     page = Read(tmp_path / "bank.html")
     assert page.data["opening"]["token"] == 8
     assert page.data["calls"][0]["query"]["scales"] is None
@@ -84,6 +84,7 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
         (["--html", "none/a.html"], "there is no folder 'none'"),
         (["--html-numbers", "int16"], "--html-numbers needs --html"),
         (["--html-layers", "1"], "--html-layers needs --html"),
+        (["--html-steps"], "--html-steps needs --html"),
         (["--html", "a.html", "--html-numbers", "int8"], "--html-numbers: given 'int8', needs int16 or float32"),
     ],
 )
@@ -153,3 +154,12 @@ def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: 
     assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
     assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
     assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 less step 0"]
+
+
+def test_steps_are_asked_for_and_their_size_is_said_before(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-steps", "--html-layers", "1,2")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "bank.html")
+    assert [each["call"] for each in page.data["steps"]] == [0, 1]
+    said = next(line for line in done.stderr.splitlines() if line.startswith("Values, hidden states"))
+    assert said in page.data["status"]

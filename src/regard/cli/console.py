@@ -30,5 +30,7 @@ def finish(out: Console, errors: Console, files: Sequence[Path | None], notes: S
         console.print(f"picture: {note}", style="dim", markup=False)
     for file in files:
         if file is not None and file != STANDARD_OUTPUT:
-            size = f" ({megabytes(file.stat().st_size)})" if file.suffix.lower() == ".html" else ""
+            size = (
+                f" ({megabytes(file.stat().st_size)}): open it in a browser" if file.suffix.lower() == ".html" else ""
+            )
             console.print(f"wrote {file}{size}", style="dim", markup=False)

@@ -86,6 +86,10 @@ HtmlNumbers = Annotated[
 HtmlLayers = Annotated[
     Numbers | None, _numbers("--html-layers", "Let the page have the attention of these layers alone.")
 ]
+HtmlSteps = Annotated[
+    bool,
+    typer.Option("--html-steps", help="Let the page have values, hidden states and projections too, for its Steps."),
+]
 OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
 OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
 SaveFile = Annotated[Path | None, file("--save", "Write the traces: .safetensors.")]

@@ -91,7 +91,8 @@ def page_of(
     check_size(estimated_size(plain, page), limit)
     if steps is not False:
         size = megabytes(steps_size(plain, page))
-        page.status.append(f"Values, hidden states and projections, for Steps, take up to {size} of this file.")
+        page.optional = f"Values, hidden states and projections, for Steps, take up to {size} of this file."
+        page.status.append(page.optional)
     if findings is None:
         findings, place = found(plain, opening.word)
         if place is not None and opening.layer is None and opening.head is None and opening.token is None:

@@ -18,7 +18,8 @@ FORMAT, VERSION = "regard page", 1
 class Page:
     """A page that is being put together; `data()` is what format.ts calls Page.
 
-    layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has.
+    layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has. optional: a
+    sentence on how much of the file they take.
     """
 
     title: str
@@ -27,6 +28,7 @@ class Page:
     layers: tuple[int, ...] | None = None
     heads: tuple[int, ...] | None = None
     steps_of: tuple[int, ...] | None = ()
+    optional: str = ""
     numbers: NumberStore = field(default_factory=NumberStore)
     opening: Data = field(default_factory=lambda: {"view": "tokens", "call": 0, "head": None, "token": None})
     texts: list[Data] = field(default_factory=list)

@@ -33,6 +33,7 @@ def evolve(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
@@ -40,7 +41,10 @@ def evolve(
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
     outputs = Outputs(
-        figure, json_file, pictures=(".png", ".svg", ".gif"), html=PageFile(html_file, html_numbers, html_layers)
+        figure,
+        json_file,
+        pictures=(".png", ".svg", ".gif"),
+        html=PageFile(html_file, html_numbers, html_layers, html_steps),
     )
     outputs.check()
     early = saved(check_watched(run)[0])

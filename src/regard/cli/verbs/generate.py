@@ -47,6 +47,7 @@ def generate(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
@@ -59,7 +60,7 @@ def generate(
         raise RegardError("--model is needed: the default model reads, it cannot write")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
-    outputs = Outputs(save=TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(save=TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps))
     outputs.check()
     EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 

@@ -44,6 +44,7 @@ def map_file(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:
@@ -54,7 +55,9 @@ def map_file(
     chosen.check()
     if far < 0:
         raise RegardError(f"--far: given {far}, needs 0 or more")
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(
+        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
+    )
     outputs.check()
     text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))

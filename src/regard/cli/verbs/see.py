@@ -33,6 +33,7 @@ def see(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     open_file: options.OpenFile = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -48,7 +49,7 @@ def see(
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(figure, json_file, saved, html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(figure, json_file, saved, html=PageFile(html_file, html_numbers, html_layers, html_steps))
     outputs.check()
     vectors.check_file()
     early = EarlyChecks.of(given)

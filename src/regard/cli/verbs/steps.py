@@ -32,6 +32,7 @@ def steps(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     open_file: OpenOne = None,
     save_file: options.SaveFile = None,
 ) -> None:
@@ -40,7 +41,9 @@ def steps(
     given.check("steps")
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(
+        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
+    )
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)

@@ -30,6 +30,7 @@ def translate(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     save_file: options.SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
@@ -40,7 +41,9 @@ def translate(
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     chosen = Selection(layer, head, top)
     chosen.check()
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(
+        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
+    )
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)

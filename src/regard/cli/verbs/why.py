@@ -26,6 +26,7 @@ def why(
     html_file: options.HtmlFile = None,
     html_numbers: options.HtmlNumbers = None,
     html_layers: options.HtmlLayers = None,
+    html_steps: options.HtmlSteps = False,
     open_file: options.OpenAgain = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -40,7 +41,7 @@ def why(
     word = chosen.needed_word()
     chosen.check()
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(json=json_file, save=saved, html=PageFile(html_file, html_numbers, html_layers))
+    outputs = Outputs(json=json_file, save=saved, html=PageFile(html_file, html_numbers, html_layers, html_steps))
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
     early.check(chosen, saved)
