@@ -66,14 +66,22 @@ def test_the_steps_between_have_the_colours_of_the_large_difference(found: Evolu
         n = found.steps.index(int(axes.get_title().removeprefix("step ")))
         np.testing.assert_allclose(np.nan_to_num(drawn(axes)), found.from_start(n))
         assert axes.images[0].get_clim() == (-largest, largest)
+        assert n > 0  # the first less itself would show nothing
+    two = replace(found, steps=[0, 10], weights=found.weights[:2], entropy=found.entropy[:2], change=found.change[:2],
+                  paths=[path[:2] for path in found.paths])  # fmt: skip
+    titles = [axes.get_title() for axes in all_axes(paint_evolution(two))]
+    assert [title for title in titles if title == "step 10"] == []  # it is the large difference
 
 
 def test_lines_and_paths(found: Evolution) -> None:
     figure = paint_evolution(found)
-    for title, values in (("entropy in nats", found.entropy), ("mean change", found.change)):
+    limits = set()
+    for title, first, values in (("entropy in nats", 0, found.entropy), ("mean change", 1, found.change)):
         (axes,) = axes_with(figure, title)
-        assert list(axes.lines[0].get_xdata()) == found.steps
-        assert list(axes.lines[0].get_ydata()) == values
+        assert list(axes.lines[0].get_xdata()) == found.steps[first:]  # before the first step there is none
+        assert list(axes.lines[0].get_ydata()) == values[first:]
+        limits.add(axes.get_xlim())
+    assert len(limits) == 1
     (axes,) = axes_with(figure, "learned embeddings, the later the darker (a plane with 75% of the variance)")
     ends = {line.get_gid(): tuple(line.get_xydata()[0]) for line in axes.lines}
     assert ends == {f"end {name}": path[-1] for name, path in zip(found.embedded, found.paths, strict=True)}

@@ -47,7 +47,7 @@ def paint_evolution(found: Evolution) -> Figure:
     rows: list[tuple[float, Any]] = [
         (min(6.5, max(3.8, 1.9 + 0.19 * tokens)), lambda figure, place: _ends(figure, place, found))
     ]
-    if len(found.steps) > 1:
+    if len(found.steps) > 2:
         rows.append((2.0, lambda figure, place: _between(figure, place, found)))
     if len(found.steps) > 1 or found.paths:
         rows.append((4.8, lambda figure, place: _rest(figure, place, found)))
@@ -97,8 +97,8 @@ def _ends(figure: FigureBase, place: Any, found: Evolution) -> None:
 
 
 def _between(figure: FigureBase, place: Any, found: Evolution) -> None:
-    """The difference to the first step at several, in the colours of the large one."""
-    chosen = _spread(len(found.steps))
+    """The difference to the first step at several later ones, in the colours of the large one."""
+    chosen = [1 + n for n in _spread(len(found.steps) - 1)]
     parts = place.subgridspec(1, max(4, len(chosen)))
     for at, n in enumerate(chosen):
         axes = figure.add_subplot(parts[at])
@@ -118,15 +118,15 @@ def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
         1, 2 if several and found.paths else 1, width_ratios=(1, 1.6) if several and found.paths else (1,)
     )
     if several:
-        lines = parts[0].subgridspec(2, 1)
-        for at, (values, what) in enumerate(
+        lines, upper = parts[0].subgridspec(2, 1), None
+        for at, (steps, values, what) in enumerate(
             (
-                (found.entropy, "entropy in nats, mean of the tokens"),
-                (found.change, "mean change since the step before"),
+                (found.steps, found.entropy, "entropy in nats, mean of the tokens"),
+                (found.steps[1:], found.change[1:], "mean change since the step before"),
             )
         ):
-            axes = figure.add_subplot(lines[at])
-            axes.plot(found.steps, values, "-o", color=LINES[0], markersize=3, linewidth=1.4)
+            axes = upper = figure.add_subplot(lines[at], sharex=upper)  # the first step, with none before it, has room
+            axes.plot(steps, values, "-o", color=LINES[0], markersize=3, linewidth=1.4)
             axes.set_title(what, fontsize=9)
             axes.tick_params(labelsize=7)
             if at:

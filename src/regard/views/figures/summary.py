@@ -1,7 +1,7 @@
 """Pictures of a summary: what the layer and heads that say most about a word show, and its path through the layers."""
 
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.matrices.matrix import matrix
-from regard.explain.texts.summary import Occurrence, Summary
-from regard.explain.weights.attended import check_heads
-from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
+from regard.explain.texts.summary import Summary
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.views.choice import why
 from regard.views.figures import alignment, movement, predictions, static_words
 from regard.views.figures import matrix as long_text
+from regard.views.figures.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs
 from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
@@ -34,19 +33,9 @@ from regard.views.figures.elements.word_heads import WordRows, strip_rows
 from regard.views.terminal.layout import short, spelled
 
 WIDE = 13.0  # inches
-OCCURRENCES = 8  # of a word in one text that are drawn
+TITLE = 86  # characters of a line above half of the picture
 LINKS = 14  # of a word in a long text that are drawn as arcs
-Large = tuple[Occurrence, SpecificWeight | None]  # an occurrence that is drawn large, and what is framed in it
 Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is drawn large of a text. best: of each of its words (or of the whole text), what made it the choice."""
-
-    layer: int
-    head: int | None
-    best: list[SpecificWeight | None]
 
 
 def draw(
@@ -96,67 +85,6 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
     if summary.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
     return canvas.stack(rows, WIDE), few
-
-
-def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
-    """What to draw large of each text: one layer for a word's texts, so that they compare; else each text its own."""
-    layer, head = check_heads(traces[0], layer, head)
-    layers = None if layer is None else [layer]
-    words = [[o.tokens for o in summary.occurrences if o.text == n] for n in range(len(traces))]
-    found = [
-        specific_weights(
-            trace, words[n] if summary.occurrences else None, [sink.token for sink in summary.sinks[n]],
-            layers=layers, head=head,
-        )
-        for n, trace in enumerate(traces)
-    ]  # fmt: skip
-    first = kept_numbers(traces[0].attention)[0]
-    together = choose_layer(found)
-    made = []
-    for n, text in enumerate(found):
-        best = most_specific(text)
-        shown = layer
-        if shown is None:
-            shown = together if summary.occurrences else best.layer if best is not None else None
-        shown = first if shown is None else shown
-        here = [each for weights in text for each in weights if each.layer == shown]
-        of_words = [next((w for w in here if list(w.queries) == tokens), None) for tokens in words[n]]
-        if summary.occurrences:
-            best = max((each for each in of_words if each is not None), key=lambda each: each.divergence, default=None)
-        own = head if head is not None or best is None else best.head
-        made.append(Choice(shown, own, of_words if summary.occurrences else [best]))
-    return made
-
-
-def drawn_large(summary: Summary, chosen: Sequence[Choice]) -> list[list[Large]]:
-    """The occurrences of each text that are drawn large, with what is framed in each.
-
-    The first eight of a text; of texts that were read in windows the eight in all whose words say most.
-    """
-    every = [
-        list(zip([o for o in summary.occurrences if o.text == n], each.best, strict=True))
-        for n, each in enumerate(chosen)
-    ] if summary.occurrences else [[] for _ in chosen]  # fmt: skip
-    if not summary.windows:
-        return [text[:OCCURRENCES] for text in every]
-    told = sorted((large for text in every for large in text), key=lambda large: -_divergence(large[1]))
-    labels = {occurrence.label for occurrence, _ in told[:OCCURRENCES]}
-    return [[large for large in text if large[0].label in labels] for text in every]
-
-
-def not_all(summary: Summary, large: Sequence[Sequence[Large]]) -> list[str]:
-    """Sentences on the occurrences that are not drawn large."""
-    if summary.windows:
-        shown, count = sum(map(len, large)), len(summary.occurrences)
-        which = f"{shown} of {count} occurrences are drawn large, those whose attention says most about them"
-        return [which] if shown < count else []
-    counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
-    return [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
-            for n, count in enumerate(counts) if count > OCCURRENCES]  # fmt: skip
-
-
-def _divergence(best: SpecificWeight | None) -> float:
-    return 0.0 if best is None else best.divergence
 
 
 def _note(figure: FigureBase, place: Any, note: str) -> None:
@@ -262,14 +190,9 @@ def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Cho
     for each in chosen.best:
         if each is not None and each.head == chosen.head:
             frame(axes, max(each.queries, key=lambda query: values[query, each.key]), each.key)
-    axes.set_title(title if best is None else f"{title}\n{why(best, trace.tokens, asked)}", fontsize=9.5)
+    reason = [] if best is None else [why(best, trace.tokens, asked)]
+    axes.set_title(_wrapped(title, *reason), fontsize=9.5)
     bare(axes)
-
-
-def reason_of(chosen: Choice) -> SpecificWeight | None:
-    """The largest divergence in the head that is drawn."""
-    here = [each for each in chosen.best if each is not None and each.head == chosen.head]
-    return max(here, key=lambda each: each.divergence, default=None)
 
 
 def _arcs(
@@ -291,4 +214,10 @@ def _arcs(
     if keys:
         title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
     best = reason_of(chosen)
-    axes.set_title(title if best is None else f"{title}\nhead {best.head} {why(best, trace.tokens, asked)}", fontsize=9)
+    lines = [title, *([] if best is None else [f"head {best.head} {why(best, trace.tokens, asked)}"])]
+    axes.set_title(_wrapped(*lines), fontsize=9)
+
+
+def _wrapped(*lines: str) -> str:
+    """Lines no longer than half of the picture is wide."""
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, TITLE))

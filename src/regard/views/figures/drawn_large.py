@@ -1,0 +1,89 @@
+"""What a summary's picture draws large: the layer and head that say most of each text, and its occurrences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.weights.attended import check_heads
+from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+
+OCCURRENCES = 8  # of a word in one text that are drawn
+Large = tuple[Occurrence, SpecificWeight | None]  # an occurrence that is drawn large, and what is framed in it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is drawn large of a text. best: of each of its words (or of the whole text), what made it the choice."""
+
+    layer: int
+    head: int | None
+    best: list[SpecificWeight | None]
+
+
+def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
+    """What to draw large of each text: one layer for a word's texts, so that they compare; else each text its own."""
+    layer, head = check_heads(traces[0], layer, head)
+    layers = None if layer is None else [layer]
+    words = [[o.tokens for o in summary.occurrences if o.text == n] for n in range(len(traces))]
+    found = [
+        specific_weights(
+            trace, words[n] if summary.occurrences else None, [sink.token for sink in summary.sinks[n]],
+            layers=layers, head=head,
+        )
+        for n, trace in enumerate(traces)
+    ]  # fmt: skip
+    first = kept_numbers(traces[0].attention)[0]
+    together = choose_layer(found)
+    made = []
+    for n, text in enumerate(found):
+        best = most_specific(text)
+        shown = layer
+        if shown is None:
+            shown = together if summary.occurrences else best.layer if best is not None else None
+        shown = first if shown is None else shown
+        here = [each for weights in text for each in weights if each.layer == shown]
+        of_words = [next((w for w in here if list(w.queries) == tokens), None) for tokens in words[n]]
+        if summary.occurrences:
+            best = max((each for each in of_words if each is not None), key=lambda each: each.divergence, default=None)
+        own = head if head is not None or best is None else best.head
+        made.append(Choice(shown, own, of_words if summary.occurrences else [best]))
+    return made
+
+
+def reason_of(chosen: Choice) -> SpecificWeight | None:
+    """The largest divergence in the head that is drawn."""
+    here = [each for each in chosen.best if each is not None and each.head == chosen.head]
+    return max(here, key=lambda each: each.divergence, default=None)
+
+
+def drawn_large(summary: Summary, chosen: Sequence[Choice]) -> list[list[Large]]:
+    """The occurrences of each text that are drawn large, with what is framed in each.
+
+    The first eight of a text; of texts that were read in windows the eight in all whose words say most.
+    """
+    every = [
+        list(zip([o for o in summary.occurrences if o.text == n], each.best, strict=True))
+        for n, each in enumerate(chosen)
+    ] if summary.occurrences else [[] for _ in chosen]  # fmt: skip
+    if not summary.windows:
+        return [text[:OCCURRENCES] for text in every]
+    told = sorted((large for text in every for large in text), key=lambda large: -_divergence(large[1]))
+    labels = {occurrence.label for occurrence, _ in told[:OCCURRENCES]}
+    return [[large for large in text if large[0].label in labels] for text in every]
+
+
+def not_all(summary: Summary, large: Sequence[Sequence[Large]]) -> list[str]:
+    """Sentences on the occurrences that are not drawn large."""
+    if summary.windows:
+        shown, count = sum(map(len, large)), len(summary.occurrences)
+        which = f"{shown} of {count} occurrences are drawn large, those whose attention says most about them"
+        return [which] if shown < count else []
+    counts = [sum(o.text == n for o in summary.occurrences) for n in range(len(summary.texts))]
+    return [f"text {summary.labels[n]}: the first {OCCURRENCES} of {count} occurrences are drawn large"
+            for n, count in enumerate(counts) if count > OCCURRENCES]  # fmt: skip
+
+
+def _divergence(best: SpecificWeight | None) -> float:
+    return 0.0 if best is None else best.divergence

@@ -1,0 +1,33 @@
+"""What is drawn large says most: of texts read in windows the occurrences that do so in all of them."""
+
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from regard.explain.texts.summary import summarise
+from regard.explain.texts.window_texts import unfold
+from regard.views.figures.drawn_large import choices
+from regard.views.figures.elements.canvas import all_axes
+from regard.views.figures.summary import paint
+
+
+def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(minilm) -> None:
+    long = minilm.trace("a man on a river bank, " * 9 + "money in a bank, " * 5, window=30)
+    unfolded = unfold([long], "bank")
+    summary, traces = summarise(unfolded.traces, "bank", unfolded=unfolded), unfolded.traces
+    labels = [o.label for o in summary.occurrences]
+    assert len(labels) == 14
+    chosen = choices(summary, traces, None, None)
+    told = [best.divergence for each in chosen for best in each.best]
+    most = sorted(labels, key=lambda label: -told[labels.index(label)])[:8]
+    figure = paint(summary, traces)
+    titles = " ".join(axes.get_title() for axes in all_axes(figure))
+    for label in labels:
+        assert (f"What “bank” ({label}) gives each token" in titles) == (label in most)
+    said = [text.get_text() for text in figure.findobj(Text)]
+    assert "8 of 14 occurrences are drawn large, those whose attention says most about them" in said
+    assert "How alike the “bank” are, layer by layer (12 of 91 pairs)" in titles
+    assert "12 of 14 paths are named, the others grey" in titles
+    grey = [line.get_gid() for line in figure.findobj(Line2D) if line.get_color() == "#bbbbbb" and line.get_gid()]
+    left = {gid.removeprefix("path ") for gid in grey if gid.startswith("path ")}
+    assert len(left) == 2
+    assert left.isdisjoint(most)
