@@ -62,6 +62,7 @@ def check(page: Any, trace: Any, token: int, weights_of: Any, within: float = 1e
 def test_every_step_by_keyboard(page_of: Any, made: Any) -> None:
     page = opened(page_of, made)
     page.choose("layer", "1")
+    page.choose("head", "mean")
     trace = made.trace
     mean = trace.attention[1].dense().mean(0)
     page.tab.focus("input[type=range]")
@@ -103,6 +104,7 @@ def test_a_translation_looks_at_its_source(page_of: Any) -> None:
     page.tab.select_option("[data-choose=text]", label=next(each for each in options if "→" in each))
     page.tab.wait_for_selector("h2:has-text('source')")
     page.choose("layer", "1, cross")
+    page.choose("head", "mean")
     page.tab.focus("input[type=range]")
     page.tab.keyboard.press("Home")
     page.tab.keyboard.press("ArrowRight")

@@ -17,11 +17,11 @@ export interface Origin {
   places: Place[]; // of the numbers that it is made of
 }
 
-/** A number as sentences have it: four figures. */
+/** A number as sentences have it: five figures. */
 export function figure(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return String(value).replace("-Infinity", "−∞");
   const size = Math.abs(value);
-  const written = size >= 1e5 || size < 1e-4 ? value.toExponential(3) : value.toPrecision(4);
+  const written = size >= 1e5 || size < 1e-4 ? value.toExponential(4) : value.toPrecision(5);
   return written.replace("-", "−").replace("e−", "e-");
 }
 

@@ -89,7 +89,7 @@ export class StepsReader {
     if (description.bias) add("biased", "+ bias", drawn(row.biased), keys.length);
     if (row.scores.some((score) => score === -Infinity)) add("scores", "mask", drawn(row.scores), keys.length);
     add("exponentials", `exp(s − ${row.largest.toFixed(2)})`, drawn(row.exponentials), keys.length, false);
-    add("weights", `÷ ${Number(row.total.toPrecision(4))} = weight`, drawn(row.weights), keys.length, false);
+    add("weights", `÷ ${Number(row.total.toPrecision(5))} = weight`, drawn(row.weights), keys.length, false);
     if (!loaded || !contexts) return { call, head, token, keys, row, steps, loaded: null, contexts: null };
 
     const { each, groups } = loaded;
