@@ -75,6 +75,7 @@ ABOUT_SEVERAL = {
     "web/region",
     "web/steps_view",
     "web/tokens_view",
+    "web/workers",
 }
 
 
