@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.support import own_models
 from tests.web.tables import by_number, rows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -79,6 +80,23 @@ def test_keys_alone_choose_a_token(page_of: Any, bank: Any) -> None:
     assert page.tab.evaluate("document.activeElement.dataset.left") == str(last)
     word = bank[0].tokens[last].text
     same(rows_of(page.tab, f"What “{word}” looks at, layer 0"), 2, bank[0].attention[0].dense()[:, last].mean(0))
+
+
+def test_between_a_translation_and_its_source_each_side_has_its_own_tokens(page_of: Any) -> None:
+    pair = own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0])
+    weights = pair.decoder.cross[0].dense()
+    page = page_of(pair, numbers="float32")
+    page.open_view("Lines")
+    page.choose("text", "2")
+    assert page.tab.locator("[data-left]").count() == weights.shape[1]
+    assert page.tab.locator("[data-right]").count() == weights.shape[2]
+    page.tab.hover("[data-left='2']")
+    name = page.tab.eval_on_selector("[data-left='2']", "each => each.title")
+    same(rows_of(page.tab, f"What “{name}” looks at, layer 0, cross"), 2, weights[:, 2].mean(0))
+    page.tab.check("text=is looked at by")
+    page.tab.hover("[data-left='1']")
+    name = page.tab.eval_on_selector("[data-left='1']", "each => each.title")
+    same(rows_of(page.tab, f"What looks at “{name}”, layer 0, cross"), 2, weights[:, :, 1].mean(0))
 
 
 def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, minilm: Any) -> None:
