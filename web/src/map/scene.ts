@@ -34,6 +34,7 @@ export interface Told {
 }
 
 const LARGEST = 64; // pixels a token at most
+const GATHER = 80; // ms
 const REST = 120; // ms without a move: the map is at rest
 const FEW = 8;
 
@@ -52,6 +53,7 @@ export class Scene {
   private readonly behaviour: ZoomBehavior<HTMLCanvasElement, unknown>;
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private gathering: ReturnType<typeof setTimeout> | undefined;
   private dark = false;
 
   constructor(
@@ -194,6 +196,7 @@ export class Scene {
     this.tiles?.stop();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
+    clearTimeout(this.gathering);
     select(this.canvas).on(".zoom", null);
   }
 
@@ -215,11 +218,16 @@ export class Scene {
     this.rest();
   }
 
+  /** Show what arrived, with what arrives soon after it: a picture for each band would take the workers' time. */
   private arrived(): void {
-    const missing = this.tiles!.want(this.wanted);
-    this.told.onmissing(missing);
-    this.draw();
-    if (!this.colours || !missing) this.rest(this.colours ? REST : 0);
+    this.gathering ??= setTimeout(() => {
+      this.gathering = undefined;
+      if (!this.tiles) return;
+      const missing = this.tiles.want(this.wanted);
+      this.told.onmissing(missing);
+      this.draw();
+      if (!this.colours || !missing) this.rest(this.colours ? REST : 0);
+    }, GATHER);
   }
 
   /** When nothing moves any more: count what is shown, and colour by it. */
