@@ -63,6 +63,7 @@ ABOUT_SEVERAL = {
     "site/pictures",
     "train/toys",
     "types",
+    "wrong_input",
     "web/alignment_view",
     "web/compare_view",
     "web/generation_view",

@@ -1,5 +1,6 @@
 """Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -15,12 +16,19 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
     what: "layer" or "head". there: who has them, as the start of a clause: "all-MiniLM-L6-v2 has", "there are".
 
     Raises:
-        RegardError: the number is out of range; the range is named.
+        RegardError: what is given is no whole number, or out of range; the range is named.
     """
+    if not is_whole(given):
+        raise RegardError(f"{what}: given {given!r}, needs a whole number: {there} {what}s 0 to {count - 1}")
     if not -count <= given < count:
         behind = f", or -{count} to -1 from the end" if given < 0 else ""
         raise RegardError(f"{what} {given} is out of range: {there} {what}s 0 to {count - 1}{behind}")
     return given % count
+
+
+def is_whole(given: object) -> bool:
+    """Whether something is a whole number, of Python or of an array, and not True or False."""
+    return hasattr(given, "__index__") and not isinstance(given, bool)
 
 
 def missing(what: str, given: int, count: int, there: str) -> RegardError:
@@ -38,7 +46,7 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
     """
     if given is None:
         return None
-    if isinstance(given, str) or any(isinstance(n, bool) or not hasattr(n, "__index__") for n in given):
+    if isinstance(given, str) or not all(map(is_whole, given)):
         raise RegardError(f"{what}s: given {given!r}, needs whole numbers, counted from 0")
     numbers = tuple(sorted({n.__index__() for n in given}))
     if not numbers:
@@ -65,6 +73,16 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
             f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
             "leave out one of both"
         )
+
+
+def check_path(what: str, given: object) -> None:
+    """Check that something names a file. what: who needs it, such as "save".
+
+    Raises:
+        RegardError: it is no string or path.
+    """
+    if not isinstance(given, (str, os.PathLike)):
+        raise RegardError(f"{what}: given {type(given).__name__}, needs the name of a file")
 
 
 def check_trace_file(file: Path) -> None:

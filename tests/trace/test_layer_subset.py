@@ -73,11 +73,11 @@ def test_a_walk_that_would_lose_the_layers_numbers_is_refused() -> None:
     few = LayerSubset("attention", 6, {4: "e", 1: "b"})
     several = LayerSubset("cross", 2, {(0, 0): "a", (0, 1): "b", (1, 0): "c"}, made=[(0, 0), (0, 1), (1, 0)])
     for items, says in (
-        (few, "attention cannot be walked along, for of 6 layers it holds 1, 4, and their numbers would be lost: "
+        (few, "attention cannot be walked along, for of 6 it holds 1, 4, and their numbers would be lost: "
               "[attention[n] for n in attention.kept]"),
         (several, "cross cannot be walked along, for its layers make several calls, and their numbers would be lost: "
                   "[cross[n, k] for n, k in cross.calls]"),
-        (LayerSubset("values", 3, {}), "values cannot be walked along, for of 3 layers it holds none, "),
+        (LayerSubset("values", 3, {}), "values cannot be walked along, for of 3 it holds none, "),
     ):  # fmt: skip
         for walk in (list, enumerate, lambda each: "b" in each):
             with pytest.raises(RegardError, match=re.escape(says)):

@@ -4,7 +4,7 @@
 the order of their list.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -133,6 +133,19 @@ def target_of(intervention: Any) -> Head | Edge:
     if not isinstance(intervention, Ablate):
         raise RegardError(f"interventions: given {type(intervention).__name__}, needs regard.ablate(...)")
     return intervention.target
+
+
+def check_interventions(given: Any) -> None:
+    """Check that interventions are given, several of them, before a pass begins.
+
+    Raises:
+        RegardError: one that stands alone, or something else.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        listed = "[regard.ablate(...)]"
+        raise RegardError(f"interventions: given {type(given).__name__}, needs a list of what is done: {listed}")
+    for each in given:
+        target_of(each)
 
 
 def _part(part: Any) -> None:

@@ -1,6 +1,6 @@
 """Choose what of a forward pass is kept: which layers, and whether logits and attention outputs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ class CaptureOptions:
         """
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs)
+        if not isinstance(layers, (int, Iterable)):
+            raise RegardError(f"layers: given {layers!r}, needs whole numbers, counted from 0, or None for all layers")
         wanted = frozenset([layers] if isinstance(layers, int) else layers)
         if not wanted:
             raise RegardError("layers: given none, needs at least one number, or None for all layers")

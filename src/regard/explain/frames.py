@@ -46,7 +46,7 @@ def to_frame(tables: Table | Iterable[Table]) -> DataFrame:
     Raises:
         RegardError: pandas is not installed, or what is given has no table.
     """
-    given = [tables] if isinstance(tables, Table) else list(tables)
+    given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
         if not isinstance(each, Table):
             raise RegardError(f"to_frame: given {type(each).__name__}, needs something that regard.explain found")

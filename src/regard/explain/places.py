@@ -28,6 +28,10 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
 
 
 def refuse_pairs(trace: Trace) -> None:
-    """Refuse the whole trace of an encoder-decoder where the trace of one text is needed."""
+    """Refuse the whole trace of an encoder-decoder, and what is no trace, where the trace of one text is needed."""
     if isinstance(trace, PairTrace):
         raise RegardError(f"{trace.status.model} is an encoder-decoder: give its trace's .encoder or .decoder")
+    if not isinstance(trace, Trace):
+        kind = type(trace).__name__
+        windows = ": one of its .windows, or what .locate leads to" if kind == "WindowedTrace" else ""
+        raise RegardError(f"given {kind}, needs the trace of one text{windows}")

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.embeddings import position_limit
-from regard.capture.interventions import Intervention
+from regard.capture.interventions import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session
@@ -162,6 +162,7 @@ class Model:
             RegardError: no text, a blank one, invalid Unicode, more tokens than the model has positions for, a target
                 that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
+        check_interventions(interventions)
         single, sources, targets = read_inputs(
             self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
         )
@@ -219,6 +220,7 @@ class Model:
             RegardError: the model does not write text, there is no room for so many tokens, or an option does not
                 exist, has no effect or cannot have its value.
         """
+        check_interventions(interventions)
         return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, options)
 
     def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
@@ -305,6 +307,10 @@ class Model:
         """
         from regard.explain.causes.why import only_occurrence, why  # a layer above: see import-linter's exception
 
+        if not isinstance(trace, (Trace, PairTrace)):
+            raise RegardError(f"why: given {type(trace).__name__}, needs a trace of this model")
+        if not isinstance(word, (str, Word)):
+            raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
         if isinstance(word, str):
             side, word = only_occurrence(trace, word, side)
         source, *targets = trace.sides

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
@@ -109,6 +110,9 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
         RegardError: a window that the model cannot read or that holds too little, a stride that would leave tokens out
             or no overlap, or a tokenizer that puts special tokens elsewhere than around a text.
     """
+    for option, given in (("window", window), ("stride", stride)):
+        if given is not None and not is_whole(given):
+            raise RegardError(f"{option}: given {given!r}, needs a whole number of tokens")
     tokens = encoded.tokens
     added = [token.special and token.start == token.end for token in tokens]
     before = next(n for n, each in enumerate([*added, False]) if not each)

@@ -6,7 +6,7 @@ escaped, in one element that needs nothing from outside; a map's is its picture.
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -153,12 +153,13 @@ def see(
     from regard.explain.texts.summary import summarise
     from regard.trace.trace import Trace
 
+    needs = "needs traces of the words: model.trace(['river', 'money'])"
+    if not isinstance(references, (Trace, Iterable)):
+        raise RegardError(f"references: given {type(references).__name__}, {needs}")
     references = [references] if isinstance(references, Trace) else list(references)
     for each in references:
         if not isinstance(each, Trace):
-            raise RegardError(
-                f"references: given {type(each).__name__}, needs traces of the words: model.trace(['river', 'money'])"
-            )
+            raise RegardError(f"references: given {type(each).__name__}, {needs}")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise RegardError(f"top: given {top!r}, needs a number from 1 on")
 

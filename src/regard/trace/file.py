@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from regard.checks import check_trace_file
+from regard.checks import check_path, check_trace_file
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tensor_files.file import read, write
@@ -46,9 +46,14 @@ def save(
             whose tensors do not fit each other, or a file that cannot be written.
     """
     many = not isinstance(traces, (Trace, PairTrace))
-    each = [traces] if isinstance(traces, (Trace, PairTrace)) else list(traces)
+    each: list[Trace | PairTrace] = list(traces) if isinstance(traces, Sequence) else [traces]
     if not each:
         raise RegardError("save: given no trace, needs at least one")
+    for trace in each:
+        if not isinstance(trace, (Trace, PairTrace)):
+            windows = ", or its .windows" if type(trace).__name__ == "WindowedTrace" else ""
+            raise RegardError(f"save: given {type(trace).__name__}, needs a trace or several{windows}")
+    check_path("save", file)
     choice = Choice.of(layers, heads, dtype, attention_outputs)
     pieces = Pieces(choice.dtype)
     description = {"many": many, "traces": [describe(trace, choice, f"{n}.", pieces) for n, trace in enumerate(each)]}
@@ -70,6 +75,7 @@ def open(  # noqa: A001 (regard.open is its name)
         RegardError: there is no such file, it is no trace, is incomplete or damaged, or is of another version. Where a
             tensor is first looked at: it is damaged, or holds what is no number.
     """
+    check_path("open", file)
     path = Path(file)
     check_trace_file(path)
     try:

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
+from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 
 T = TypeVar("T")
@@ -41,11 +42,23 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
 
 def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
     """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
+    if not is_whole(number):
+        words = f", and words after it: {what}[0][{number!r}]" if isinstance(number, str) else ""
+        raise RegardError(f"{what}[{number!r}]: needs the number of a layer{words}")
     place = operator.index(number)
     if not -size <= place < size:
         there = f"{-size} to {size - 1}" if size else "none"
         raise OutOfRangeError(f"{what}[{place}]: there is no such layer; there are {size} ({there})")
     return place % size
+
+
+def _call_of(what: str, number: Any) -> tuple[Any, Any]:
+    """(layer, which of its calls) of an index. Raises RegardError for one of other than two numbers."""
+    if not isinstance(number, tuple):
+        return number, 0
+    if len(number) != 2:
+        raise RegardError(f"{what}[{', '.join(map(repr, number))}]: needs a layer, or a layer and one of its calls")
+    return number
 
 
 class Layers(tuple[T, ...]):
@@ -70,7 +83,7 @@ class Layers(tuple[T, ...]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
         if isinstance(number, slice):
             return super().__getitem__(number)
-        layer, nth = number if isinstance(number, tuple) else (number, 0)
+        layer, nth = _call_of(self.what, number)
         place = _from_zero(self.what, layer, len(self))
         _check_nth(self.what, place, nth, 1)
         return super().__getitem__(place)
@@ -126,7 +139,7 @@ class LayerSubset(Sequence[T]):
         """Walk along the items where each layer has one, so that the n-th is that of layer n; else refuse."""
         if self.calls == tuple((n, 0) for n in range(self._size)):
             return iter(self._items.values())
-        held = f"of {self._size} layers it holds {', '.join(map(str, self.kept)) or 'none'}"
+        held = f"of {self._size} it holds {', '.join(map(str, self.kept)) or 'none'}"
         walk, index = ("n in {0}.kept", "{0}[n]")
         if len(self.kept) < len(self._items):
             held, walk, index = "its layers make several calls", "n, k in {0}.calls", "{0}[n, k]"
@@ -142,7 +155,7 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        layer, nth = number if isinstance(number, tuple) else (number, 0)
+        layer, nth = _call_of(self._what, number)
         place = _from_zero(self._what, layer, self._size)
         if (place, nth) in self._items:
             return self._items[place, nth]
@@ -160,6 +173,9 @@ class LayerSubset(Sequence[T]):
 
 def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:
     """Raise OutOfRangeError where a layer makes fewer calls than the number of one asks for."""
+    if not is_whole(nth):
+        words = f": words stand after both, {what}[{layer}][{nth!r}]" if isinstance(nth, str) else ""
+        raise RegardError(f"{what}[{layer}, {nth!r}]: needs the number of one of the layer's calls{words}")
     if not 0 <= operator.index(nth) < count:
         there = "one attention call" if count == 1 else f"{count} attention calls (0 to {count - 1})"
         raise OutOfRangeError(f"{what}[{layer}, {nth}]: there is no such call; layer {layer} makes {there}")

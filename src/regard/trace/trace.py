@@ -29,7 +29,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.errors import OutOfRangeError
+from regard.checks import is_whole
+from regard.errors import OutOfRangeError, RegardError
 from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token
 from regard.text.words import Word, find_word, only_word
@@ -147,6 +148,9 @@ class Trace(_Kept):
         """
         if isinstance(place, (str, Word, tuple)):
             return vector(self.contextual, only_word(self.text, self.tokens, place))
+        if not is_whole(place):
+            needs = 'a word, an occurrence such as ("bank", 1) or the number of a token; .contextual has them all'
+            raise RegardError(f"trace[...]: given {type(place).__name__}, needs {needs}")
         number, count = operator.index(place), len(self.tokens)
         if not -count <= number < count:
             raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")

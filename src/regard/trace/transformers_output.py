@@ -106,6 +106,8 @@ def _states(trace: Trace) -> Tensors:
 
 def _dense(given: Sequence[tuple[str, Any]], attentions: bool | None, model: str) -> list[Tensors | None]:
     """The dense weights of some stacks of layers, or None for each."""
+    if not isinstance(attentions, (bool, type(None))):
+        raise RegardError(f"as_transformers: attentions: given {attentions!r}, needs True, False or None")
     if attentions is False:
         return [None] * len(given)
     for name, maps in given:

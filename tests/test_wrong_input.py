@@ -1,0 +1,76 @@
+"""What is given wrongly to a call of one line is refused in one line that says what is needed, not deep inside."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jaxtyping import config
+
+import regard
+from regard.explain.frames import to_frame
+from regard.explain.weights.head_scores import head_scores
+
+
+@pytest.fixture(scope="module")
+def given(minilm) -> SimpleNamespace:
+    trace = minilm.trace("a man on a river bank near a bank")
+    return SimpleNamespace(model=minilm, trace=trace, read=minilm.trace("a river bank and a bank", window=6))
+
+
+@pytest.fixture(autouse=True)
+def as_users_call_it() -> Iterator[None]:
+    """Without the tests' checks of annotations, which would speak first."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
+
+NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
+CASES: list[tuple[Any, str]] = [
+    (lambda g: g.trace.see(3), "word: given int, needs to be a string"),
+    (lambda g: g.trace.see("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
+    (lambda g: g.trace.see("bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),
+    (lambda g: g.trace.see("bank", head=1.5), f"head: given 1.5, {NUMBER} heads 0 to 11"),
+    (lambda g: g.trace.see("bank", references=None), "references: given NoneType, needs traces of the words"),
+    (lambda g: g.trace.plot("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
+    (
+        lambda g: g.trace.attention["bank"],
+        r"attention\['bank'\]: needs the number of a layer, and words after it: attention\[0\]\['bank'\]",
+    ),
+    (lambda g: g.trace.attention["man", "river"], r"attention\['man'\]: needs the number of a layer"),
+    (lambda g: g.trace.attention[0.5], r"attention\[0.5\]: needs the number of a layer$"),
+    (
+        lambda g: g.trace.attention[3, "man"],
+        r"attention\[3, 'man'\]: needs the number of one of the layer's calls: words stand after both, attention\[3\]",
+    ),
+    (lambda g: g.trace.attention[3, 0, 0], r"attention\[3, 0, 0\]: needs a layer, or a layer and one of its calls"),
+    (lambda g: g.trace.hidden_states[0:2] and g.trace[0:2], r"trace\[...\]: given slice, needs a word, an occurrence"),
+    (lambda g: g.trace[1.5], r"trace\[...\]: given float, needs a word"),
+    (lambda g: g.trace.as_transformers(attentions="x"), "as_transformers: attentions: given 'x', needs True, False"),
+    (lambda g: g.model.trace("a", window="x"), "window: given 'x', needs a whole number of tokens"),
+    (lambda g: g.model.trace("a b c d", window=6, stride=1.5), "stride: given 1.5, needs a whole number of tokens"),
+    (lambda g: g.model.trace("a", layers=1.5), "layers: given 1.5, needs whole numbers"),
+    (
+        lambda g: g.model.trace("a", interventions=regard.ablate(regard.head(0, 1))),
+        r"interventions: given Ablate, needs a list of what is done: \[regard.ablate\(...\)\]",
+    ),
+    (lambda g: g.model.trace("a", interventions=[3]), "interventions: given int, needs regard.ablate"),
+    (lambda g: head_scores([g.trace]), "given list, needs the trace of one text$"),
+    (lambda g: head_scores(g.read), "given WindowedTrace, needs the trace of one text: one of its .windows, or what"),
+    (lambda g: to_frame(3), "to_frame: given int, needs something that regard.explain found"),
+    (lambda g: g.model.why([g.trace], "man"), "why: given list, needs a trace of this model"),
+    (lambda g: g.model.why(g.trace, 3), r"why: given int, needs a word, or one occurrence: trace.word\(...\)\[n\]"),
+    (lambda g: regard.save(3, "a.safetensors"), "save: given int, needs a trace or several$"),
+    (lambda g: regard.save([g.trace, 3], "a.safetensors"), "save: given int, needs a trace or several$"),
+    (lambda g: regard.save(g.read, "a.safetensors"), "save: given WindowedTrace, needs a trace or several, or its .wi"),
+    (lambda g: g.trace.save(3), "save: given int, needs the name of a file"),
+    (lambda g: regard.open(3), "open: given int, needs the name of a file"),
+]
+
+
+@pytest.mark.parametrize(("call", "says"), CASES)
+def test_it_is_refused_in_one_line(given: SimpleNamespace, call: Any, says: str) -> None:
+    with pytest.raises(regard.RegardError, match=says) as caught:
+        call(given)
+    assert "\n" not in str(caught.value)
