@@ -119,6 +119,14 @@ def test_keys_alone_move_zoom_choose_and_go_home(page_of: Any, bank: Any) -> Non
     assert tab.get_attribute("[data-unit='1']", "aria-selected") == "true"
 
 
+def test_the_cursor_begins_at_the_token_that_another_view_chose(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0])
+    page.tab.click("[data-unit='4']")
+    tab = opened(page, 2, 4)
+    assert cursor(tab)[:2] == (4, 4)
+    assert cursor(tab)[2] == pytest.approx(float(bank[0].attention[2][4][4, 4]), abs=WITHIN)
+
+
 @pytest.mark.parametrize("head", [6, "mean"])
 def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int | str) -> None:
     maps = bank[0].attention[1].dense()
