@@ -32,7 +32,7 @@ def test_two_heads_of_a_text_and_their_difference(page_of: Any, bank: Any) -> No
     page.tab.select_option("[data-choose='head A']", "11")
     page.tab.select_option("[data-choose='layer B']", label="3")
     page.tab.select_option("[data-choose='head B']", "mean")
-    page.tab.hover("section[aria-label=A] [data-unit='11']")
+    page.tab.click("section[aria-label=A] [data-unit='11']")
     rows = rows_of(page.tab, "What “bank” looks at: the largest differences first")
     a, b = bank[0].attention[2].dense()[11, 11], bank[0].attention[3].dense()[:, 11].mean(0)
     same(rows, 2, a)
@@ -65,6 +65,7 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     page = page_of([before, after])
     page.open_view("Compare")
     page.choose("layer", "3")
+    page.choose("head", "mean")
     page.tab.check("text=the maps")
     open_twin(page.tab)
     rows = rows_of(page.tab, "Weights of A and B")
@@ -87,8 +88,10 @@ def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any
     page = page_of(list(bank))
     page.open_view("Compare")
     assert "not the same" in page.tab.inner_text("[data-reason]")
-    page.tab.hover("section[aria-label=A] [data-unit='11']")
-    page.tab.hover("section[aria-label=B] [data-unit='4']")
+    for side in "AB":
+        page.tab.select_option(f"[data-choose='layer {side}']", label="0")
+        page.tab.select_option(f"[data-choose='head {side}']", "mean")
+    page.tab.click("section[aria-label=B] [data-unit='4']")
     same(rows_of(page.tab, f"B: What “{bank[1].tokens[4].text}” looks at"), 2, bank[1].attention[0][:, 4].mean(0))
     page.tab.click("section[aria-label=A] [data-unit='11']")
     same(rows_of(page.tab, "A: What “bank” looks at"), 2, bank[0].attention[0][:, 11].mean(0))
@@ -97,6 +100,8 @@ def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any
 
 def test_keys_alone_compare_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
+    page.choose("layer", "0")
+    page.choose("head", "mean")
     page.tab.focus("role=tab[name=Tokens]")
     page.tab.keyboard.press("ArrowRight")
     while page.tab.inner_text("[role=tab][aria-selected=true]") != "Compare":

@@ -23,6 +23,9 @@ def test_hovering_shows_what_a_token_looks_at_in_every_head(page_of: Any, bank: 
     page = page_of(bank[0])
     page.open_view("Lines")
     page.choose("layer", "3")
+    page.choose("head", "mean")
+    page.tab.click("[data-left='3']")
+    rows_of(page.tab, f"What “{bank[0].tokens[3].text}” looks at, layer 3")  # all of them from now on
     page.tab.hover("[data-left='11']")
     rows = rows_of(page.tab, "What “bank” looks at, layer 3")
     weights = bank[0].attention[3].dense()[:, 11]
@@ -41,8 +44,10 @@ def test_hovering_shows_what_a_token_looks_at_in_every_head(page_of: Any, bank: 
 def test_the_other_direction_shows_what_looks_at_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.open_view("Lines")
+    page.choose("layer", "0")
+    page.choose("head", "mean")
     page.tab.check("text=is looked at by")
-    page.tab.hover("[data-left='10']")
+    page.tab.click("[data-left='10']")
     rows = rows_of(page.tab, "What looks at “river”, layer 0")
     weights = bank[0].attention[0].dense()[:, :, 10]
     same(rows, 2, weights.mean(0))
@@ -52,6 +57,8 @@ def test_the_other_direction_shows_what_looks_at_a_token(page_of: Any, bank: Any
 def test_heads_are_chosen_together_and_alone(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0], word="river")
     page.open_view("Lines")
+    page.choose("layer", "0")
+    page.choose("head", "mean")
     for head in range(12):
         if head not in (2, 5):
             page.tab.click(f"[data-turn='{head}']")
@@ -73,6 +80,8 @@ def test_heads_are_chosen_together_and_alone(page_of: Any, bank: Any) -> None:
 def test_keys_alone_choose_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.open_view("Lines")
+    page.choose("layer", "0")
+    page.choose("head", "mean")
     page.tab.focus("[data-left][tabindex='0']")
     for key in ("End", "ArrowUp", "ArrowUp"):
         page.tab.keyboard.press(key)
@@ -88,13 +97,15 @@ def test_between_a_translation_and_its_source_each_side_has_its_own_tokens(page_
     page = page_of(pair, numbers="float32")
     page.open_view("Lines")
     page.choose("text", "2")
+    page.choose("layer", "0, cross")
+    page.choose("head", "mean")
     assert page.tab.locator("[data-left]").count() == weights.shape[1]
     assert page.tab.locator("[data-right]").count() == weights.shape[2]
-    page.tab.hover("[data-left='2']")
+    page.tab.click("[data-left='2']")
     name = page.tab.eval_on_selector("[data-left='2']", "each => each.title")
     same(rows_of(page.tab, f"What “{name}” looks at, layer 0, cross"), 2, weights[:, 2].mean(0))
     page.tab.check("text=is looked at by")
-    page.tab.hover("[data-left='1']")
+    page.tab.click("[data-left='1']")
     name = page.tab.eval_on_selector("[data-left='1']", "each => each.title")
     same(rows_of(page.tab, f"What looks at “{name}”, layer 0, cross"), 2, weights[:, :, 1].mean(0))
 
@@ -104,7 +115,11 @@ def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, 
     assert len(trace.tokens) > 400
     page = page_of(trace, layers=[1])
     page.open_view("Lines")
+    page.choose("head", "mean")
     assert page.tab.locator("[data-left]").count() == 200
+    page.tab.focus("[data-left][tabindex='0']")
+    page.tab.keyboard.press("Home")
+    page.tab.wait_for_selector("[data-left='0']")
     page.tab.click("[data-left='150']")
     weights = trace.attention[1].dense()[:, 150].mean(0)
     page.tab.wait_for_selector("text=Outside of what is shown")
