@@ -44,7 +44,8 @@ export function keepEqual(shared: PageState, model: Model, views: string[]): () 
 /** What is chosen, in the words of the traits. */
 function chosen(shared: PageState): Chosen {
   const { layer, nth } = shared.description;
-  const { head, token, side, view } = shared;
+  const { token, side, view } = shared;
+  const head = shared.head === null ? null : shared.numberOf(shared.head);
   return { text: shared.groups[shared.group]!.name, layer, nth, head, token, side, view };
 }
 
@@ -53,11 +54,12 @@ function choose(shared: PageState, wanted: Chosen): void {
   const group = shared.groups.find((each) => each.name === wanted.text);
   const call = group?.calls.find((n) => shared.page.calls[n]!.layer === wanted.layer && shared.page.calls[n]!.nth === wanted.nth);
   if (call === undefined) return;
-  const { heads, queries, keys } = shared.page.calls[call]!;
+  const { heads, head_numbers, queries, keys } = shared.page.calls[call]!;
   const own = shared.page.texts[wanted.side === "gives" ? queries : keys]!;
-  const head = wanted.head as number | null;
+  const number = wanted.head as number | null;
+  const head = number === null ? null : head_numbers ? head_numbers.indexOf(number) : number;
   const token = wanted.token as number | null;
-  if (head !== null && head >= heads) return;
+  if (head !== null && (head < 0 || head >= heads)) return;
   if (token !== null && token >= own.tokens.text.length) return;
   shared.call = call;
   shared.head = head;

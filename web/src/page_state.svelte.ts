@@ -2,6 +2,7 @@
 import type { Source } from "./data/bytes";
 import type { Call, Page, Text } from "./data/format";
 import { Attention } from "./attention/client";
+import { headNumber } from "./words";
 
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
 
@@ -86,9 +87,15 @@ export class PageState {
     this.side = side;
   }
 
+  /** The number that a head of the chosen call has in the model. */
+  numberOf(head: number): number {
+    return headNumber(this.description, head);
+  }
+
   get headName(): string {
-    const { heads } = this.description;
-    return this.head === null ? (heads === 1 ? "its one head" : `mean of ${heads} heads`) : `head ${this.head}`;
+    const { heads, head_numbers } = this.description;
+    if (this.head === null && head_numbers && heads > 1) return `mean of heads ${head_numbers.join(", ")}`;
+    return this.head === null ? (heads === 1 ? "its one head" : `mean of ${heads} heads`) : `head ${this.numberOf(this.head)}`;
   }
 }
 

@@ -1,5 +1,5 @@
 // Tokens taken together to words: the attention a word gives is the mean over its tokens, what it gets the sum over them.
-import type { Text } from "./data/format";
+import type { Call, Text } from "./data/format";
 
 /** The runs of tokens [start, end) that are one word each; a token of no word is one by itself. */
 export function wordsOf(text: Text): [number, number][] {
@@ -20,6 +20,11 @@ export function tokensOf(text: Text): [number, number][] {
 /** What units are called: the text they cover, or what their tokens read as. */
 export function nameOf(text: Text, [start, end]: [number, number]): string {
   return text.tokens.text.slice(start, end).join("");
+}
+
+/** The number that a head has in the model, where the page may have some of the heads alone. */
+export function headNumber(call: Call, head: number): number {
+  return call.head_numbers?.[head] ?? head;
 }
 
 /** Keep what a sentence quotes from turning the words around it: right-to-left text stays inside its quotation marks. */

@@ -92,7 +92,8 @@ def _add_calls(page: Page, trace: Trace, part: str, queries: int, keys: int, sid
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)
         norms = norms if norms is None or page.heads is None else norms[list(page.heads)]
-        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms))
+        own = None if few.shape[0] == weights.shape[0] else page.heads
+        numbers[call] = page.add_call(call_data(few, name, page.numbers, norms=norms, head_numbers=own))
     return numbers
 
 

@@ -5,6 +5,7 @@ these numbers are from the library's is measured on every weight, a few rows at 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,8 +52,12 @@ def call_data(
     numbers: NumberStore,
     *,
     norms: Float[Tensor, "H S"] | None = None,
+    head_numbers: Sequence[int] | None = None,
 ) -> Data:
-    """Write the map (H, L, S) of one call. norms: of each key's value once a head has projected it.
+    """Write the map (H, L, S) of one call.
+
+    norms: of each key's value once a head has projected it. head_numbers: which of the model's heads they are, None
+    where all are there.
 
     Raises:
         RegardError: the scores' rule cannot be computed in a page, or the numbers are infinite or none (NaN).
@@ -83,6 +88,7 @@ def call_data(
         "queries": name.queries,
         "keys": name.keys,
         "heads": heads,
+        "head_numbers": None if head_numbers is None else list(head_numbers),
         "key_heads": key.shape[0],
         "width": query.shape[-1],
         "query": query_data,

@@ -15,12 +15,12 @@ VIEWS = ("tokens", "lines", "heads", "map", "steps", "alignment", "generation", 
 class Call:
     """What a page says of one attention call, as far as one can choose in it.
 
-    queries, keys: how many tokens. same: whether both are of one text.
+    heads: the numbers of those that it has. queries, keys: how many tokens. same: whether both are of one text.
     """
 
     layer: int
     nth: int
-    heads: int
+    heads: tuple[int, ...]
     queries: int
     keys: int
     same: bool
@@ -42,7 +42,8 @@ def choices_of(page: Mapping[str, Any]) -> dict[str, list[Call]]:
         same = call["queries"] == call["keys"]
         name = queries["name"] if same else f"{queries['name']} → {keys['name']}"
         length, size = (len(text["tokens"]["text"]) for text in (queries, keys))
-        found.setdefault(name, []).append(Call(call["layer"], call["nth"], call["heads"], length, size, same))
+        heads = tuple(call["head_numbers"] or range(call["heads"]))
+        found.setdefault(name, []).append(Call(call["layer"], call["nth"], heads, length, size, same))
     return found
 
 
@@ -84,6 +85,19 @@ def check_number(what: str, given: int | None, count: int, whose: str) -> int | 
     if isinstance(given, bool) or not -count <= given < count:
         raise RegardError(f"{what} {given} is not on the page: {whose} has {in_words(what, range(count))}")
     return given % count
+
+
+def check_head(given: int | None, heads: Sequence[int], whose: str) -> int | None:
+    """Check the number of a head, counted from the end where it is negative; None, the mean of all, stays.
+
+    Raises:
+        RegardError: there is no such head.
+    """
+    if given is None:
+        return None
+    if isinstance(given, bool) or not (given in heads or -len(heads) <= given < 0):
+        raise RegardError(f"head {given} is not on the page: {whose} has {in_words('head', heads)}")
+    return heads[given] if given < 0 else given
 
 
 def check_side(side: str) -> str:

@@ -64,7 +64,7 @@ class AttentionWidget(anywidget.AnyWidget):
             text=selection.name_of(data, opening["call"]),
             layer=call["layer"],
             nth=call["nth"],
-            head=opening["head"],
+            head=None if opening["head"] is None else (call["head_numbers"] or range(call["heads"]))[opening["head"]],
             token=opening["token"],
             view=opening["view"],
         )
@@ -119,7 +119,7 @@ class AttentionWidget(anywidget.AnyWidget):
             count = sum(call.layer == self.layer for call in self._choices[self.text])
             return selection.check_number("call", value, count, f"layer {self.layer} of {self.text!r}")
         if name == "head":
-            return selection.check_number("head", value, self._call.heads, f"layer {self.layer} of {self.text!r}")
+            return selection.check_head(value, self._call.heads, f"layer {self.layer} of {self.text!r}")
         if name == "token":
             count = self._call.tokens(self.side)  # type: ignore[arg-type]
             return selection.check_number("token", value, count, f"{self.text!r}")
@@ -136,7 +136,7 @@ class AttentionWidget(anywidget.AnyWidget):
                 self.layer = calls[0].layer
             if selection.chosen_call(self._choices, self.text, self.layer, self.nth) is None:
                 self.nth = 0
-            if self.head is not None and self.head >= self._call.heads:
+            if self.head is not None and self.head not in self._call.heads:
                 self.head = None
             if other_text or (change["name"] == "side" and not self._call.same):
                 self.token = None

@@ -72,6 +72,7 @@ export interface Call {
   queries: number; // of texts: whose tokens ask
   keys: number; // of texts: whose tokens are looked at
   heads: number; // H
+  head_numbers: number[] | null; // which of the model's heads they are; null: all, in their order
   key_heads: number; // G
   width: number; // D
   query: Vectors; // (H, L, D)

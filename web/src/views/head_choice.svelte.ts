@@ -37,7 +37,7 @@ export class HeadChoice {
   get name(): string {
     const { shown } = this;
     const count = this.shared.description.heads;
-    if (shown.length === 1) return count === 1 ? "its one head" : `head ${shown[0]}`;
-    return shown.length === count ? `mean of ${count} heads` : `mean of heads ${shown.join(", ")}`;
+    if (shown.length === 1) return count === 1 ? "its one head" : `head ${this.shared.numberOf(shown[0]!)}`;
+    return shown.length === count ? `mean of ${count} heads` : `mean of heads ${shown.map((head) => this.shared.numberOf(head)).join(", ")}`;
   }
 }

@@ -1,10 +1,12 @@
 // The heads of some calls with their scores, sorted and filtered.
+import { headNumber } from "../words";
 import type { HeadScores, Page } from "../data/format";
 
 export interface Head {
   id: string;
   call: number; // of the page's calls
-  head: number;
+  head: number; // of those that the page has
+  number: number; // in the model
   row: number; // of the calls that are shown
   name: string;
   scores: (number | null)[]; // by the scores' names
@@ -15,12 +17,14 @@ export function headsOf(page: Page, calls: number[], scores: HeadScores | null):
   return calls.flatMap((call, row) => {
     const at = scores ? scores.calls.indexOf(call) : -1;
     const { name, heads } = page.calls[call]!;
+    const number = (head: number) => headNumber(page.calls[call]!, head);
     return Array.from({ length: heads }, (_, head) => ({
       id: `${call}-${head}`,
       call,
       head,
+      number: number(head),
       row,
-      name: `${name}, head ${head}`,
+      name: `${name}, head ${number(head)}`,
       scores: scores ? scores.values.map((rows) => (at < 0 ? null : (rows[at]![head] ?? null))) : [],
     }));
   });

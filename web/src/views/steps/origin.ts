@@ -1,7 +1,7 @@
 // Where a number of the diagram came from: a sentence with the numbers it is made of, and the cells they stand in.
 import { normFactors, projected } from "../../attention/block";
 import type { PageState } from "../../page_state.svelte";
-import { readable } from "../../words";
+import { headNumber, readable } from "../../words";
 import { scaleName, type StepId, type Way } from "./way";
 
 export interface Place {
@@ -34,6 +34,7 @@ export function originOf(way: Way, shared: PageState, id: StepId, row: number, a
 
 function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: number, number: string): Omit<Origin, "number"> {
   const call = shared.page.calls[way.call]!;
+  const named = headNumber(call, way.head);
   const own = `“${readable(shared.page.texts[call.queries]!.tokens.text[way.token]!)}”`;
   const key = way.keys[row] ?? 0;
   const name = `“${readable(shared.page.texts[call.keys]!.tokens.text[key]!)}”`;
@@ -51,12 +52,12 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       return { says: `${name} as it enters layer ${call.layer}, component ${at}: ${number}.`, places: [] };
     case "query":
       return {
-        says: `query of ${own}, component ${at}: ${number}; from ${own} as it enters, by row ${at} of head ${way.head}’s W_Q, and by its position where the model rotates queries.`,
+        says: `query of ${own}, component ${at}: ${number}; from ${own} as it enters, by row ${at} of head ${named}’s W_Q, and by its position where the model rotates queries.`,
         places: way.keys.includes(way.token) ? all("entering", way.keys.indexOf(way.token)) : [],
       };
     case "keys":
       return {
-        says: `key of ${name}, component ${at}: ${number}; from ${name} as it enters, by row ${at} of head ${way.head}’s W_K, and by its position where the model rotates keys.`,
+        says: `key of ${name}, component ${at}: ${number}; from ${name} as it enters, by row ${at} of head ${named}’s W_K, and by its position where the model rotates keys.`,
         places: all("entering"),
       };
     case "products": {
@@ -92,7 +93,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       };
     }
     case "weights": {
-      if (call.ablated.includes(way.head)) return { says: `Head ${way.head} is ablated: its weights are 0.`, places: [] };
+      if (call.ablated.includes(way.head)) return { says: `Head ${named} is ablated: its weights are 0.`, places: [] };
       const sink = call.sinks ? ` and the sink’s ${n(Math.exp(call.sinks[way.head]! - way.row.largest))}` : "";
       return {
         says: `weight of ${name} = ${n(way.row.exponentials[key]!)} / ${n(way.row.total)} = ${number}; ${n(way.row.total)} is the sum of all ${way.row.weights.length} exponentials${sink}.`,
@@ -101,7 +102,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
     }
     case "values":
       return {
-        says: `value of ${name}, component ${at}: ${number}; from ${name} as it enters, by row ${at} of head ${way.head}’s W_V.`,
+        says: `value of ${name}, component ${at}: ${number}; from ${name} as it enters, by row ${at} of head ${named}’s W_V.`,
         places: all("entering"),
       };
     case "weighted":
@@ -112,7 +113,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
     case "context": {
       const more = way.row.weights.length - way.keys.length;
       return {
-        says: `context of head ${way.head}, component ${at} = the sum of that component of weight × value over all ${way.row.weights.length} tokens${more > 0 ? `, ${more} of them not drawn` : ""} = ${number}.`,
+        says: `context of head ${named}, component ${at} = the sum of that component of weight × value over all ${way.row.weights.length} tokens${more > 0 ? `, ${more} of them not drawn` : ""} = ${number}.`,
         places: one("weighted", null, at),
       };
     }
@@ -120,7 +121,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       const each = way.loaded!.each;
       const head = Math.floor(at / each);
       return {
-        says: `component ${at % each} of head ${head}’s context: ${number}${head === way.head ? "" : " (choose that head to see its way)"}.`,
+        says: `component ${at % each} of head ${headNumber(call, head)}’s context: ${number}${head === way.head ? "" : " (choose that head to see its way)"}.`,
         places: head === way.head ? one("context", 0, at % each) : [],
       };
     }
@@ -128,7 +129,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       const part = projected(way.loaded!, way.contexts!, way.head)[at]!;
       const bias = way.loaded!.data.projection_bias ? " plus its bias" : "";
       return {
-        says: `what attention adds to component ${at} = row ${at} of W_O · the joined contexts${bias} = ${number}; head ${way.head}’s part of it is ${n(part)}.`,
+        says: `what attention adds to component ${at} = row ${at} of W_O · the joined contexts${bias} = ${number}; head ${named}’s part of it is ${n(part)}.`,
         places: all("joined", 0),
       };
     }

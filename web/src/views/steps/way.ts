@@ -3,7 +3,7 @@ import { joined, loadSteps, normed, projected, valuesOf, type LoadedSteps } from
 import type { RowSteps } from "../../attention/row_steps";
 import type { StepsData } from "../../data/format";
 import type { PageState } from "../../page_state.svelte";
-import { readable } from "../../words";
+import { headNumber, readable } from "../../words";
 
 export type StepId =
   | "entering" | "query" | "keys" | "products" | "scaled" | "capped" | "biased" | "scores" | "exponentials" | "weights"
@@ -96,7 +96,7 @@ export class StepsReader {
     const values = valuesOf(loaded, Math.floor((head * groups) / description.heads), keys);
     add("values", "values (W_V)", values, keys.length);
     add("weighted", "weight × value", values.map((value, n) => value * row.weights[keys[Math.floor(n / each)]!]!), keys.length);
-    add("context", `sum: head ${head}’s context`, contexts.subarray(head * each, (head + 1) * each), 1);
+    add("context", `sum: head ${headNumber(description, head)}’s context`, contexts.subarray(head * each, (head + 1) * each), 1);
     add("joined", `the contexts of all ${description.heads} heads side by side, ${each} components each`, contexts, 1);
     const { norm, refused, kind } = loaded.data;
     if (refused === null && loaded.projection && loaded.residual) {
