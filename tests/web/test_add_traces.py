@@ -94,6 +94,7 @@ def test_chosen_layers_and_heads(bank: list[Trace], tmp_path: Path) -> None:
         whole = bank[0].attention[call["layer"]].dense()
         found = page.weights(call)
         assert found.shape[0] == 2
+        assert call["head_numbers"] == [0, 7]
         assert abs(found - whole[[0, 7]].double().numpy()).max() <= call["difference"] + 1e-6
         assert page.numbers(call["norms"]).shape == (2, len(bank[0].tokens))
     scores = page.data["heads"][0]

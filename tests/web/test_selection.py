@@ -15,8 +15,12 @@ def page() -> dict[str, Any]:
     def text(name: str, count: int) -> dict[str, Any]:
         return {"name": name, "tokens": {"text": ["a"] * count}}
 
-    def call(layer: int, queries: int, keys: int, heads: int, nth: int = 0) -> dict[str, Any]:
-        return {"layer": layer, "nth": nth, "queries": queries, "keys": keys, "heads": heads}
+    def call(
+        layer: int, queries: int, keys: int, heads: int, nth: int = 0, numbers: list[int] | None = None
+    ) -> dict[str, Any]:
+        return {
+            "layer": layer, "nth": nth, "queries": queries, "keys": keys, "heads": heads, "head_numbers": numbers,
+        }  # fmt: skip
 
     return {
         "texts": [text("source", 3), text("target", 2)],
@@ -24,7 +28,7 @@ def page() -> dict[str, Any]:
             call(0, 0, 0, 4),
             call(1, 0, 0, 4),
             call(0, 1, 1, 5),
-            call(2, 1, 1, 5),
+            call(2, 1, 1, 2, numbers=[1, 7]),
             call(0, 1, 0, 6),
             call(0, 1, 0, 7, nth=1),
         ],
@@ -34,8 +38,8 @@ def page() -> dict[str, Any]:
 def test_choices_are_the_calls_of_each_text_or_pair() -> None:
     choices = selection.choices_of(page())
     assert list(choices) == ["source", "target", "target → source"]
-    assert choices["target"] == [Call(0, 0, 5, 2, 2, True), Call(2, 0, 5, 2, 2, True)]
-    assert choices["target → source"][1] == Call(0, 1, 7, 2, 3, False)
+    assert choices["target"] == [Call(0, 0, tuple(range(5)), 2, 2, True), Call(2, 0, (1, 7), 2, 2, True)]
+    assert choices["target → source"][1] == Call(0, 1, tuple(range(7)), 2, 3, False)
     assert [selection.name_of(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
     assert selection.chosen_call(choices, "target", 2) == choices["target"][1]
     assert selection.chosen_call(choices, "target", 1) is None
@@ -50,7 +54,9 @@ def test_the_tokens_of_a_side_are_those_of_the_queries_or_the_keys() -> None:
 def test_numbers_are_checked_and_counted_from_the_end() -> None:
     choices = selection.choices_of(page())
     assert [selection.check_layer(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
-    assert [selection.check_number("head", head, 5, "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [selection.check_number("token", token, 5, "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [selection.check_head(head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [selection.check_head(head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
 
 
 @pytest.mark.parametrize(
@@ -61,10 +67,11 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
         (lambda c: selection.check_layer(c, "source", 2), "layer 2 is not on the page: 'source' has layers 0 to 1"),
         (lambda c: selection.check_layer(c, "source", True), "layer True is not on the page"),
         (
-            lambda c: selection.check_number("head", 5, 5, "layer 0"),
+            lambda c: selection.check_head(5, range(5), "layer 0"),
             "head 5 is not on the page: layer 0 has heads 0 to 4",
         ),
-        (lambda c: selection.check_number("head", -2, 1, "it"), "head -2 is not on the page: it has head 0 alone"),
+        (lambda c: selection.check_head(-2, (0,), "it"), "head -2 is not on the page: it has head 0 alone"),
+        (lambda c: selection.check_head(3, (1, 7), "it"), "head 3 is not on the page: it has heads 1, 7"),
         (lambda c: selection.check_number("token", 0, 0, "it"), "token 0 is not on the page: it has no tokens"),
         (lambda c: selection.check_side("takes"), "side: given 'takes', needs 'gives' or 'receives'"),
         (lambda c: selection.check_view("map", ["tokens", "panel 0"]), "it has 'tokens', 'panel 0'$"),

@@ -66,6 +66,16 @@ def test_another_layer_under_a_resting_pointer_is_of_the_same_token(page_of: Any
     assert "“bank”" in page.tab.inner_text("caption")
 
 
+def test_heads_have_their_numbers_in_the_model_where_the_page_has_some_alone(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0], heads=[3, 7], layers=[2])
+    page.tab.select_option("[data-choose=head]", label="7")
+    choose_token(page.tab, 11)
+    same(shown(page.tab), bank[0].attention[2][7, 11])
+    assert "head 7" in page.tab.inner_text(".hint")
+    page.tab.select_option("[data-choose=head]", value="mean")
+    assert "mean of heads 3, 7" in page.tab.inner_text(".hint")
+
+
 def test_the_other_direction_and_the_mean_of_heads(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.choose("layer", "0")
