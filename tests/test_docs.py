@@ -24,7 +24,10 @@ def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in code_blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
-    if page == "README.md":  # the two lines that compare "bank" with "bank" do
+    if page == "README.md":  # what the page says of "bank" and "bank"
         river, money = names["river"], names["money"]
-        assert torch.equal(river.learned[names["n"]], money.learned[names["m"]])
+        n, m = (trace.word("bank")[0].tokens[0] for trace in (river, money))
+        assert torch.equal(river.learned[n], money.learned[m])
+        assert not torch.allclose(river["bank"], money["bank"], atol=0.1)
+        assert river.attention[0]["bank", "river"].shape == (12,)
         assert (tmp_path / "river.safetensors").exists()

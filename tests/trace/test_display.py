@@ -148,3 +148,5 @@ def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
     page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
     assert why_findings([("1", why)])[0] in page
     assert f"{why.tokens[0].effect:.3f}" in page
+    assert why_findings([("1", why)])[0][:40] in " ".join(str(why).split())
+    assert repr(why) == str(why)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
-from regard.trace.display import Shown, shown_rows
+from regard.trace.display import Shown, plain, shown_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,6 +30,13 @@ class Table(Shown):
     def shown(self, width: int) -> "list[RenderableType]":
         """The rows as a table; of many, the first ones."""
         return shown_rows(self.rows(), width)
+
+    def __str__(self) -> str:
+        return plain(self.shown(80))
+
+    def __repr__(self) -> str:
+        """What it shows as well, of those that a person asks for by themselves; parts of others are as dataclasses are."""
+        return str(self)
 
     def to_frame(self) -> DataFrame:
         """Make the `pandas.DataFrame` of the table.

@@ -29,7 +29,7 @@ from regard.trace.trace import Trace
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Table):
     """The parts of one vector, a token's or the mean of a word's, as it leaves an attention block. All in float64.
 

@@ -63,7 +63,7 @@ class Cause:
     own: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Why(Table):
     """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
 

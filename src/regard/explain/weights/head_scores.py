@@ -44,7 +44,7 @@ BLOCK = 1 << 22  # weights of all heads that are read at once
 Scores = Float[Tensor, "layers H"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeadScores(Table):
     """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
 
