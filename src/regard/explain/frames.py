@@ -35,7 +35,7 @@ class Table(Shown):
         return plain(self.shown(80))
 
     def __repr__(self) -> str:
-        """What it shows as well, of those that a person asks for by themselves; parts of others are as dataclasses are."""
+        """What it shows, where a dataclass does not make its own, as those do that are parts of others."""
         return str(self)
 
     def to_frame(self) -> DataFrame:
