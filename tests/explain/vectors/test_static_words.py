@@ -26,9 +26,14 @@ def test_cosines_and_places() -> None:
     assert found.words[2].cosine is None
     assert found.words[2].place is None
     places = torch.tensor([each.place for each in found.words if each.place is not None])
-    rows = torch.stack([vectors["bank"], vectors["river"], vectors["loan"]])
+    rows = torch.nn.functional.normalize(torch.stack([vectors["bank"], vectors["river"], vectors["loan"]]))
     torch.testing.assert_close(torch.cdist(places, places), torch.cdist(rows, rows))  # three points fit a plane
     assert sum(found.share) == pytest.approx(1.0)
+    generator = torch.Generator().manual_seed(3)
+    many = {word: torch.randn(9, generator=generator) for word in "abcdef"}
+    told = static_words(many, "a", list("bcdef"), "a file").words
+    far = {each.word: torch.dist(torch.tensor(each.place), torch.tensor(told[0].place)) for each in told[1:]}
+    assert sorted(far, key=far.__getitem__) == [e.word for e in sorted(told[1:], key=lambda each: -each.cosine)]
     with pytest.raises(RegardError, match="it has no vector for 'quay'"):
         static_words(vectors, "quay", ["bank"], "a file")
 

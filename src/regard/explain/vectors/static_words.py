@@ -8,7 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.vectors.planes import plane
+from regard.explain.vectors.movement import FLAT, unit
+from regard.explain.vectors.plane_order import comparisons, turned
+from regard.explain.vectors.planes import along, plane
 from regard.explain.vectors.similarity import cosine
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
@@ -16,7 +18,10 @@ from regard.trace.word_rows import vector
 
 @dataclass(frozen=True)
 class StaticWord:
-    """A word's static vector: its cosine to the followed word's, its place on the plane; None where it has none."""
+    """A word's static vector: its cosine to the followed word's, its place on the plane; None where it has none.
+
+    On the plane every vector has length 1, as a cosine sees it.
+    """
 
     word: str
     cosine: float | None
@@ -41,6 +46,9 @@ def static_words(
 ) -> Static:
     """Compare words' static vectors; a word without one has None in the place of its numbers.
 
+    The plane is turned, as that of `movement` is, until the nearer to the followed word has the larger cosine to it,
+    where a plane can have that.
+
     Raises:
         RegardError: the followed word has none.
     """
@@ -48,8 +56,12 @@ def static_words(
         raise RegardError(f"--static {source}: it has no vector for {word!r}")
     known = [each for each in (word, *references) if each in vectors]
     rows = torch.stack([vectors[each] for each in known]).double()
-    flat = plane(rows)
-    places = dict(zip(known, flat.place(rows).tolist(), strict=True))
+    points = unit(rows)
+    flat = plane(points)
+    if flat.share[1] > FLAT:
+        order = comparisons(points, [[(0, n) for n in range(1, len(known))]])
+        flat = along(points, turned(points, flat.axes, order))
+    places = dict(zip(known, flat.place(points).tolist(), strict=True))
     words = [
         StaticWord(each, cosine(rows[0], vectors[each].double()), (places[each][0], places[each][1]))
         if each in places

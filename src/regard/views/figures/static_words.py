@@ -1,5 +1,6 @@
 """A word's static vector beside those of reference words, as a picture of their plane and as their cosines."""
 
+import math
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from regard.views.figures.elements.colours import LINES
 from regard.views.figures.elements.labels import framed
 from regard.views.terminal.layout import short, visible
 
+SAME = 1e-6  # two cosines this near are one
 ACROSS, UP = 7.6, 3.6  # the room for the plane, in inches
 COSINES = 4.4  # and beside it
 
@@ -34,14 +36,34 @@ def _plane(axes: Axes, static: Static) -> None:
                   markersize=14 if first else 5, gid=f"word {each.word}")  # fmt: skip
         labels.put(visible(each.word), each.place, 10.0 if first else 9.0, fontweight="bold" if first else "normal")
     kept = " + ".join(f"{part:.0%}" for part in static.share)
-    axes.set_xlabel(f"the plane on which these words differ most: {kept} of their variance", fontsize=8)
+    axes.set_xlabel(f"a plane through these vectors, each of length 1: {kept} of their variance", fontsize=8)
     axes.tick_params(labelsize=7)
     word = short(visible(static.words[0].word))
-    axes.set_title(f"“{word}” as a static vector ({visible(static.source)}): one point in every text", fontsize=9.5)
+    title = f"“{word}” as a static vector ({visible(static.source)}): one point in every text"
+    axes.set_title("\n".join([title, *_near(static)]), fontsize=9.5)
+
+
+def _near(static: Static) -> list[str]:
+    """What near and far mean on the plane: the order of the cosines, or which two words stand otherwise."""
+    placed = [(each.word, each.cosine, each.place) for each in static.words if each.cosine is not None and each.place]
+    (_, _, star), *others = placed
+    if len(others) < 2:
+        return []
+    far = {word: math.dist(star, place) for word, _, place in others}
+    wrong = [
+        (one, other)
+        for one, a, _ in others
+        for other, b, _ in others
+        if a - b > SAME and far[one] > far[other]
+    ]  # fmt: skip
+    if not wrong:
+        return [f"Seen from the ★: nearer here is nearer in all {static.width} dimensions (has the larger cosine)"]
+    one, other = (short(visible(word), 16) for word in wrong[0])
+    return [f"Not to be read off as it stands: in all {static.width} dimensions “{one}” is nearer than “{other}”"]
 
 
 def _cosines(axes: Axes, static: Static) -> None:
-    known = [each for each in static.words[1:] if each.cosine is not None]
+    known = sorted((each for each in static.words[1:] if each.cosine is not None), key=lambda each: -(each.cosine or 0))
     word = short(visible(static.words[0].word))
     if not known:
         axes.set_axis_off()
