@@ -78,3 +78,9 @@ def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> Non
 def test_the_bytes_of_vectors() -> None:
     assert vector_bytes((2, 5, 3), "float32") == 120
     assert vector_bytes((2, 5, 3), "int16") == 100
+
+
+def test_rounded_vectors_are_as_near_as_the_page_says() -> None:
+    vectors = torch.randn(257, 31, generator=torch.Generator().manual_seed(0)) * torch.logspace(-6, 6, 257)[:, None]
+    _, page = NumberStore().add_vectors(vectors)
+    assert float(((page - vectors).abs().amax(-1) / vectors.abs().amax(-1)).max()) <= 1.6e-5

@@ -91,7 +91,11 @@ def page_of(
     check_size(estimated_size(plain, page), limit)
     if steps is not False:
         size = megabytes(steps_size(plain, page))
-        page.optional = f"Values, hidden states and projections, for Steps, take up to {size} of this file."
+        near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"
+        page.optional = (
+            f"Values, hidden states and projections, for Steps, take up to {size} of this file; values and hidden "
+            f"states are {near}."
+        )
         page.status.append(page.optional)
     if findings is None:
         findings, place = found(plain, opening.word)
