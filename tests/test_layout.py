@@ -57,6 +57,7 @@ ABOUT_SEVERAL = {
     "models/real",
     "models/smollm2",
     "package",
+    "release",
     "site/formulas",
     "site/live_page",
     "site/pages",
