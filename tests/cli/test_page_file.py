@@ -130,7 +130,7 @@ def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) 
     assert page.data["findings"][0].startswith("It wrote 3 tokens")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_translate_opens_at_the_alignment(regard_command: Command, tmp_path: Path) -> None:
     model = ours(tmp_path / "model", pair())
     done = regard_command("translate", "A bank", "A man", "--model", model, "--html", "a.html")

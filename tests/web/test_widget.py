@@ -8,6 +8,7 @@ import pytest
 import regard
 from regard.web import built_page
 from regard.web.assemble import Opening, page_of
+from regard.web.page import Page
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 
@@ -27,9 +28,14 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "widget.css").write_text(".regard {}")
 
 
+@pytest.fixture(scope="module")
+def page(bank: Any) -> Page:
+    return page_of(bank, opening=Opening(word="bank"))
+
+
 @pytest.fixture
-def widget(bank: Any) -> AttentionWidget:
-    return AttentionWidget(page_of(bank, opening=Opening(word="bank")), "<p>what was found</p>")
+def widget(page: Page) -> AttentionWidget:
+    return AttentionWidget(page, "<p>what was found</p>")
 
 
 def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> None:
