@@ -1,6 +1,7 @@
 """A real browser for the tests of the page: Debian's Chromium, driven by playwright's client."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def page_of(chromium: Any, tmp_path: Path, request: pytest.FixtureRequest) -> It
     yield show
     for number, page in enumerate(opened):
         if PICTURES:
-            name = f"{request.node.name}-{number}.png".replace("/", "-")
-            page.tab.screenshot(path=Path(PICTURES) / name, full_page=True)
+            name = re.sub(r"[^\w.\[\]-]+", "-", request.node.name)[:120]
+            page.tab.screenshot(path=Path(PICTURES) / f"{name}-{number}.png", full_page=True)
         page.tab.context.close()
         assert page.errors == []
