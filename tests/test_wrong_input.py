@@ -26,8 +26,10 @@ def as_users_call_it() -> Iterator[None]:
     config.update("jaxtyping_disable", False)
 
 
+STATISTICS = r"statistics: given 'all', needs True, False or a regard\.Statistics"
 NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
 CASES: list[tuple[Any, str]] = [
+    (lambda g: g.model.trace("a bank", statistics="all"), STATISTICS),
     (lambda g: g.trace.see(3), "word: given int, needs to be a string"),
     (lambda g: g.trace.see("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
     (lambda g: g.trace.see("bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),
@@ -74,3 +76,12 @@ def test_it_is_refused_in_one_line(given: SimpleNamespace, call: Any, says: str)
     with pytest.raises(regard.RegardError, match=says) as caught:
         call(given)
     assert "\n" not in str(caught.value)
+
+
+def test_functions_of_tensors_raise_what_torch_s_do() -> None:
+    with pytest.raises(TypeError, match=STATISTICS), regard.record(statistics="all"):
+        pass
+    with pytest.raises(ValueError, match="top: k is 0, it needs to be 1 or more"):
+        regard.Statistics(top=0)
+    with pytest.raises(ValueError, match="pooled: rows and cols are 3 and 0, both need to be 1 or more"):
+        regard.Statistics(pooled=(3, 0))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from regard.attention.attend import attend as attend
     from regard.attention.attention_map import AttentionMap as AttentionMap
     from regard.attention.kernels.dispatch import kernels as kernels
+    from regard.attention.map_statistics import Statistics as Statistics
     from regard.attention.recording import record as record
     from regard.attention.recording import scope as scope
     from regard.capture.interventions import ablate as ablate
@@ -48,6 +49,7 @@ _WHERE = {
     "MultiHeadAttention": "regard.nn.multihead",
     "RegardError": "regard.errors",
     "SelfAttention": "regard.nn.single_head",
+    "Statistics": "regard.attention.map_statistics",
     "Trace": "regard.trace.trace",
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from regard.attention.kernels import statistics
 from regard.attention.recording import layer_of, recorders
 from tests.attention.cases import random
 
@@ -96,3 +97,20 @@ def test_keep_names_what_it_can() -> None:
 )
 def test_the_first_number_of_a_path_is_its_layer(path: str, layer: int | None) -> None:
     assert layer_of(path) == layer
+
+
+def test_a_record_asks_for_statistics_of_the_calls_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = random(0, 1, 2, 13, 8, dtype=torch.float32)
+    with regard.record(layers=[1], statistics=regard.Statistics(top=3, pooled=None)) as calls:
+        for layer in range(2):
+            with regard.scope(f"layer.{layer}"):
+                given = regard.attend(query, query, query, causal=True)
+                assert (given.weights._known is not None) == (layer == 1)
+    (call,) = calls.values()
+    right = call.weights.crop(0, slice(None, 12), slice(None)).statistics()  # rows are left out: computed anew
+    monkeypatch.setattr(statistics, "compute", None)
+    torch.testing.assert_close(call.weights.entropy()[0, :, :12], right.entropy)
+    torch.testing.assert_close(call.weights.top(2)[0][0, :, :12], right.values[..., :2])
+    with pytest.raises(TypeError):  # the picture was not asked for
+        call.weights.pooled(2, 2)
+    assert call.weights.crop(0, slice(None), slice(None)).received().shape == (2, 13)

@@ -7,6 +7,7 @@ import torch
 import transformers
 
 import regard
+from regard.attention.kernels import statistics
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from regard.trace.attention_output import UnverifiedOutput
@@ -42,6 +43,18 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
     assert trace.status.rows_compared >= 2 * (4 + 3)
     assert trace.status.embedding_difference <= 1e-6
     assert trace.positional is None or kind == "gpt2"
+
+
+@pytest.mark.parametrize("kind", ["llama", "marian"])
+def test_statistics_of_all_that_was_written(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = opened(kind).generate(ids=IDS, new_tokens=NEW, statistics=regard.Statistics(top=3, pooled=None))
+    maps = [weights for trace in made.trace.sides for weights in (*trace.attention, *trace.cross)]
+    right = [weights.dense().double() for weights in maps]
+    monkeypatch.setattr(statistics, "compute", None)  # everything is there
+    for weights, exact in zip(maps, right, strict=True):
+        close(weights.received(), exact.sum(-2).float(), 1e-5)
+        close(weights.entropy(), torch.special.entr(exact).sum(-1).float(), 1e-5)
+        close(weights.top(3)[0], exact.topk(3).values.float(), 1e-6)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 import regard
+from regard.attention.kernels import statistics
 from regard.model_files.folder import default_folder
 from regard.trace.word_rows import gives, vector
 from tests.support import MONEY, RIVER, make_tiny
@@ -179,3 +180,21 @@ def test_a_language_head_gives_logits(minilm, tmp_path) -> None:
         expected = head(**minilm.tokenizer("a river bank", return_tensors="pt")).logits[0]
     torch.testing.assert_close(trace.logits, expected, atol=2e-5, rtol=0)
     assert math.isclose(float((trace.contextual - trace.hidden_states[-1]).abs().max()), 0)
+
+
+def test_statistics_come_with_a_trace(minilm, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [RIVER, LONG * 20, "bank"]
+    plain, asked = minilm.trace(texts), minilm.trace(texts, statistics=True)
+    (alone,) = minilm.trace([LONG * 20], statistics=regard.Statistics(top=2), layers=[3])
+    figures = [[weights.statistics() for weights in trace.attention] for trace in plain]
+    one = plain[1].attention[3].statistics(top=2)
+    monkeypatch.setattr(statistics, "compute", None)  # everything is there
+    for trace, right in zip(asked, figures, strict=True):
+        for weights, expected in zip(trace.attention, right, strict=True):
+            given = weights.statistics()
+            for name in ("values", "entropy", "received", "distance", "pooled"):
+                torch.testing.assert_close(getattr(given, name), getattr(expected, name), atol=3e-5, rtol=1e-4)
+            torch.testing.assert_close(weights.received(), expected.received, atol=3e-5, rtol=1e-4)
+    assert alone.status.kernels == ("one-sweep-cpu",)
+    torch.testing.assert_close(alone.attention[3].entropy(), one.entropy, atol=3e-5, rtol=1e-4)
+    torch.testing.assert_close(alone.contextual, plain[1].contextual, atol=2e-5, rtol=0)

@@ -10,6 +10,7 @@ for softmax".
 """
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from regard.attention import map_file, region_scores
 from regard.attention.indexing import parse
 from regard.attention.kernels import statistics
 from regard.attention.map_inputs import MapInputs
-from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest
+from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
 from regard.attention.row_sums import RowSums
 from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
@@ -47,15 +48,17 @@ class AttentionMap(MapInputs):
         offset: int | None = None,
         ndim: int = 4,
         row_max_sum: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
+        known: MapStatistics | None = None,
     ) -> None:
         """Keep query, key and rule by reference. offset: position of query 0 among the keys, None for cross-attention.
 
         ndim: how many of the axes (B, H, L, S) to show, counted from the right; the others have size 1.
         row_max_sum: each query's (row maximum, row sum) from a kernel: a start for statistics, which check them.
+        known: statistics of all its axes that were computed with the output, to answer from.
         """
         super().__init__(query, key, rule, offset=offset, ndim=ndim)
         self._attached = query, key, rule
-        self._from_kernel = row_max_sum
+        self._from_kernel, self._known = row_max_sum, known
         self._rows = RowSums(self.query, self.key, self.rule)
 
     @classmethod
@@ -119,12 +122,12 @@ class AttentionMap(MapInputs):
 
         Where a query may attend to fewer keys, the rest is weight 0 and key -1. Raises ValueError unless k >= 1.
         """
-        found = self._compute(StatisticsRequest(top=k))
+        found = self._compute(Statistics.only(top=k))
         return self._one(found.values), self._one(found.keys)
 
     def entropy(self) -> Float[Tensor, "..."]:
         """Compute the entropy of each query's distribution in nats, (B, H, L); a sink's share is one more outcome."""
-        return self._one(self._compute(StatisticsRequest(entropy=True)).entropy)
+        return self._one(self._compute(Statistics.only(entropy=True)).entropy)
 
     def received(self) -> Float[Tensor, "..."]:
         """Sum the weights that each key gets from all queries, (B, H, S): one number for every query head.
@@ -132,7 +135,7 @@ class AttentionMap(MapInputs):
         Heads that share a key head are not joined. What sinks take is missing: each head's sum is the number of queries
         that attend to something, less the sum of its sink shares.
         """
-        return self._one(self._compute(StatisticsRequest(received=True)).received)
+        return self._one(self._compute(Statistics.only(received=True)).received)
 
     def distance(self) -> Float[Tensor, "..."]:
         """Compute the mean |i - j| in positions, weighted by the weights on keys, (B, H, L), for every query head.
@@ -143,11 +146,16 @@ class AttentionMap(MapInputs):
         Raises:
             ValueError: cross-attention, where positions are not of one sequence.
         """
-        return self._one(self._compute(StatisticsRequest(distance=True, offset=self._known_offset())).distance)
+        if self.offset is None:
+            raise ValueError(
+                "distance: queries and keys are of different sequences (cross-attention), so |i - j| means nothing; "
+                "give attend() an offset where they are of one"
+            )
+        return self._one(self._compute(Statistics.only(distance=True)).distance)
 
     def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
         """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too."""
-        return self._one(self._compute(StatisticsRequest(pooled=(rows, cols))).pooled)
+        return self._one(self._compute(Statistics.only(pooled=(rows, cols))).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None
@@ -156,10 +164,24 @@ class AttentionMap(MapInputs):
 
         progress: called while the pass runs, from any thread, with the share of it that was just done.
         """
-        where = self.offset is not None
-        found = self._compute(StatisticsRequest(top, True, True, where, pooled, self.offset or 0), progress)
-        shown = {name: None if t is None else self._shown(t) for name, t in vars(found).items()}
-        return MapStatistics(**shown)
+        return self._compute(Statistics(top, pooled), progress).each(self._shown)
+
+    def keep_statistics(self, wanted: Statistics) -> "AttentionMap":
+        """Compute statistics that are not known yet, for the map to answer from; returns the map itself."""
+        self._known = self._compute(wanted)
+        return self
+
+    def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
+        """Take the map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
+
+        Meant for taking padding away: keys outside cols have to be masked for every one of these rows. Statistics that
+        are known stay so where all rows and columns are taken.
+        """
+        cropped = super().crop(batch, rows, cols)
+        if self._known is not None and cropped._full_shape[2:] == self._full_shape[2:]:
+            text = batch % self._full_shape[0]
+            cropped._known = self._known.each(lambda t: t[text : text + 1])
+        return cropped
 
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
@@ -188,21 +210,15 @@ class AttentionMap(MapInputs):
         assert full is not None
         return self._shown(full)
 
-    def _compute(self, request: StatisticsRequest, progress: Progress | None = None) -> MapStatistics:
-        if request.top is not None and request.top < 1:
-            raise ValueError(f"top: k is {request.top}, it needs to be 1 or more")
-        if request.pooled is not None and min(request.pooled) < 1:
-            rows, cols = request.pooled
-            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
-        return statistics.compute(self.query, self.key, self.rule, request, self._from_kernel, progress)
-
-    def _known_offset(self) -> int:
+    def _compute(self, wanted: Statistics, progress: Progress | None = None) -> MapStatistics:
+        """Compute statistics of all four axes, or take them from those that are known."""
         if self.offset is None:
-            raise ValueError(
-                "distance: queries and keys are of different sequences (cross-attention), so |i - j| means nothing; "
-                "give attend() an offset where they are of one"
-            )
-        return self.offset
+            wanted = replace(wanted, distance=False)
+        if self._known is not None and (known := self._known.answer(wanted, *self._full_shape[2:])):
+            if progress is not None:
+                progress(1.0)
+            return known
+        return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, self._from_kernel, progress)
 
     def _region(self, index: Any, read: Any) -> Tensor:
         needed, finish = parse(index, self.shape, self.device)

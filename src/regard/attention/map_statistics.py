@@ -1,10 +1,11 @@
 """The statistics of a whole attention matrix: what can be asked for, what comes back, how keys and cells are chosen.
 
-They are computed in one blockwise pass in O(L + S) memory, by `regard.attention.kernels.statistics`.
+They are computed in O(L + S) memory: together with the output, where they were asked for with the call
+(`kernels/cpu/forward_statistics.py`), else in a pass of their own (`kernels/statistics.py`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Float, Int
@@ -39,15 +40,53 @@ def cell_sizes(size: int, parts: int, device: torch.device) -> Int[Tensor, " par
 
 
 @dataclass(frozen=True)
-class StatisticsRequest:
-    """Which statistics a pass computes. offset: the position of query 0 among the keys, for distances."""
+class Statistics:
+    """Which statistics of an attention matrix are wanted; by default all.
 
-    top: int | None = None
-    entropy: bool = False
-    received: bool = False
-    distance: bool = False
-    pooled: tuple[int, int] | None = None
-    offset: int = 0
+    top: how many of each query's largest weights. pooled: rows and columns of the picture. None for none of them.
+    distance: only where queries and keys have positions in one sequence.
+
+    Raises:
+        ValueError: top, or a side of pooled, below 1.
+    """
+
+    top: int | None = 8
+    pooled: tuple[int, int] | None = (256, 256)
+    entropy: bool = True
+    received: bool = True
+    distance: bool = True
+
+    def __post_init__(self) -> None:
+        if self.top is not None and self.top < 1:
+            raise ValueError(f"top: k is {self.top}, it needs to be 1 or more")
+        if self.pooled is not None and min(self.pooled) < 1:
+            rows, cols = self.pooled
+            raise ValueError(f"pooled: rows and cols are {rows} and {cols}, both need to be 1 or more")
+
+    @staticmethod
+    def only(
+        *,
+        top: int | None = None,
+        pooled: tuple[int, int] | None = None,
+        entropy: bool = False,
+        received: bool = False,
+        distance: bool = False,
+    ) -> "Statistics":
+        """Ask for nothing but what is named."""
+        return Statistics(top, pooled, entropy, received, distance)
+
+    @staticmethod
+    def of(asked: "bool | Statistics") -> "Statistics | None":
+        """Return what `statistics=` asks for: True all of them, False none.
+
+        Raises:
+            TypeError: something else was given.
+        """
+        if isinstance(asked, Statistics):
+            return asked
+        if not isinstance(asked, bool):
+            raise TypeError(f"statistics: given {asked!r}, needs True, False or a regard.Statistics")
+        return Statistics() if asked else None
 
 
 @dataclass(frozen=True)
@@ -64,3 +103,28 @@ class MapStatistics:
     distance: Float[Tensor, "*B L"] | None
     pooled: Float[Tensor, "*B P Q"] | None
     sink_share: Float[Tensor, "*B L"] | None
+
+    def answer(self, wanted: Statistics, length: int, size: int) -> "MapStatistics | None":
+        """Return what is wanted of a matrix of `length` queries and `size` keys; None where not all of it is here."""
+        top = None if wanted.top is None else min(wanted.top, size)
+        parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
+        if top is not None and (self.values is None or self.values.shape[-1] < top):
+            return None
+        if parts is not None and (self.pooled is None or tuple(self.pooled.shape[-2:]) != parts):
+            return None
+        if any(getattr(wanted, name) and getattr(self, name) is None for name in ("entropy", "received", "distance")):
+            return None
+        return MapStatistics(
+            None if top is None or self.values is None else self.values[..., :top],
+            None if top is None or self.keys is None else self.keys[..., :top],
+            self.entropy if wanted.entropy else None,
+            self.received if wanted.received else None,
+            self.distance if wanted.distance else None,
+            None if parts is None else self.pooled,
+            self.sink_share,
+        )
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "MapStatistics":
+        """Return the same with every tensor changed."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return MapStatistics(**{name: None if t is None else change(t) for name, t in values.items()})

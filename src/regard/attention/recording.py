@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
+from regard.attention.map_statistics import Statistics
 
 KEEPABLE = ("value", "output", "logsumexp")
 
@@ -51,9 +52,12 @@ class Call:
 class Calls(dict[tuple[str, int], Call]):
     """The recorded calls in the order they were made, keyed by (path, n-th call of that path)."""
 
-    def __init__(self, layers: Collection[int] | None, keep: Collection[str]) -> None:
+    def __init__(
+        self, layers: Collection[int] | None, keep: Collection[str], statistics: Statistics | None = None
+    ) -> None:
         super().__init__()
         self._layers, self._keep = layers, keep
+        self.statistics = statistics
         self._seen: dict[str, int] = {}
 
     def wants(self, path: str) -> bool:
@@ -72,20 +76,26 @@ class Calls(dict[tuple[str, int], Call]):
 
 
 @contextmanager
-def record(layers: Collection[int] | None = None, keep: Collection[str] | None = None) -> Iterator[Calls]:
+def record(
+    layers: Collection[int] | None = None,
+    keep: Collection[str] | None = None,
+    statistics: bool | Statistics = False,
+) -> Iterator[Calls]:
     """Record every attention call made inside the block, in this thread or task.
 
     layers: the layer numbers to record (the first number of a call's path), None for all. keep: which of "value",
     "output" and "logsumexp" to hold beside query and key, by reference; None means value alone.
 
+    statistics: those that are computed with every recorded call, as `attend`'s.
+
     Raises:
-        ValueError: keep names something else.
+        TypeError, ValueError: keep or statistics are something else.
     """
     keep = ("value",) if keep is None else tuple(keep)
     unknown = [name for name in keep if name not in KEEPABLE]
     if unknown:
         raise ValueError(f"record: keep names {unknown[0]!r}, it may name {', '.join(KEEPABLE)}")
-    calls = Calls(None if layers is None else frozenset(layers), keep)
+    calls = Calls(None if layers is None else frozenset(layers), keep, Statistics.of(statistics))
     token = _open.set((*_open.get(), calls))
     try:
         yield calls
@@ -106,6 +116,15 @@ def scope(path: str) -> Iterator[None]:
 def recorders() -> tuple[Calls, ...]:
     """Return the open records, outermost first."""
     return _open.get()
+
+
+def wanted_statistics() -> Statistics | None:
+    """Return the statistics that the innermost open record which keeps a call made now asks for; None for none."""
+    open_records = _open.get()
+    if not any(calls.statistics for calls in open_records):
+        return None
+    path = current_path()
+    return next((calls.statistics for calls in reversed(open_records) if calls.statistics and calls.wants(path)), None)
 
 
 def current_path() -> str:

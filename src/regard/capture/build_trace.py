@@ -104,7 +104,7 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     def cross_map(call: Call) -> AttentionMap:
         weights = call.weights.crop(n, run[1], run[0])
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
-        return weights
+        return _with_statistics(weights, captured.capture.keep)
 
     decoder.cross = cross.by_layer("cross", cross_map)
     decoder.cross_values = cross.by_layer(
@@ -177,7 +177,9 @@ def _trace(
         hidden_states=_states(states, depth + 1, keep),
         contextual=contextual,
         logits=own(logits),
-        attention=calls.by_layer("attention", lambda call: call.weights.crop(n, run, keys(call))),
+        attention=calls.by_layer(
+            "attention", lambda call: _with_statistics(call.weights.crop(n, run, keys(call)), keep)
+        ),
         values=calls.by_layer("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
         attention_outputs=calls.by_layer(
@@ -216,6 +218,11 @@ class _StackCalls:
         if list(items) == one_each:
             return tuple(items.values())
         return LayerSubset(what, self.depth, items, made=None if list(self.made) == one_each else self.made)
+
+
+def _with_statistics(weights: AttentionMap, keep: CaptureOptions) -> AttentionMap:
+    """The map of one text with the statistics that were asked for: those of its call, or computed now."""
+    return weights if keep.statistics is None else weights.keep_statistics(keep.statistics)
 
 
 def _states(states: Mapping[int, Tensor], size: int, keep: CaptureOptions) -> Any:

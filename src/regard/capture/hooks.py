@@ -8,6 +8,7 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Calls, record
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.hidden_states import LayerStack, record_layers
@@ -41,14 +42,15 @@ def record_pass(
     head_input: bool,
     layers: Collection[int] | None = None,
     keep: Collection[str] | None = None,
+    statistics: Statistics | None = None,
 ) -> Iterator[PassRecord]:
     """Record the forward pass that is made inside the block; the model's hooks are taken off after it.
 
     ids: token ids of each sequence that it reads. head_input: whether what enters the language head may stand for the
-    last hidden state. layers, keep: of the attention calls, as in `regard.record`.
+    last hidden state. layers, keep, statistics: of the attention calls, as in `regard.record`.
     """
     with (
-        record(layers, keep) as calls,
+        record(layers, keep, statistics or False) as calls,
         record_embeddings(model, ids) as embeddings,
         record_layers(model, capture) as stacks,
         follow_outputs() as attention_outputs,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from regard.attention.map_statistics import Statistics
 from regard.attention.recording import layer_of
 from regard.errors import RegardError
 
@@ -15,23 +16,31 @@ class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
 
     attention_outputs: whether what the model does with each attention call's context is kept, for contributions.
+    statistics: those of every attention map that are computed with the pass, None for none.
     """
 
     layers: frozenset[int] | None = None
     logits: bool = True
     attention_outputs: bool = True
+    statistics: Statistics | None = None
 
     @staticmethod
     def of(
-        layers: int | Collection[int] | None, logits: bool, attention_outputs: bool, config: Any, name: str
+        layers: int | Collection[int] | None,
+        logits: bool,
+        attention_outputs: bool,
+        statistics: bool | Statistics,
+        config: Any,
+        name: str,
     ) -> "CaptureOptions":
         """The options that were asked for, checked against the model's config as far as it says.
 
         Raises:
-            RegardError: no layer at all, or one that the model does not have.
+            RegardError: no layer at all, one that the model does not have, or statistics that are none.
         """
+        wanted_statistics = statistics_of(statistics)
         if layers is None:
-            return CaptureOptions(None, logits, attention_outputs)
+            return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
         if not isinstance(layers, (int, Iterable)):
             raise RegardError(f"layers: given {layers!r}, needs whole numbers, counted from 0, or None for all layers")
         wanted = frozenset([layers] if isinstance(layers, int) else layers)
@@ -42,7 +51,7 @@ class CaptureOptions:
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
                 span = "" if count is None else f", {name} has layers 0 to {count - 1}"
                 raise RegardError(f"layers: {number!r} is out of range{span}")
-        return CaptureOptions(wanted, logits, attention_outputs)
+        return CaptureOptions(wanted, logits, attention_outputs, wanted_statistics)
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""
@@ -51,3 +60,11 @@ class CaptureOptions:
     def state(self, number: int) -> bool:
         """Whether state number (it enters layer number, it leaves the one before) is kept."""
         return self.layers is None or number in self.layers or number - 1 in self.layers
+
+
+def statistics_of(asked: bool | Statistics) -> Statistics | None:
+    """Return the statistics that `statistics=` asks for, None for none. Raises RegardError for anything else."""
+    try:
+        return Statistics.of(asked)
+    except TypeError as error:
+        raise RegardError(str(error)) from error

@@ -77,6 +77,11 @@ class _Batch:
     targets: list[Encoded] | None
     ablations: list[CallAblation] = field(default_factory=list)
 
+    @property
+    def even(self) -> bool:
+        """Whether its texts are of one length, and its targets too: nothing is padded."""
+        return all(len({len(each.tokens) for each in texts}) <= 1 for texts in (self.sources, self.targets or ()))
+
 
 class Session:
     """Runs the captured passes of one model.
@@ -184,13 +189,17 @@ class Session:
         # reported weights are to be those of the plain pass; ablations are checked against every call
         products = nullcontext() if reported else fast_products()
         layers = None if batch.ablations else keep.layers
+        # of a batch with padding, each text's statistics are computed once the padding is away
+        statistics = keep.statistics if batch.even else None
         with (
             self.lock,
             quiet(),
             torch.no_grad(),
             products as fast,
             self.capture_attention(capture, reported=reported) as factors,
-            record_pass(self.model, capture, ids, head_input=not options.last_row, layers=layers) as record,
+            record_pass(
+                self.model, capture, ids, head_input=not options.last_row, layers=layers, statistics=statistics
+            ) as record,
             applied(
                 batch.ablations, self.model, capture, pairs=self.pairs, name=self.name, call_ids=reuse.call_ids
             ) as ablations,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from regard.attention.ablation import ablating
+from regard.attention.map_statistics import Statistics
 from regard.capture.ablation import call_name
 from regard.capture.interventions import Intervention
 from regard.capture.session import Session
@@ -32,7 +33,7 @@ from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
 
 # (source, target of an encoder-decoder, interventions) -> trace
-TraceOne = Callable[[Encoded, Encoded | None, Sequence[Intervention]], Trace | PairTrace]
+TraceOne = Callable[[Encoded, Encoded | None, Sequence[Intervention], Statistics | None], Trace | PairTrace]
 
 
 class RegardGenerator(Generator[Choice]):
@@ -78,7 +79,8 @@ class RegardGenerator(Generator[Choice]):
         whole = continued(tokenizer, before, new)
         late = unwritten(interventions, len(whole.tokens))
         source, target = (prompt, whole) if self._pairs else (whole, None)
-        trace = self._trace(source, target, [each for each in interventions if each not in late])
+        written = [each for each in interventions if each not in late]
+        trace = self._trace(source, target, written, request.statistics)
         for side in trace.sides:
             side.status.seconds = time.perf_counter() - started
             side.status.notes += unwritten_notes(late, len(whole.tokens))

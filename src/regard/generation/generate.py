@@ -58,12 +58,13 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
         ablations = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
-        steps = StepCapture(self._session, ablations=ablations)
+        wanted = request.statistics
+        steps = StepCapture(self._session, ablations=ablations, statistics=wanted)
         try:
             ids = self._run(steps, prompt, request)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._session, written_masks=True, ablations=ablations)
+            steps = StepCapture(self._session, written_masks=True, ablations=ablations, statistics=wanted)
             ids = self._run(steps, prompt, request)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+from regard.attention.map_statistics import Statistics
 from regard.capture.interventions import Intervention, target_of
+from regard.capture.options import statistics_of
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.settings import check_seed, stops
@@ -54,6 +56,7 @@ class Request(Generic[S]):
 
     stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
     chosen, as `Generator.settings` gives it. notes: what of the model's own settings could not be followed.
+    statistics: of every attention map of the trace, None for none.
     """
 
     new_tokens: int
@@ -63,6 +66,7 @@ class Request(Generic[S]):
     interventions: tuple[Intervention, ...]
     settings: S
     notes: tuple[str, ...]
+    statistics: Statistics | None = None
 
 
 class Generator(ABC, Generic[S]):
@@ -86,6 +90,7 @@ class Generator(ABC, Generic[S]):
         cache: str,
         stop: str | Sequence[str],
         interventions: Sequence[Intervention],
+        statistics: bool | Statistics,
         options: dict[str, Any],
     ) -> Generated | list[Generated]:
         """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
@@ -103,7 +108,8 @@ class Generator(ABC, Generic[S]):
         for intervention in interventions:
             target_of(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
-        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes)
+        wanted = statistics_of(statistics)
+        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted)
         single, prompts = self._reader.read("prompt", prompt, ids)
         prompts = [self.open_ended(each) for each in prompts]
         for number, each in enumerate(prompts, 1):

@@ -20,12 +20,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.attention.map_statistics import Statistics
 from regard.capture.ablation import CallAblation
 from regard.capture.build_trace import CapturedPass
 from regard.capture.comparison import Comparison
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hidden_states import LayerStack
 from regard.capture.hooks import PassRecord, record_pass
+from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
 from regard.capture.state import SAME_INPUTS
 from regard.errors import RegardError
@@ -41,14 +43,22 @@ PARTS = ("learned", "positional", "segment", "input")
 class StepCapture:
     """The passes of one generation: `captured` runs the model's passes through it, `joined` is the outcome.
 
-    length: tokens that went through the model (of an encoder-decoder: its decoder). last: set before the last pass.
+    statistics: of every attention map, computed once all passes are joined. length: tokens that went through the model
+    (of an encoder-decoder: its decoder). last: set before the last pass.
     """
 
     def __init__(
-        self, session: Session, *, written_masks: bool = False, ablations: Sequence[CallAblation] = ()
+        self,
+        session: Session,
+        *,
+        written_masks: bool = False,
+        ablations: Sequence[CallAblation] = (),
+        statistics: Statistics | None = None,
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
-        self._capture = session.new_capture(written_masks=written_masks, comparison=Comparison(JOINED))
+        self._capture = session.new_capture(
+            keep=CaptureOptions(statistics=statistics), written_masks=written_masks, comparison=Comparison(JOINED)
+        )
         self._ablations = StepAblations(ablations, self.model, self._capture, pairs=session.pairs, name=self.name)
         self.length = 0
         self.last = False

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, Literal, TypedDict
 
+from regard.attention.map_statistics import Statistics
 from regard.capture.interventions import Intervention
 
 
@@ -13,6 +14,7 @@ class TraceOptions(TypedDict, total=False):
     layers: int | Collection[int] | None
     logits: bool
     attention_outputs: bool
+    statistics: bool | Statistics
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -23,6 +25,7 @@ class GenerateOptions(TypedDict, total=False):
     cache: Literal["dynamic", "static"]
     stop: str | Sequence[str]
     interventions: Sequence[Intervention]
+    statistics: bool | Statistics
     do_sample: bool
     temperature: float
     top_k: int

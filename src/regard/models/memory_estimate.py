@@ -65,7 +65,7 @@ class Sizes:
             self.queries + self.keys + self.width * (2 if keep.attention_outputs else 1)
         )  # its block's projection, its state
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
-        return tokens * self.bytes * (layers * one + once)
+        return tokens * self.bytes * (layers * one + once) + layers * self.heads * _statistics(tokens, keep)
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold.
@@ -97,6 +97,14 @@ def require_trace_memory(
         f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
     )
     memory.require_memory(need, model.device, f"{what} by {name}", HELPS)
+
+
+def _statistics(tokens: int, keep: CaptureOptions) -> int:
+    """Bytes that the statistics of one head take."""
+    if keep.statistics is None:
+        return 0
+    rows, cols = keep.statistics.pooled or (0, 0)
+    return 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
 
 
 def _number(config: Any, name: str) -> int | None:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import position_limit
 from regard.capture.interventions import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -135,6 +136,7 @@ class Model:
         layers: int | Collection[int] | None = None,
         logits: bool = True,
         attention_outputs: bool = True,
+        statistics: bool | Statistics = False,
         window: int | None = None,
         stride: int | None = None,
     ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]:
@@ -152,6 +154,9 @@ class Model:
             logits: whether the logits, (L, V), are computed where the model has a language head.
             attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
                 layer; contributions and steps need it.
+            statistics: True, or a `regard.Statistics`: computed with the pass for every attention map to answer from
+                (`trace.attention[5].statistics()`, `.top(8)`, `.received()`, …), at about half of what asking costs
+                afterwards.
             window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
                 many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
 
@@ -166,7 +171,7 @@ class Model:
         single, sources, targets = read_inputs(
             self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
         )
-        keep = CaptureOptions.of(layers, logits, attention_outputs, self.model.config, self.name)
+        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
         if self.pairs and layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
@@ -196,6 +201,7 @@ class Model:
         cache: str = "dynamic",
         stop: str | Sequence[str] = (),
         interventions: Sequence[Intervention] = (),
+        statistics: bool | Statistics = False,
         **options: Any,
     ) -> Generated | list[Generated]:
         """Generate text, and trace all of its tokens.
@@ -210,6 +216,8 @@ class Model:
             stop: strings at which to stop.
             interventions: what is done to every pass, as in `trace`. Words are looked up in the prompt; tokens that
                 are written later have numbers alone.
+            statistics: as in `trace`, of every attention map over all tokens; the row of a token that was written is
+                what the step that read it looked at.
             options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
                 `regard.Transformer` has the first four). What is not given is as the model's own generation settings
                 have it, greedy where they do not sample.
@@ -221,7 +229,7 @@ class Model:
                 exist, has no effect or cannot have its value.
         """
         check_interventions(interventions)
-        return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, options)
+        return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, options)
 
     def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
         """Compute the sentence embedding (P,) of a text, or (T, P) of T texts: `trace.embedding()`, keeping no traces.
@@ -326,6 +334,5 @@ class Model:
         Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
-        return self._runner.stream(
-            encoded, window, stride, CaptureOptions.of(layers, False, True, self.model.config, self.name)
-        )
+        keep = CaptureOptions.of(layers, False, True, False, self.model.config, self.name)
+        return self._runner.stream(encoded, window, stride, keep)

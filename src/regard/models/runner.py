@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions import Edge, Intervention, target_of
@@ -65,11 +66,15 @@ class Runner:
                 yield number, trace
 
     def trace(
-        self, source: Encoded, target: Encoded | None, interventions: Sequence[Intervention] = ()
+        self,
+        source: Encoded,
+        target: Encoded | None,
+        interventions: Sequence[Intervention] = (),
+        statistics: Statistics | None = None,
     ) -> Trace | PairTrace:
         """The trace of one text, with everything kept."""
         targets = None if target is None else [target]
-        ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions())
+        ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions(statistics=statistics))
         return trace
 
     def ablated(

@@ -28,7 +28,15 @@ def test_chosen_where_it_is_faster_and_right(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_every_kernel_is_described() -> None:
     described = regard.kernels()
-    assert {"blockwise", "blockwise-cpu", "sdpa-cpu", "cudnn-cuda", "flash-cuda", "efficient-cuda"} == set(described)
+    assert {
+        "blockwise",
+        "blockwise-cpu",
+        "one-sweep-cpu",
+        "sdpa-cpu",
+        "cudnn-cuda",
+        "flash-cuda",
+        "efficient-cuda",
+    } == set(described)
     assert all(text.startswith(("available", "not available")) for text in described.values())
 
 

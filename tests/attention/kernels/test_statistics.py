@@ -6,11 +6,11 @@ import torch
 from regard.attention import masks
 from regard.attention.kernels import statistics
 from regard.attention.kernels.cpu import statistics as cpu_statistics
-from regard.attention.map_statistics import StatisticsRequest
+from regard.attention.map_statistics import Statistics
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import random
 
-REQUEST = StatisticsRequest(3, True, True, True, (4, 5), 2)
+REQUEST = Statistics(3, (4, 5))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_the_cpu_s_own_pass_is_for_large_maps(
     monkeypatch.setattr(statistics, "CPU_SCORES", limit)
     query, key = random(0, 2, 3, 13, 5, dtype=dtype), random(1, 2, 1, 17, 5, dtype=dtype)
     rule = ScoreRule(0.5, mask=masks.window(6, 6, 2), sinks=random(2, 3, dtype=dtype))
-    ours, right = statistics.compute(query, key, rule, REQUEST), statistics.blockwise(query, key, rule, REQUEST)
+    ours, right = statistics.compute(query, key, rule, REQUEST, 2), statistics.blockwise(query, key, rule, REQUEST, 2)
     assert bool(used) is tiles
     for name, tensor in vars(ours).items():
         torch.testing.assert_close(tensor, getattr(right, name), atol=1e-6, rtol=1e-5)
@@ -33,6 +33,6 @@ def test_the_cpu_s_own_pass_is_for_large_maps(
 
 def test_progress_adds_up_to_one() -> None:
     query, shares = random(0, 3, 2, 1100, 4), []
-    statistics.blockwise(query, query, ScoreRule(0.5), StatisticsRequest(entropy=True), shares.append)
+    statistics.blockwise(query, query, ScoreRule(0.5), Statistics.only(entropy=True), 0, shares.append)
     assert len(shares) > 1
     assert sum(shares) == pytest.approx(1.0)

@@ -9,7 +9,7 @@ import torch
 from regard.attention import masks
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import forward, statistics
-from regard.attention.map_statistics import StatisticsRequest
+from regard.attention.map_statistics import Statistics
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import random
 
@@ -49,7 +49,7 @@ def test_torch_s_thread_count_stays(count: int) -> None:
         threads._pools.pop(count, None)
         x = random(0, 1, 4, 600, 8, dtype=torch.float32)
         statistics.compute(
-            x, x, ScoreRule(1.0), StatisticsRequest(entropy=True), forward.forward(x, x, x, ScoreRule(1.0)).row_max_sum
+            x, x, ScoreRule(1.0), Statistics.only(entropy=True), 0, forward.forward(x, x, x, ScoreRule(1.0)).row_max_sum
         )
         other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
         other.start()
@@ -63,7 +63,7 @@ def test_torch_s_thread_count_stays(count: int) -> None:
 def test_several_python_threads_at_once() -> None:
     threads._pools.clear()  # so that they also start the pool at once
     inputs = [tuple(random(3 * n + m, 1, 3, 520, 8, dtype=torch.float32) for m in range(3)) for n in range(6)]
-    rule, wanted = ScoreRule(0.4, mask=masks.causal()), StatisticsRequest(4, True, True, True, (16, 16))
+    rule, wanted = ScoreRule(0.4, mask=masks.causal()), Statistics(4, (16, 16))
     answers: dict[int, tuple] = {}
 
     def work(n: int) -> None:
@@ -72,7 +72,7 @@ def test_several_python_threads_at_once() -> None:
         answers[n] = (
             *done[:2],
             *done[3:],
-            *vars(statistics.compute(query, key, rule, wanted, done.row_max_sum)).values(),
+            *vars(statistics.compute(query, key, rule, wanted, 0, done.row_max_sum)).values(),
         )
 
     workers = [threading.Thread(target=work, args=(n,)) for n in range(6)]

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu
+from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu, statistics
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import Statistics
 from regard.attention.scores import ScoreRule
 
 # The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
@@ -39,6 +40,42 @@ def compute(
     if sdpa:
         return sdpa_cpu.forward(query, key, value, rule, causal)
     return blockwise.forward(query, key, value, rule, dropout)
+
+
+def compute_with_statistics(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    rule: ScoreRule,
+    dropout: float,
+    wanted: Statistics,
+    offset: int | None,
+) -> KernelResult:
+    """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest.
+
+    offset: the position of query 0 among the keys, None for cross-attention, which has no distances.
+    """
+    large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
+    if large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule):
+        from regard.attention.kernels.cpu import forward_statistics  # numba is loaded when it is first needed
+
+        if forward_statistics.fits(query, key, rule):
+            return forward_statistics.compute(query, key, value, rule, wanted, offset)
+    result = compute(query, key, value, rule, dropout)
+    return add_statistics(query, key, rule, result, wanted, offset)
+
+
+def add_statistics(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: ScoreRule,
+    result: KernelResult,
+    wanted: Statistics,
+    offset: int | None,
+) -> KernelResult:
+    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own."""
+    inputs = query.detach(), key.detach(), rule.detached()
+    return result._replace(statistics=statistics.compute(*inputs, wanted, offset, result.row_max_sum))
 
 
 def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> bool:
@@ -79,6 +116,7 @@ def kernels() -> dict[str, str]:
         gpu[name] = state if device else "not available: torch finds no CUDA device"
     return gpu | {
         "blockwise-cpu": f"available: CPU, up to float32, {tiles} (by {product})",
+        "one-sweep-cpu": "available: CPU, up to float32, with statistics=, to some 32,000 keys a query",
         "sdpa-cpu": f"available: CPU, {shorter}, and float32 or float64 where gradients are wanted",
         "blockwise": "available: every device, dtype and mask",
     }

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.cpu import forward as cpu
-from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest, cell_sizes, cells, merge_top_k
+from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, cells, merge_top_k
 from regard.attention.masks import positions
 from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, working_dtype
 from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
@@ -20,26 +20,29 @@ def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-    request: StatisticsRequest,
+    wanted: Statistics,
+    offset: int | None,
     kernel_rows: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute the requested statistics by the fastest routine for these arguments.
+    """Compute the wanted statistics by the fastest routine for these arguments.
 
+    offset: the position of query 0 among the keys; None where they have none in common, and no distance.
     kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
     """
     if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
 
-        return fast.compute(query, key, rule, request, kernel_rows, progress)
-    return blockwise(query, key, rule, request, progress)
+        return fast.compute(query, key, rule, wanted, offset, kernel_rows, progress)
+    return blockwise(query, key, rule, wanted, offset, progress)
 
 
 def blockwise(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-    request: StatisticsRequest,
+    wanted: Statistics,
+    offset: int | None,
     progress: Progress | None = None,
 ) -> MapStatistics:
     """Compute them on any device, tile by tile: row maxima and row sums first, then sums over the weights."""
@@ -49,13 +52,13 @@ def blockwise(
     def zeros(*tail: int) -> Tensor:
         return torch.zeros(batch_size, head_count, *tail, dtype=dtype, device=device)
 
-    tops = None if request.top is None else min(request.top, size)
+    tops = None if wanted.top is None else min(wanted.top, size)
     values = None if tops is None else zeros(length, tops)
     keys = None if tops is None else zeros(length, tops).long()
-    entropy = zeros(length) if request.entropy else None
-    received = zeros(size) if request.received else None
-    distance = zeros(length) if request.distance else None
-    parts = None if request.pooled is None else (min(request.pooled[0], length), min(request.pooled[1], size))
+    entropy = zeros(length) if wanted.entropy else None
+    received = zeros(size) if wanted.received else None
+    distance = zeros(length) if wanted.distance and offset is not None else None
+    parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
     pooled = None if parts is None else zeros(*parts)
     shares = None if rule.sinks is None else zeros(length)
 
@@ -75,7 +78,7 @@ def blockwise(
             if received is not None:
                 received[batch, heads, cols] += weights.sum(-2)
             if distance is not None:
-                i, j = positions(rows, device)[:, None] + request.offset, positions(cols, device)[None, :]
+                i, j = positions(rows, device)[:, None] + (offset or 0), positions(cols, device)[None, :]
                 distance[block] += (weights * (i - j).abs()).sum(-1)
                 on_keys += weights.sum(-1)
             if pooled is not None and parts is not None:

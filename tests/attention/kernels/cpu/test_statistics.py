@@ -11,7 +11,7 @@ from regard.attention import masks, reference
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics as any_device
 from regard.attention.kernels.cpu import forward, statistics, tiles
-from regard.attention.map_statistics import MapStatistics, StatisticsRequest
+from regard.attention.map_statistics import MapStatistics, Statistics
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, random
 from tests.attention.test_map_statistics import compare
@@ -21,8 +21,8 @@ BLOCKS = st.tuples(*[st.integers(1, 20)] * 2, st.integers(1, 8), st.integers(2, 
 
 
 def all_of(seen: AttentionMap, top: int, parts: tuple[int, int], found: object = None) -> MapStatistics:
-    wanted = StatisticsRequest(top, True, True, seen.offset is not None, parts, seen.offset or 0)
-    return statistics.compute(seen.query, seen.key, seen.rule, wanted, found)
+    wanted = Statistics(top, parts)
+    return statistics.compute(seen.query, seen.key, seen.rule, wanted, seen.offset, found)
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def test_the_forward_s_row_sums_stand_at_any_score(strength: float, sinks: Tenso
     query, key = (random(n, 1, 2, 1200, 16, dtype=torch.float32) * strength**0.5 for n in range(2))
     rule = ScoreRule(1.0, sinks=sinks)
     found = forward.forward(query, key, key, rule)
-    given_one = statistics.compute(query, key, rule, StatisticsRequest(3, True, True, True, (5, 5)), found.row_max_sum)
+    given_one = statistics.compute(query, key, rule, Statistics(3, (5, 5)), 0, found.row_max_sum)
     assert sum(sweeps) == 0
-    own = statistics.compute(query, key, rule, StatisticsRequest(3, True, True, True, (5, 5)))
+    own = statistics.compute(query, key, rule, Statistics(3, (5, 5)), 0)
     for name, ours in vars(own).items():
         if ours is not None:
             torch.testing.assert_close(getattr(given_one, name), ours, rtol=1e-5, atol=1e-6)
@@ -123,9 +123,9 @@ def test_wrong_row_sums_are_never_believed(wrong: str) -> None:
         total[0, 1, 7] = torch.nan
     else:
         query = query * 1.1  # as where somebody writes into the tensor that the map holds
-    wanted = StatisticsRequest(3, True, True, True, (5, 5))
-    got, right = statistics.compute(query, key, ScoreRule(0.25), wanted, (top, total)), None
-    right = statistics.compute(query, key, ScoreRule(0.25), wanted)
+    wanted = Statistics(3, (5, 5))
+    got, right = statistics.compute(query, key, ScoreRule(0.25), wanted, 0, (top, total)), None
+    right = statistics.compute(query, key, ScoreRule(0.25), wanted, 0)
     for name, ours in vars(got).items():
         assert (ours is None) == (getattr(right, name) is None)
         if ours is not None:
@@ -138,7 +138,7 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
     key = torch.randint(levels, (1, 1, 331, 1), generator=torch.Generator().manual_seed(levels)).float()
     query = torch.tensor([1.0, -1.0, 0.0]).view(1, 1, 3, 1)
     rule = ScoreRule(1.0, mask=masks.function(lambda i, j: (i + j) % 7 != 0))
-    figures = statistics.compute(query, key, rule, StatisticsRequest(top=20))
+    figures = statistics.compute(query, key, rule, Statistics.only(top=20), 0)
     exact = reference.attention(query, key, key, mask=rule.mask.materialise(1, 1, 3, 331, key.device), scale=1.0)
     assert torch.equal(figures.keys, reference.top(exact.scores, 20))
 
@@ -146,14 +146,14 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("rising", [True, False])
 def test_scores_in_order(rising: bool) -> None:
     key = torch.arange(2000.0).view(1, 1, 2000, 1) * (1 if rising else -1)
-    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), StatisticsRequest(top=9))
+    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), Statistics.only(top=9), 0)
     best = range(1999, 1990, -1) if rising else range(9)
     assert figures.keys.tolist() == [[[list(best)] * 5]]
 
 
 def test_fewer_keys_than_asked_for() -> None:
     query = random(0, 1, 1, 5, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), StatisticsRequest(top=4))
+    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), Statistics.only(top=4), 0)
     assert (figures.keys >= 0).sum(-1).tolist() == [[[1, 2, 3, 4, 4]]]
     assert (figures.values[figures.keys < 0] == 0).all()
 
@@ -163,30 +163,32 @@ def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
     query, key = (random(n, 1, 2, 40, 8, dtype=torch.float32) for n in range(2))
     query[0, 0, 11, 2] = what
     key[0, 1, 5, 3] = what
-    wanted = StatisticsRequest(4, True, True, True, (7, 7))
-    ours, theirs = (module(query, key, ScoreRule(0.3), wanted) for module in (statistics.compute, any_device.blockwise))
+    wanted = Statistics(4, (7, 7))
+    ours, theirs = (
+        module(query, key, ScoreRule(0.3), wanted, 0) for module in (statistics.compute, any_device.blockwise)
+    )
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), equal_nan=True, atol=1e-5, rtol=1e-5)
 
 
 def test_repeats_bitwise() -> None:
     query, key = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(2))
-    wanted = StatisticsRequest(5, True, True, True, (64, 64))
-    first, again = (statistics.compute(query, key, ScoreRule(0.25, mask=masks.causal()), wanted) for _ in range(2))
+    wanted = Statistics(5, (64, 64))
+    first, again = (statistics.compute(query, key, ScoreRule(0.25, mask=masks.causal()), wanted, 0) for _ in range(2))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         assert torch.equal(getattr(first, name), getattr(again, name))
 
 
 def test_what_is_not_asked_for_is_not_there() -> None:
     query = random(0, 1, 1, 30, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5), StatisticsRequest())
+    figures = statistics.compute(query, query, ScoreRule(0.5), Statistics.only(), 0)
     assert all(figure is None for figure in vars(figures).values())
 
 
 def test_the_map_uses_it(sweeps: list[int]) -> None:
     query, key = (random(n, 1, 2, 1024, 8, dtype=torch.float32) for n in range(2))
     rule = ScoreRule(0.3)
-    right = any_device.blockwise(query, key, rule, StatisticsRequest(8, True, True, True, (256, 256)))
+    right = any_device.blockwise(query, key, rule, Statistics(), 0)
     figures = AttentionMap(query, key, rule, offset=0).statistics()
     assert sweeps
     torch.testing.assert_close(figures.entropy, right.entropy)

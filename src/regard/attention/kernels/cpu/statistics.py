@@ -15,7 +15,7 @@ from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import online_softmax, statistics_passes
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
 from regard.attention.kernels.matmul import product
-from regard.attention.map_statistics import MapStatistics, Progress, StatisticsRequest, cell_sizes, merge_top_k
+from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k
 from regard.attention.scores import ScoreRule
 
 Block = tuple[int, int, slice]  # batch, head, rows
@@ -32,20 +32,22 @@ def compute(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
-    request: StatisticsRequest,
+    wanted: Statistics,
+    offset: int | None,
     kernel_rows: KernelRows | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute the requested statistics of any call that `forward.fits`.
+    """Compute the wanted statistics of any call that `forward.fits`.
 
+    offset: the position of query 0 among the keys; None where they have none in common, and no distance.
     kernel_rows: (row maximum, row sum) of each query from a forward, sinks included. They are used only in blocks whose
     rows all sum to 1 with them; the others are computed again from their own.
     """
     query, key, rule = query.detach(), key.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]
-    tops = 0 if request.top is None else min(request.top, size)
-    parts = (1, 1) if request.pooled is None else (min(request.pooled[0], length), min(request.pooled[1], size))
+    tops = 0 if wanted.top is None else min(wanted.top, size)
+    parts = (1, 1) if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
     row_statistics = _RowStatistics(
         values=torch.zeros(batch, heads, length, tops),
         keys=torch.full((batch, heads, length, tops), -1),
@@ -59,7 +61,7 @@ def compute(
 
     def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
         head = Head.of(query, key, rule, b, h, multiply)
-        row_span = _RowSpan(head, request.offset, parts, length, row_statistics, start, stop, kernel_rows).run()
+        row_span = _RowSpan(head, offset or 0, parts, length, row_statistics, start, stop, kernel_rows).run()
         if progress is not None:
             progress((stop - start) / (batch * heads * length))
         return row_span
@@ -72,12 +74,12 @@ def compute(
         picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
     return MapStatistics(
-        row_statistics.values if request.top is not None else None,
-        row_statistics.keys if request.top is not None else None,
-        row_statistics.entropy if request.entropy else None,
-        received.float() if request.received else None,
-        row_statistics.distance if request.distance else None,
-        picture.float() if request.pooled is not None else None,
+        row_statistics.values if wanted.top is not None else None,
+        row_statistics.keys if wanted.top is not None else None,
+        row_statistics.entropy if wanted.entropy else None,
+        received.float() if wanted.received else None,
+        row_statistics.distance if wanted.distance and offset is not None else None,
+        picture.float() if wanted.pooled is not None else None,
         row_statistics.shares if rule.sinks is not None else None,
     )
 

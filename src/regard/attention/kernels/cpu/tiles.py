@@ -57,17 +57,21 @@ class Head:
         """Yield the tiles of queries [start, stop) and keys (first, last), by default all in reach, in order."""
         query = self.query[start:stop].float() * self.rule.scale
         query = query.contiguous()
-        mask = self.rule.mask
         first, last = keys or self.reach(start, stop)
         for begin in range(first, last, COLS):
             end = min(begin + COLS, last)
             scores = self.product(query, self.key[begin:end].float())
-            self._apply(scores, slice(start, stop), slice(begin, end))
-            low = -OPEN if mask is None or mask.low is None else start + mask.low - begin
-            high = OPEN if mask is None or mask.high is None else start + mask.high - begin + 1
-            yield Tile(scores, begin, end, low, high)
+            self.apply(scores, slice(start, stop), slice(begin, end))
+            yield Tile(scores, begin, end, *self.band(start, begin))
 
-    def _apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
+    def band(self, start: int, begin: int) -> tuple[int, int]:
+        """Return (low, high): of keys from begin on, the band lets query start + r use columns [low + r, high + r)."""
+        mask = self.rule.mask
+        low = -OPEN if mask is None or mask.low is None else start + mask.low - begin
+        high = OPEN if mask is None or mask.high is None else start + mask.high - begin + 1
+        return low, high
+
+    def apply(self, scores: Tensor, rows: slice, cols: slice) -> None:
         """Apply softcap, bias and every mask but the band, in place."""
         rule = self.rule
         if rule.softcap is not None:

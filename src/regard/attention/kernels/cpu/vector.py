@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
 
 # Not "fast": NaN and infinity have to come through as they do in torch, so `nnan` and `ninf` stay out.
@@ -64,9 +65,27 @@ def _larger(typing: Any, x: Any, y: Any) -> Any:
     return types.float32(types.float32, types.float32), generate
 
 
+def _at_least(typing: Any, row: Any, start: Any, bound: Any) -> Any:
+    """Return a bit for each of row[start : start + 16], set where the number is not below bound; NaN is below all."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        many, many_bits = ir.VectorType(ir.FloatType(), 16), ir.IntType(16)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        there = builder.load(builder.bitcast(builder.gep(data, [args[1]]), many.as_pointer()), align=4)
+        undefined = ir.Constant(many, ir.Undefined)
+        first = builder.insert_element(undefined, args[2], ir.IntType(32)(0))
+        everywhere = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), 16), [0] * 16))
+        found = builder.bitcast(builder.fcmp_ordered(">=", there, everywhere), many_bits)
+        return builder.zext(found, ir.IntType(64))
+
+    return types.int64(row, types.int64, types.float32), generate
+
+
 bits: Any = intrinsic(_bits)  # a float32's bits as an int32
 number: Any = intrinsic(_number)  # and back
 larger: Any = intrinsic(_larger)
+at_least: Any = intrinsic(_at_least)
+lowest_bit: Any = trailing_zeros  # the number of the lowest bit that is set
 
 
 @compiled(inline="always")
