@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 import regard
-from benchmarks.attention import machine, seconds, verdict
+from benchmarks.measure import machine, seconds, verdict
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, ablating
 
 # name, texts, heads, key heads, tokens, width, causal

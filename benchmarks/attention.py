@@ -7,12 +7,9 @@ B 1, H 12, D 64, float32, without a mask and causal, as everywhere on the page d
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from matplotlib.figure import Figure
 from torch.nn import functional as F
 
 import regard
+from benchmarks.measure import MIB, machine, resident, rounds, seconds, share_of_peak, verdict
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
@@ -28,7 +26,7 @@ from regard.attention.scores import ScoreRule
 from regard.files import whole
 
 HEADS, WIDTH, TOP, PARTS = 12, 64, 8, 256
-MIB = 1 << 20
+ALL = regard.Statistics(TOP, (PARTS, PARTS))
 
 
 def main() -> None:
@@ -36,7 +34,8 @@ def main() -> None:
     parts = {
         "output": output,
         "short": short,
-        "statistics": all_statistics,
+        "sweep": one_sweep,
+        "statistics": asked_afterwards,
         "dense": against_dense,
         "region": region,
         "call": call,
@@ -71,7 +70,7 @@ def output(quick: bool) -> None:
             ours = lambda: regard.attend(query, key, value, causal=causal)  # noqa: E731, B023
             theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
             took = rounds(theirs, ours, 3 if quick else 5)
-            show(f"{length} {kind(causal)}", took, None if quick else 0.6)
+            show(f"{length} {kind(causal)}", took, None if quick else 0.6, causal)
 
 
 def short(quick: bool) -> None:
@@ -87,15 +86,30 @@ def short(quick: bool) -> None:
             show(f"{length} {kind(causal)}, {name}", took, 1.05)
 
 
-def all_statistics(quick: bool) -> None:
-    """Output, logsumexp and all statistics against PyTorch's output alone."""
-    for length in (2048,) if quick else (4096, 8192, 16384):
+def one_sweep(quick: bool) -> None:
+    """Output and all statistics in one sweep, against PyTorch's output alone and against our own."""
+    for length in (2048,) if quick else (2048, 4096, 8192, 16384):
         for causal in (False, True):
             query, key, value = inputs(length)
             ours = lambda: everything(query, key, value, causal)  # noqa: E731, B023
             theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
+            own = lambda: regard.attend(query, key, value, causal=causal)  # noqa: E731, B023
+            count = 3 if quick else 7
+            show(f"{length} {kind(causal)}", rounds(theirs, ours, count), 0.9 if length == 2048 else 0.7, causal)
+            *_, ratio = rounds(own, ours, count)
+            target = None if length == 2048 else 1.35
+            print(f"    against our own output: {ratio:.2f}" + ("" if target is None else verdict(ratio, target)))
+
+
+def asked_afterwards(quick: bool) -> None:
+    """Output, then all statistics asked of its map, against PyTorch's output alone."""
+    for length in (2048,) if quick else (4096, 8192, 16384):
+        for causal in (False, True):
+            query, key, value = inputs(length)
+            ours = lambda: afterwards(query, key, value, causal)  # noqa: E731, B023
+            theirs = lambda: F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # noqa: E731, B023
             took = rounds(theirs, ours, 3 if quick else 5)
-            show(f"{length} {kind(causal)}", took, 1.2 if length == 8192 else None)
+            show(f"{length} {kind(causal)}", took, 1.2 if length == 8192 else None, causal)
 
 
 def against_dense(quick: bool) -> None:
@@ -175,7 +189,13 @@ def draw(found: dict[int, float], file: Path) -> None:
 
 
 def everything(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
-    """Output and all figures, through `attend`."""
+    """Output and all figures in one sweep, through `attend`."""
+    result = regard.attend(query, key, value, causal=causal, statistics=ALL)
+    return result, result.weights.statistics(TOP, (PARTS, PARTS))
+
+
+def afterwards(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: bool) -> object:
+    """Output, then all figures."""
     result = regard.attend(query, key, value, causal=causal)
     return result, result.weights.statistics(TOP, (PARTS, PARTS))
 
@@ -212,12 +232,6 @@ def peak_above_inputs(length: int, heads: int) -> float:
         return (resident("VmHWM") - before - sum(t.nbytes for t in kept)) / MIB
 
 
-def resident(field: str) -> int:
-    """Bytes of this process's memory by Linux's count: VmRSS now, VmHWM at its peak."""
-    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return 1024 * next(int(line.split()[1]) for line in status if line.startswith(field))
-
-
 def inputs(length: int, heads: int = HEADS) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Query, key and value of normal numbers."""
     generator = torch.Generator().manual_seed(length)
@@ -225,47 +239,20 @@ def inputs(length: int, heads: int = HEADS) -> tuple[torch.Tensor, torch.Tensor,
     return query, key, value
 
 
-def rounds(theirs: Callable[[], object], ours: Callable[[], object], count: int) -> tuple[float, float, float]:
-    """Median seconds of both, taking turns, and the median of the rounds' ratios: a busy moment meets both."""
-    theirs(), ours()
-    times = [(seconds(theirs), seconds(ours)) for _ in range(count)]
-    against, mine = zip(*times, strict=True)
-    return statistics.median(against), statistics.median(mine), statistics.median(b / a for a, b in times)
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """How long one call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def show(name: str, took: tuple[float, float, float], target: float | None) -> None:
-    """One line: both times, their ratio, the target."""
+def show(name: str, took: tuple[float, float, float], target: float | None, causal: bool | None = None) -> None:
+    """One line: both times, their ratio, the target; where causal is given, which share of the peak ours is."""
     against, mine, ratio = took
     wanted = "" if target is None else f", at most {target:.2f}{verdict(ratio, target)}"
-    print(f"  {name}: {against * 1e3:.2f} ms, ours {mine * 1e3:.2f} ms, ratio {ratio:.2f}{wanted}", flush=True)
-
-
-def verdict(got: float, target: float) -> str:
-    """Whether a target was met."""
-    return "" if got <= target else "  MISSED"
+    share = ""
+    if causal is not None:
+        length = int(name.split()[0])
+        share = f"; {share_of_peak(4 * HEADS * WIDTH * length**2 * (0.5 if causal else 1.0), mine)}"
+    print(f"  {name}: {against * 1e3:.2f} ms, ours {mine * 1e3:.2f} ms, ratio {ratio:.2f}{wanted}{share}", flush=True)
 
 
 def kind(causal: bool) -> str:
     """The mask in a word."""
     return "causal" if causal else "full"
-
-
-def machine() -> str:
-    """What this was measured on."""
-    name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
-    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    capability = torch.backends.cpu.get_cpu_capability()
-    return f"{name} ({capability}), {torch.get_num_threads()} threads, torch {torch.__version__}{load}"
 
 
 if __name__ == "__main__":

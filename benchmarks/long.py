@@ -19,7 +19,8 @@ import torch
 import transformers
 
 import regard
-from benchmarks.attention import MIB, inputs, machine, resident
+from benchmarks.attention import inputs
+from benchmarks.measure import MIB, machine, resident
 from regard.capture.options import CaptureOptions
 from regard.memory import available, spelled
 from regard.models.memory_estimate import Sizes

@@ -23,7 +23,7 @@ import torch
 import transformers
 
 import regard
-from benchmarks.attention import machine, verdict
+from benchmarks.measure import machine, verdict
 
 MB = 1e6
 BERTVIZ = {128: 107, 256: 432}  # MB for 12 × 12 heads at so many tokens, as its issues tell; it grows with the square

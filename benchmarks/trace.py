@@ -26,7 +26,7 @@ import transformers
 
 import regard
 from benchmarks.ablations import turns
-from benchmarks.attention import MIB, machine, resident, seconds, verdict
+from benchmarks.measure import MIB, machine, resident, seconds, verdict
 from regard.capture import fast_linear
 from regard.explain.causes.contributions import contributions
 from regard.text.tokens import encode_all

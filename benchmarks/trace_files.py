@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 import regard
-from benchmarks.attention import machine
+from benchmarks.measure import machine
 from regard.attention.attention_map import AttentionMap
 from regard.attention.scores import ScoreRule
 from regard.text.tokens import Token

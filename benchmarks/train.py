@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.attention import machine
+from benchmarks.measure import machine
 from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train, validate
 from regard.train.run import RunOptions, prepare_pair_run, prepare_text_run, run_training

@@ -9,7 +9,7 @@ import argparse
 import statistics
 
 import regard
-from benchmarks.attention import machine, seconds, verdict
+from benchmarks.measure import machine, seconds, verdict
 from regard.capture import interventions
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
