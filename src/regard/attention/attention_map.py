@@ -24,7 +24,7 @@ from regard.attention.kernels import statistics
 from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
-from regard.attention.row_sums import RowSums
+from regard.attention.row_sums import RowSums, of_scores
 from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
@@ -72,6 +72,13 @@ class AttentionMap(MapInputs):
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
         return self._region(index, self._weights)
+
+    def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
+        """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
+        heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
+        scores = self._exact(batch, heads, rows, cols)
+        row_max, row_sum = of_scores(scores, self.rule, heads, self.dtype)
+        return region_scores.weights(scores, row_max, row_sum, self.dtype)
 
     @property
     def scores(self) -> "ScoreView":

@@ -33,6 +33,17 @@ def of_queries(
     return row_max[0, 0], row_sum[0, 0]
 
 
+def of_scores(
+    scores: Float[Tensor, "b h r S"], rule: ScoreRule, heads: Index, dtype: torch.dtype
+) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
+    """Compute (row maximum, row sum) of queries whose scores against all keys are at hand. dtype: of the weights."""
+    row_max = scores.amax(-1)
+    exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
+    row_sum = exponentials.sum(-1, dtype=scores.dtype)
+    sink = sink_column(rule, heads, scores.dtype)
+    return (row_max, row_sum) if sink is None else add_sink(row_max, row_sum, sink)
+
+
 class RowSums:
     """Row maxima and row sums of one attention matrix, sinks included, in `region_scores.dtype_of`."""
 
@@ -58,12 +69,7 @@ class RowSums:
         known = self._known(batch, heads, rows)
         if known is not None:
             return known
-        row_max = scores.amax(-1)
-        exponentials = (scores - finite_max(row_max)[..., None]).to(working_dtype(self._query)).exp_()
-        row_sum = exponentials.sum(-1, dtype=scores.dtype)
-        sink = sink_column(self._rule, heads, scores.dtype)
-        if sink is not None:
-            row_max, row_sum = add_sink(row_max, row_sum, sink)
+        row_max, row_sum = of_scores(scores, self._rule, heads, working_dtype(self._query))
         if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
             maxima, sums, known_rows = self._tables()
             maxima[batch, heads, rows], sums[batch, heads, rows] = row_max, row_sum

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
+from regard.capture.evaluating import evaluating
 from regard.capture.hf_attention import attention_settings
 from regard.capture.hidden_states import LayerStack
 from regard.capture.quiet import quiet
@@ -72,17 +73,15 @@ def uses_interface(model: Any) -> bool:
 def reporting(model: Any, capture: Capture) -> Iterator[Products]:
     """Run a model in evaluation mode with its own eager attention; its own setting and mode come back after."""
     before = attention_settings(model)
-    training, products = model.training, Products(capture)
+    products = Products(capture)
     try:
         for config, _ in before:  # not through set_attn_implementation, which passes such families over
             config._attn_implementation_internal = "eager"
-        model.eval()
-        with products:
+        with evaluating(model), products:
             yield products
     finally:
         for config, name in before:
             config._attn_implementation_internal = name
-        model.train(training)
 
 
 def with_weights(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -154,12 +153,8 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     Raises:
         RegardError: it changes; where running the model eagerly would help, the message says so.
     """
-    training = model.training
-    try:
-        with quiet(), torch.no_grad():
-            plain = model.eval()(**inputs)[0]
-    finally:
-        model.train(training)
+    with quiet(), torch.no_grad(), evaluating(model):
+        plain = model(**inputs)[0]
     apart = _apart(output[0], plain)
     if apart is None:
         return

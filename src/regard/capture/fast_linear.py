@@ -25,9 +25,20 @@ REORDERED = (
 )
 
 
-def fast_products() -> "AbstractContextManager[FastProducts | None]":
-    """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here."""
-    return nullcontext() if matmul.linear_is_torch_s() else FastProducts()
+def fast_products(tokens: int, largest: int) -> "AbstractContextManager[FastProducts | None]":
+    """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here.
+
+    tokens: how many the model reads. largest: its `largest_matrix`. Short texts have no large map: nothing is done.
+    """
+    return nullcontext() if matmul.linear_is_torch_s() or tokens * largest < LEAST else FastProducts()
+
+
+def largest_matrix(model: nn.Module) -> int:
+    """Count the numbers of the largest matrix that a model may multiply by: a table of embeddings only as its head."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    heads = {id(getattr(module, "weight", None)) for module in model.modules() if isinstance(module, nn.Linear)}
+    sizes = [each.numel() for each in model.parameters() if each.ndim > 1 and id(each) not in tables - heads]
+    return max(sizes, default=0)
 
 
 class FastProducts(TorchFunctionMode):

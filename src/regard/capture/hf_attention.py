@@ -21,6 +21,7 @@ from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.capture.comparison import sampled_rows, sampled_texts
+from regard.capture.evaluating import evaluating
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
 from regard.capture.state import Capture
@@ -35,17 +36,16 @@ _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None
 @contextmanager
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
     """Run a model in evaluation mode with regard's attention function; its own setting and mode come back after."""
-    training, token = model.training, _capture.set(capture)
+    token = _capture.set(capture)
     before = attention_settings(model)
     try:
         model.set_attn_implementation(NAME)
-        model.eval()
-        yield
+        with evaluating(model):
+            yield
     finally:
         _capture.reset(token)
         for config, name in before:  # each its own: a part may not take what the whole has
             config._attn_implementation_internal = name
-        model.train(training)
 
 
 def attention_settings(model: Any) -> list[tuple[Any, str | None]]:
@@ -101,12 +101,12 @@ def attention(
     around: AbstractContextManager[None] = nullcontext()
     if capture is not None and capture.around_call is not None:
         around = capture.around_call(path, query.shape[2], key.shape[2])
-    with scope(path), around:
+    with scope(path), around, torch._C.DisableTorchFunction():  # what is done inside is not to be followed
         result = attend(query, key, value, dropout=dropout, **rule)
     if capture is not None:
         capture.count_call(path)
         if capture.compare:
-            with torch._C.DisableTorchFunction():  # it is no part of the pass, and not to be followed
+            with torch._C.DisableTorchFunction():
                 _compare(capture, module, (query, key, value), scaling, rest, result)
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
     if capture is None or (capture.keep.attention_outputs and capture.keep.call(path)):
@@ -190,7 +190,7 @@ def _compare(
         output, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
     except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
         return
-    ours = result.weights[texts, :, rows]
+    ours = result.weights.rows(texts, rows)
     seen = result.valid[texts, :, rows].all(1)  # (B, r): eager gives uniform weights where nothing may be attended to
     apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[seen]
     if len(apart):

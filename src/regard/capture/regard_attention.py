@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.attention import masks, reference
 from regard.attention.recording import Call, recorders
 from regard.capture.comparison import sampled_rows
+from regard.capture.evaluating import evaluating
 from regard.capture.output_path import follow_context
 from regard.capture.session import Session
 from regard.capture.state import Capture
@@ -35,16 +36,14 @@ class RegardSession(Session):
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
     """Compare and follow every attention call inside the block; the model's mode and hooks come back after."""
-    training, hooks = model.training, ExitStack()
+    hooks = ExitStack()
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
         if isinstance(module, MultiHeadAttention):
             hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
-    hooks.callback(model.train, training)
-    with hooks:
-        model.eval()
+    with hooks, evaluating(model):
         yield
 
 

@@ -13,6 +13,7 @@ The last but one is remembered of the first pass: all later ones begin with it.
 """
 
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +28,7 @@ from regard.capture.ablation import CallAblation, applied, call_ablations
 from regard.capture.build_trace import CapturedPass
 from regard.capture.call_ids import KnownCallIds
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.fast_linear import fast_products
+from regard.capture.fast_linear import fast_products, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
@@ -96,6 +97,7 @@ class Session:
         self.takes = set(inspect.signature(model.forward).parameters)
         self.lock = threading.Lock()
         self._module_paths = {id(module): path for path, module in model.named_modules()}
+        self._largest = largest_matrix(model)
         self._reports = self._known_to_report()
 
     @property
@@ -187,7 +189,8 @@ class Session:
         inputs = self._inputs(sources, batch.targets, options)
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         # reported weights are to be those of the plain pass; ablations are checked against every call
-        products = nullcontext() if reported else fast_products()
+        tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
+        products = nullcontext() if reported else fast_products(tokens, self._largest)
         layers = None if batch.ablations else keep.layers
         # of a batch with padding, each text's statistics are computed once the padding is away
         statistics = keep.statistics if batch.even else None

@@ -12,6 +12,7 @@ import torch
 from regard.attention.ablation import ablating
 from regard.attention.map_statistics import Statistics
 from regard.capture.ablation import call_name
+from regard.capture.evaluating import evaluating
 from regard.capture.interventions import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
@@ -26,7 +27,6 @@ from regard.generation.step_ablation import (
     with_tokens,
 )
 from regard.nn.decoding import OPTIONS, Choice, write
-from regard.nn.transformer import Transformer
 from regard.text.continuation import begun, continued
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
@@ -136,14 +136,3 @@ class RegardGenerator(Generator[Choice]):
         stack, layer, kind = path.split(".")
         part: Any = "cross" if kind == "cross" else stack
         return call_name(part if self._pairs else None, int(layer))
-
-
-@contextmanager
-def evaluating(model: Transformer) -> Iterator[None]:
-    """The model without dropout inside the block; its mode comes back after."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
