@@ -1,5 +1,5 @@
 // Draws lines from tokens on the left to tokens on the right, each in the shade of its weight, the strongest on top.
-import { css, evenShade, shade as rootShade, table } from "../parts/colours";
+import { css, evenShade, shade as rootShade, table } from "./colours";
 
 export const FAINTEST = 0.01; // of the strongest: what is below cannot be told from the background, and is not drawn
 
