@@ -124,6 +124,7 @@ def test_the_source_of_each_word_is_listed(page_of: Any, pair: Any) -> None:
     found = align(pair)
     page = opened(page_of, pair)
     page.tab.click("summary:has-text('The source of each word')")
+    page.tab.wait_for_selector("details[open] tbody tr")
     listed = [row.locator("th, td").all_inner_texts() for row in page.tab.locator("details[open] tbody tr").all()]
     special = {n for n, token in enumerate(pair.encoder.tokens) if token.special} | {s.token for s in found.sinks}
     rows = written(found, found.written_layer).clone()

@@ -8,6 +8,7 @@ import torch
 import regard
 from tests.support import RIVER
 from tests.web.tables import by_number, open_twin, rows_of
+from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SHOWN = 2e-4 + 5e-5  # both sides' own difference, and four decimals
@@ -82,6 +83,44 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     said = page.tab.inner_text("section[aria-label=Difference] [data-says]")
     assert said.startswith(f"1 {before.tokens[1].text} · 1 {before.tokens[1].text}: difference ")
     assert float(said.split()[-1]) == pytest.approx(float(b[1, 1] - a[1, 1]), abs=SHOWN)
+
+
+def test_words_are_compared_as_tokens_are(page_of: Any, minilm: Any) -> None:
+    trace = minilm.trace(LONG_WORDS)
+    words = words_of(trace)
+    long = longest(words)
+    page = page_of(trace)
+    page.open_view("Compare")
+    for side, layer, head in (("A", "2", "11"), ("B", "3", "mean")):
+        page.tab.select_option(f"[data-choose='layer {side}']", label=layer)
+        page.tab.select_option(f"[data-choose='head {side}']", head)
+    page.tab.check("text=whole words")
+    token = page.tab.locator(f"section[aria-label=A] [data-unit='{long}']")
+    if token.get_attribute("aria-selected") != "true":  # as the page may open there
+        token.click()
+    a, b = of_words(trace.attention[2].dense()[11], words), of_words(trace.attention[3].dense().mean(0), words)
+    rows = rows_of(page.tab, "What “unbelievably” looks at: the largest differences first")
+    same(rows, 2, a[long])
+    same(rows, 4, (b - a)[long])
+    page.tab.check("text=the maps")
+    open_twin(page.tab)
+    rows = rows_of(page.tab, "Weights of A and B")
+    assert len(rows) == len(words) ** 2
+    for row in rows:
+        i, j = (int(cell.split()[0]) for cell in row[:2])
+        assert abs(float(row[3]) - float(b[i, j])) <= SHOWN
+
+
+def test_where_words_have_no_cells_of_their_own_the_switch_is_not_offered(page_of: Any, minilm: Any) -> None:
+    page = page_of(minilm.trace("the man on the river bank took unbelievably much money from a bank " * 4), layers=[1])
+    page.open_view("Compare")
+    page.tab.check("text=whole words")
+    page.tab.check("text=the maps")
+    page.tab.wait_for_selector("section[aria-label=A] canvas")
+    assert page.tab.locator("text=whole words").count() == 0
+    for view in ("Heads", "Map", "Steps"):
+        page.open_view(view)
+        assert page.tab.locator("text=whole words").count() == 0
 
 
 def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any) -> None:

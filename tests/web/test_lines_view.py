@@ -7,6 +7,7 @@ import torch
 
 from tests.support import own_models
 from tests.web.tables import by_number, rows_of
+from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SHOWN = 1e-4 + 5e-5  # the page's own difference, and four decimals
@@ -75,6 +76,31 @@ def test_heads_are_chosen_together_and_alone(page_of: Any, bank: Any) -> None:
     assert page.tab.get_attribute("[data-turn='5']", "aria-pressed") == "true"
     page.tab.click("button:text-is('all')")
     assert page.tab.input_value("[data-choose=head]") == "mean"
+
+
+def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: Any, minilm: Any) -> None:
+    trace = minilm.trace(LONG_WORDS)
+    words = words_of(trace)
+    long = longest(words)
+    weights = of_words(trace.attention[2].dense(), words)
+    page = page_of(trace)
+    page.open_view("Lines")
+    page.choose("layer", "2")
+    page.choose("head", "mean")
+    page.tab.check("text=whole words")
+    assert page.tab.locator("[data-left]").count() == page.tab.locator("[data-right]").count() == len(words)
+    if page.tab.get_attribute(f"[data-left='{long}']", "aria-selected") != "true":  # as the page may open there
+        page.tab.click(f"[data-left='{long}']")
+    word = page.tab.get_attribute(f"[data-left='{long}']", "title")
+    assert word == "unbelievably"
+    rows = rows_of(page.tab, f"What “{word}” looks at, layer 2")
+    same(rows, 2, weights[:, long].mean(0))
+    same(rows, 3 + 7, weights[7, long])
+    page.tab.check("text=is looked at by")
+    rows = rows_of(page.tab, f"What looks at “{word}”, layer 2")
+    same(rows, 2, weights[:, :, long].mean(0))
+    page.open_view("Tokens")  # the switch is one for all views
+    assert page.tab.is_checked("text=whole words")
 
 
 def test_keys_alone_choose_a_token(page_of: Any, bank: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.support import RIVER
+from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -86,22 +87,19 @@ def test_the_other_direction_and_the_mean_of_heads(page_of: Any, bank: Any) -> N
 
 
 def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: Any, minilm: Any) -> None:
-    trace = minilm.trace("Transformers tokenise unbelievably well.")
-    words: list[list[int]] = []
-    for number, token in enumerate(trace.tokens):
-        if words and token.word is not None and token.word == trace.tokens[words[-1][0]].word:
-            words[-1].append(number)
-        else:
-            words.append([number])
-    assert any(len(word) > 1 for word in words)
-    long = next(n for n, word in enumerate(words) if len(word) > 1)
+    trace = minilm.trace(LONG_WORDS)
+    words = words_of(trace)
+    long = longest(words)
     page = page_of(trace)
     page.choose("layer", "2")
     page.choose("head", "mean")
     page.tab.check("text=whole words")
     choose_token(page.tab, long)
-    rows = trace.attention[2].dense().mean(0)[words[long]].mean(0)
-    same(shown(page.tab), torch.stack([rows[word].sum() for word in words]))
+    weights = of_words(trace.attention[2].dense().mean(0), words)
+    same(shown(page.tab), weights[long])
+    page.tab.check("text=is looked at by")
+    choose_token(page.tab, long)
+    same(shown(page.tab), weights[:, long])
 
 
 def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:

@@ -1,10 +1,12 @@
 // Tokens taken together to words: the attention a word gives is the mean over its tokens, what it gets the sum over them.
 import type { Call, Text } from "./data/format";
 
-/** The runs of tokens [start, end) that are one word each; a token of no word is one by itself. */
-export function wordsOf(text: Text): [number, number][] {
+export type Unit = [number, number]; // tokens [start, end)
+
+/** The runs of tokens that are one word each; a token of no word is one by itself. */
+export function wordsOf(text: Text): Unit[] {
   const { word } = text.tokens;
-  const runs: [number, number][] = [];
+  const runs: Unit[] = [];
   word.forEach((each, n) => {
     if (n > 0 && each !== null && each === word[n - 1]) runs.at(-1)![1] = n + 1;
     else runs.push([n, n + 1]);
@@ -13,13 +15,45 @@ export function wordsOf(text: Text): [number, number][] {
 }
 
 /** Every token as a unit of its own. */
-export function tokensOf(text: Text): [number, number][] {
+export function tokensOf(text: Text): Unit[] {
   return text.tokens.text.map((_, n) => [n, n + 1]);
 }
 
-/** What units are called: the text they cover, or what their tokens read as. */
-export function nameOf(text: Text, [start, end]: [number, number]): string {
-  return text.tokens.text.slice(start, end).join("");
+/** The units that a view shows: whole words or tokens. */
+export function unitsOf(text: Text, words: boolean): Unit[] {
+  return words ? wordsOf(text) : tokensOf(text);
+}
+
+/** The number of the unit that a token is in; null without one. */
+export function unitAt(units: Unit[], token: number | null): number | null {
+  const found = token === null ? -1 : units.findIndex(([start, end]) => start <= token && token < end);
+  return found < 0 ? null : found;
+}
+
+/** The weights of units of queries on units of keys, (queries, keys), from those of tokens: the mean over a unit's tokens
+ *  as queries, the sum over them as keys. weight: of the tokens query and key, as the units number them. */
+export function weightsOfUnits(weight: (query: number, key: number) => number, queries: Unit[], keys: Unit[]): Float32Array {
+  const out = new Float32Array(queries.length * keys.length);
+  let n = 0;
+  for (const [top, bottom] of queries) {
+    for (const [left, right] of keys) {
+      let sum = 0;
+      for (let i = top; i < bottom; i++) for (let j = left; j < right; j++) sum += weight(i, j);
+      out[n++] = sum / (bottom - top);
+    }
+  }
+  return out;
+}
+
+const characters = new WeakMap<Text, string[]>();
+
+/** What a unit is called: its token, or of several the text they cover, where they cover any. */
+export function nameOf(text: Text, [start, end]: Unit): string {
+  const { tokens } = text;
+  if (end - start === 1) return tokens.text[start]!;
+  if (!characters.has(text)) characters.set(text, Array.from(text.text));
+  const own = characters.get(text)!.slice(tokens.start[start], tokens.end[end - 1]).join("");
+  return own.trim() || tokens.text.slice(start, end).join("");
 }
 
 /** The number that a head has in the model, where the page may have some of the heads alone. */

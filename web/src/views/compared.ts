@@ -1,6 +1,9 @@
 // Two attention calls side by side: what is compared with what at first, and whether a difference can be taken.
 import type { Call, Page, Text } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import { nameOf, wordsOf } from "../words";
+
+export const CELLS = 48; // of a map that is shown whole, each way
 
 export interface Chosen {
   call: number; // of the page's calls
@@ -20,18 +23,25 @@ export function otherOf(shared: PageState): Chosen {
   return { call: calls[(calls.indexOf(call) + 1) % calls.length]!, head: null };
 }
 
-/** Why no difference of two calls' weights can be taken: their tokens are not the same; null where they are. */
-export function whyNot(page: Page, a: Call, b: Call): string | null {
-  const found = differ(page.texts[a.queries]!, page.texts[b.queries]!) ?? differ(page.texts[a.keys]!, page.texts[b.keys]!);
+/** Why no difference of two calls' weights can be taken: their tokens, or words, are not the same; null where they are. */
+export function whyNot(page: Page, a: Call, b: Call, words: boolean): string | null {
+  const found = differ(page.texts[a.queries]!, page.texts[b.queries]!, words) ?? differ(page.texts[a.keys]!, page.texts[b.keys]!, words);
   return found && `No difference is shown, as weights belong to pairs of tokens and these are not the same: ${found}.`;
 }
 
-function differ(a: Text, b: Text): string | null {
+function differ(a: Text, b: Text, words: boolean): string | null {
   if (a === b) return null;
   const [own, other] = [a.tokens.text, b.tokens.text];
   if (own.length !== other.length) return `${a.name} has ${own.length} tokens, ${b.name} has ${other.length}`;
   const at = own.findIndex((name, n) => name !== other[n]);
-  return at < 0 ? null : `token ${at} is “${own[at]}” in ${a.name} and “${other[at]}” in ${b.name}`;
+  if (at >= 0) return `token ${at} is “${own[at]}” in ${a.name} and “${other[at]}” in ${b.name}`;
+  if (!words || String(wordsOf(a)) === String(wordsOf(b))) return null;
+  return `their tokens make other words in ${a.name} than in ${b.name}`;
+}
+
+/** Whether each word of some calls' texts can have a cell of its own in a map that is shown whole. */
+export function wordsFit(page: Page, calls: readonly Call[]): boolean {
+  return calls.every((call) => [call.queries, call.keys].every((text) => wordsOf(page.texts[text]!).length <= CELLS));
 }
 
 /** b − a, number by number. */
@@ -44,9 +54,9 @@ export function bySize(differences: Float32Array): number[] {
   return [...differences.keys()].sort((m, n) => Math.abs(differences[n]!) - Math.abs(differences[m]!) || m - n);
 }
 
-/** What the cells of a small map are called: their token, or the numbers of their tokens. */
-export function cellNames(text: Text, cells: number): string[] {
-  const names = text.tokens.text;
+/** What the cells of a small map are called: their token or word, or the numbers of their tokens. */
+export function cellNames(text: Text, cells: number, words = false): string[] {
+  const names = words ? wordsOf(text).map((unit) => nameOf(text, unit)) : text.tokens.text;
   if (cells === names.length) return names.map((name, n) => `${n} ${name.replaceAll("\n", "⏎")}`);
   return Array.from({ length: cells }, (_, c) => {
     const [first, last] = [Math.floor((c * names.length) / cells), Math.floor(((c + 1) * names.length) / cells) - 1];

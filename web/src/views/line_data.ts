@@ -1,18 +1,34 @@
 // What the lines between two columns of tokens are of: one token in every head, or all tokens in the mean of some heads.
 import type { PageState, Side } from "../page_state.svelte";
+import { weightsOfUnits, type Unit } from "../words";
 
-export const MOST = 400; // tokens of a column that are shown whole
+export const MOST = 400; // tokens, or words, of a column that are shown whole
 export const PART = 200; // of a longer one
 
-export type Range = [number, number]; // tokens [start, end)
+export type Range = [number, number]; // units [start, end)
 
-/** What a token gives to, or gets from, every token of the other side in every head, (H, other). */
-export async function everyHead(shared: PageState, call: number, side: Side, token: number, signal: AbortSignal): Promise<Float32Array> {
-  if (side === "gives") return shared.attention.rowOfHeads(call, token, signal);
-  const { heads } = shared.page.calls[call]!;
-  const columns = await Promise.all(Array.from({ length: heads }, (_, h) => shared.attention.column(call, h, token, signal)));
-  const out = new Float32Array(heads * columns[0]!.length);
-  columns.forEach((column, h) => out.set(column, h * column.length));
+/** What a unit gives to, or gets from, every unit of the other side in every head, (H, units). */
+export async function everyHead(
+  shared: PageState,
+  call: number,
+  side: Side,
+  [start, end]: Unit,
+  units: Unit[],
+  signal: AbortSignal,
+): Promise<Float32Array> {
+  const { attention, page } = shared;
+  const own: Unit[] = [[0, end - start]];
+  const heads = [...Array(page.calls[call]!.heads).keys()];
+  const tokens = [...Array(end - start).keys()].map((n) => start + n);
+  const out = new Float32Array(heads.length * units.length);
+  if (side === "gives") {
+    const rows = await Promise.all(tokens.map((token) => attention.rowOfHeads(call, token, signal)));
+    const size = rows[0]!.length / heads.length;
+    for (const h of heads) out.set(weightsOfUnits((n, key) => rows[n]![h * size + key]!, own, units), h * units.length);
+    return out;
+  }
+  const columns = await Promise.all(heads.map((h) => Promise.all(tokens.map((token) => attention.column(call, h, token, signal)))));
+  columns.forEach((each, h) => out.set(weightsOfUnits((query, n) => each[n]![query]!, units, own), h * units.length));
   return out;
 }
 
@@ -23,28 +39,32 @@ export function meanOf(perHead: Float32Array, size: number, heads: number[]): Fl
   return Float32Array.from(out);
 }
 
-/** The weights between two ranges of tokens in the mean of some heads, (own, other). */
+/** The weights between some units of both sides, each side's one after the other, in the mean of some heads, (own, other). */
 export async function between(
   shared: PageState,
   call: number,
   side: Side,
   heads: number[],
-  own: Range,
-  other: Range,
+  own: Unit[],
+  other: Unit[],
   signal: AbortSignal,
 ): Promise<Float32Array> {
-  const [queries, keys] = side === "gives" ? [own, other] : [other, own];
+  const [givers, receivers] = side === "gives" ? [own, other] : [other, own];
+  if (!givers.length || !receivers.length) return new Float32Array();
+  const [queries, keys] = [givers, receivers].map((units): Unit => [units[0]![0], units.at(-1)![1]]) as [Unit, Unit];
   const [rows, cols] = [queries[1] - queries[0], keys[1] - keys[0]];
   const all = heads.length === shared.page.calls[call]!.heads;
   const each = await Promise.all(
     (all ? [null] : heads).map((head) => shared.attention.region(call, { head, queries, keys, rows, cols }, signal)),
   );
-  const mean = meanOf(Float32Array.from(each.flatMap((part) => [...part])), rows * cols, [...each.keys()]);
+  const ofTokens = meanOf(Float32Array.from(each.flatMap((part) => [...part])), rows * cols, [...each.keys()]);
+  const mean = weightsOfUnits((query, key) => ofTokens[(query - queries[0]) * cols + key - keys[0]]!, givers, receivers);
   if (side === "gives") return mean;
-  return Float32Array.from({ length: rows * cols }, (_, n) => mean[(n % rows) * cols + Math.floor(n / rows)]!);
+  const [down, across] = [own.length, other.length];
+  return Float32Array.from(mean, (_, n) => mean[(n % across) * down + Math.floor(n / across)]!);
 }
 
-/** The tokens that are shown of a column: all, or of more than can be shown a part that starts near a token. */
+/** The units that are shown of a column: all, or of more than can be shown a part that starts near one of them. */
 export function shownOf(count: number, first: number): Range {
   if (count <= MOST) return [0, count];
   const start = Math.max(0, Math.min(count - PART, Math.round(first)));

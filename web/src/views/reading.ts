@@ -2,8 +2,7 @@
 import { decode } from "../data/bytes";
 import type { Text } from "../data/format";
 import type { Side, PageState } from "../page_state.svelte";
-
-export type Unit = [number, number]; // tokens [start, end)
+import { weightsOfUnits, type Unit } from "../words";
 
 export interface Wanted {
   call: number;
@@ -11,7 +10,7 @@ export interface Wanted {
   side: Side;
   unit: Unit;
   units: Unit[]; // of the other side
-  norms: boolean; // weights times the norm of each key's contribution
+  norms: boolean; // where it gives: weights times the norm of each key's contribution
 }
 
 export class Reader {
@@ -19,27 +18,21 @@ export class Reader {
 
   constructor(private readonly shared: PageState) {}
 
-  /** Read the number of every unit: a word's weights are the mean over its tokens as queries, the sum over them as keys. */
+  /** Read the number of every unit, as `weightsOfUnits` has them. */
   async read(wanted: Wanted, signal?: AbortSignal): Promise<Float32Array> {
     const { attention } = this.shared;
     const { call, head, side, unit, units } = wanted;
     const gives = side === "gives";
+    const own: Unit[] = [[0, unit[1] - unit[0]]];
     const lines = await Promise.all(
-      Array.from({ length: unit[1] - unit[0] }, (_, n) =>
+      Array.from({ length: own[0]![1] }, (_, n) =>
         gives ? attention.row(call, head, unit[0] + n, signal) : attention.column(call, head, unit[0] + n, signal),
       ),
     );
     const norms = wanted.norms && head !== null ? await this.normsOf(call) : null;
+    if (!gives) return weightsOfUnits((query, n) => lines[n]![query]!, units, own);
     const size = lines[0]!.length;
-    const out = new Float32Array(units.length);
-    units.forEach(([start, end], n) => {
-      let sum = 0;
-      for (const line of lines) {
-        for (let t = start; t < end; t++) sum += line[t]! * (norms ? norms[head! * size + t]! : 1);
-      }
-      out[n] = sum / (gives ? lines.length : end - start);
-    });
-    return out;
+    return weightsOfUnits((n, key) => lines[n]![key]! * (norms ? norms[head! * size + key]! : 1), own, units);
   }
 
   private normsOf(call: number): Promise<Float32Array> {

@@ -1,14 +1,16 @@
 // One head's whole matrix in few cells: from queries and keys, or of long texts from the overview that the library made.
 import { decode } from "../data/bytes";
-import type { Call, Text } from "../data/format";
+import type { Call } from "../data/format";
 import type { PageState } from "../page_state.svelte";
+import { unitsOf, weightsOfUnits } from "../words";
 import { fewer } from "./fewer_cells";
+import { apartOf } from "./reading";
 
 export interface SmallMap {
   rows: number;
   cols: number;
   values: Float32Array; // (rows, cols), each the mean weight of a cell
-  apart: boolean[]; // columns of one special token or sink alone
+  apart: boolean[]; // columns of one special token or sink alone; none where cells have several tokens
   largest: number; // of the columns that do not stand apart, or of all where no other has any
 }
 
@@ -30,8 +32,21 @@ export class SmallMaps {
     const values = description.overview
       ? fewer(await this.overview(call), description.overview, [queries, keys], head, [rows, cols])
       : await attention.region(call, { head, queries: [0, queries], keys: [0, keys], rows, cols }, signal);
-    const apart = cols === keys ? apartIn(page.texts[description.keys]!) : [];
+    const text = page.texts[description.keys]!;
+    const apart = cols === keys ? apartOf(text, unitsOf(text, false)) : [];
     return { rows, cols, values, apart, largest: largestIn(values, apart) };
+  }
+
+  /** The matrix of a head with a row and a column for each word. */
+  async readWords(call: number, head: number | null, signal?: AbortSignal): Promise<SmallMap> {
+    const { page, attention } = this.shared;
+    const description = page.calls[call]!;
+    const [rows, cols] = sizes(description);
+    const weights = await attention.region(call, { head, queries: [0, rows], keys: [0, cols], rows, cols }, signal);
+    const [queries, keys] = [unitsOf(page.texts[description.queries]!, true), unitsOf(page.texts[description.keys]!, true)];
+    const values = weightsOfUnits((i, j) => weights[i * cols + j]!, queries, keys);
+    const apart = apartOf(page.texts[description.keys]!, keys);
+    return { rows: queries.length, cols: keys.length, values, apart, largest: largestIn(values, apart) };
   }
 
   private overview(call: number): Promise<Uint16Array> {
@@ -47,11 +62,6 @@ export class SmallMaps {
 /** How many queries and keys a call has. */
 export function sizes(call: Call): [number, number] {
   return [call.query.values.shape[1]!, call.key.values.shape[1]!];
-}
-
-function apartIn(text: Text): boolean[] {
-  const apart = new Set([...text.tokens.special, ...text.tokens.sinks]);
-  return text.tokens.text.map((_, n) => apart.has(n));
 }
 
 /** The largest of a map's cells in columns that do not stand apart, or of all where no other has any. */

@@ -2,24 +2,16 @@
 //
 // Row i of a decoder reads target token i and writes token i + 1, so a target token has two rows: the one before it, which
 // writes it, and its own, which reads it.
-import type { Unit } from "../reading";
+import { weightsOfUnits, type Unit } from "../../words";
 
 export type Rows = "written" | "read";
 
-/** Add the weights of an (L, S) matrix up to units: the mean over a target unit's rows, the sum over a source unit's
- *  tokens. A unit that has no row (as the first token, which nothing writes) is null. */
+/** Take the weights of an (L, S) matrix together by units, as `weightsOfUnits` does, a target unit's rows as its queries. A unit that has no row (as the first token, which nothing writes) is null. */
 export function byUnits(weights: ArrayLike<number>, size: number, targets: Unit[], sources: Unit[], rows: Rows): (Float32Array | null)[] {
   return targets.map(([start, end]) => {
     const back = rows === "written" ? 1 : 0;
     const [first, last] = [Math.max(0, start - back), end - back];
-    if (first >= last) return null;
-    const out = new Float32Array(sources.length);
-    sources.forEach(([from, to], n) => {
-      let sum = 0;
-      for (let i = first; i < last; i++) for (let j = from; j < to; j++) sum += weights[i * size + j]!;
-      out[n] = sum / (last - first);
-    });
-    return out;
+    return first < last ? weightsOfUnits((i, j) => weights[i * size + j]!, [[first, last]], sources) : null;
   });
 }
 
