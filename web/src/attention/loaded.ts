@@ -1,6 +1,7 @@
 // One attention call with its numbers decoded: what weights are computed from.
 import { decode, type Values } from "../data/bytes";
 import type { Call, Numbers, Vectors } from "../data/format";
+import { loadMask, type LoadedMask } from "./mask";
 
 export interface LoadedCall {
   heads: number; // H
@@ -18,10 +19,6 @@ export interface LoadedCall {
   bias: LoadedBias | null;
   ablated: Set<number>;
 }
-
-export type LoadedMask =
-  | { kind: "band"; low: number; high: number }
-  | { kind: "runs"; heads: number; first: Int32Array; starts: Int32Array; ends: Int32Array };
 
 export interface LoadedBias {
   kind: "offsets" | "keys" | "dense";
@@ -48,19 +45,7 @@ export async function load(call: Call, bytes: Map<number, Uint8Array>): Promise<
     read(call.row_sum),
   ]);
   for (let n = 0; n < query.length; n++) query[n]! *= call.scale;
-  let mask: LoadedMask | null = null;
-  if (call.mask?.kind === "band") {
-    mask = { kind: "band", low: call.mask.low ?? -Infinity, high: call.mask.high ?? Infinity };
-  } else if (call.mask) {
-    const [first, starts, ends] = await Promise.all([call.mask.first, call.mask.starts, call.mask.ends].map(read));
-    mask = {
-      kind: "runs",
-      heads: call.mask.heads,
-      first: first as Int32Array,
-      starts: starts as Int32Array,
-      ends: ends as Int32Array,
-    };
-  }
+  const mask = await loadMask(call, read);
   const bias = call.bias && {
     kind: call.bias.kind,
     heads: call.bias.heads,

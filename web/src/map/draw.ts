@@ -1,7 +1,7 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
-import type { Call, Text } from "../data/format";
+import type { Text } from "../data/format";
 import { ink } from "../parts/colours";
-import { allowed, cellOf, SIDE, type Window } from "./pyramid";
+import { cellOf, SIDE, type Window } from "./pyramid";
 import { rgbOf } from "./shades";
 import type { Picture } from "./tiles";
 
@@ -57,8 +57,15 @@ export function paintTile(context: CanvasRenderingContext2D, plot: Plot, { tile,
   context.drawImage(canvas, xOf(plot, tile.col * side), yOf(plot, tile.row * side), wide, wide);
 }
 
-/** Write the weights into cells that are large enough; none where the mask forbids it. colours: those that cells have. */
-export function paintNumbers(context: CanvasRenderingContext2D, plot: Plot, call: Call, pictures: Picture[], colours: Uint32Array): void {
+/** Write the weights into cells that are large enough; none where the mask forbids it. allowed: whether it does not.
+ *  colours: those that cells have. */
+export function paintNumbers(
+  context: CanvasRenderingContext2D,
+  plot: Plot,
+  allowed: (query: number, key: number) => boolean,
+  pictures: Picture[],
+  colours: Uint32Array,
+): void {
   const { pixels } = plot.window;
   if (pixels < NUMBERS) return;
   const [keys, queries] = shown(plot);
@@ -71,7 +78,7 @@ export function paintNumbers(context: CanvasRenderingContext2D, plot: Plot, call
     for (let i = Math.max(queries[0], down); i < Math.min(queries[1], down + SIDE); i++) {
       if (!there[i - down]) continue;
       for (let j = Math.max(keys[0], right); j < Math.min(keys[1], right + SIDE); j++) {
-        if (allowed(call, i, j) === false) continue;
+        if (!allowed(i, j)) continue;
         const value = values[(i - down) * SIDE + j - right]!;
         context.fillStyle = ink(rgbOf(value, colours));
         context.fillText(short(value), xOf(plot, j + 0.5), yOf(plot, i + 0.5));

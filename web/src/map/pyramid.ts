@@ -76,12 +76,6 @@ export function reachable(call: Call, top: number, bottom: number, left: number,
   return (high === null || left - (bottom - 1) <= high) && (low === null || right - 1 - top >= low);
 }
 
-/** Whether query i may attend to key j; null where that is not told here. */
-export function allowed(call: Call, i: number, j: number): boolean | null {
-  if (!call.mask) return true;
-  return call.mask.kind === "band" ? reachable(call, i, i + 1, j, j + 1) : null;
-}
-
 const PRODUCTS = 2 ** 25; // of a job: about 16 ms, so that one that is no longer wanted is soon over
 
 /** The bands of a tile, each computed at one go: rows of cells [first, last). */

@@ -42,6 +42,7 @@ export class Scene {
   scale: ScaleName = "square root";
   place: Place | null = null;
   chosen: { token: number; side: "gives" | "receives" } | null = null;
+  allowed: (query: number, key: number) => boolean = () => true; // where the mask does not forbid a weight
   private shown: Shown | null = null;
   private tiles: Tiles | null = null;
   private coarse: { canvas: HTMLCanvasElement; rows: number; cols: number; values: Float32Array } | null = null;
@@ -308,7 +309,7 @@ export class Scene {
       for (const { tile } of others) paintTile(context, this.plot, this.tiles!.picture(tile)!);
     }
     for (const picture of now) paintTile(context, this.plot, picture);
-    if (level === 0) paintNumbers(context, this.plot, this.shown!.description, now, this.colours);
+    if (level === 0) paintNumbers(context, this.plot, this.allowed, now, this.colours);
   }
 
   private visible({ tile }: Picture): boolean {

@@ -1,4 +1,5 @@
 // What a token or word gives to every other, or gets from it: weights of units, from the weights of their tokens.
+import { allows, type LoadedMask } from "../attention/mask";
 import { decode } from "../data/bytes";
 import type { Text } from "../data/format";
 import type { Side, PageState } from "../page_state.svelte";
@@ -56,6 +57,15 @@ export function apartOf(text: Text, units: Unit[]): boolean[] {
 export function marksOf(text: Text, units: Unit[]): string[] {
   const [special, sinks] = [new Set(text.tokens.special), new Set(text.tokens.sinks)];
   return units.map(([start, end]) => (end - start > 1 ? "" : special.has(start) ? "special" : sinks.has(start) ? "sink" : ""));
+}
+
+/** Which units a mask keeps wholly apart from a unit: none of their tokens may attend. */
+export function maskedOf(mask: LoadedMask | null, { head, side, unit, units }: Pick<Wanted, "head" | "side" | "unit" | "units">): boolean[] {
+  const any = ([top, bottom]: Unit, [left, right]: Unit) => {
+    for (let i = top; i < bottom; i++) for (let j = left; j < right; j++) if (allows(mask, head, i, j)) return true;
+    return false;
+  };
+  return units.map((other) => !(side === "gives" ? any(unit, other) : any(other, unit)));
 }
 
 /** The largest value among those that do not stand apart, or of all where no other has any. */
