@@ -137,6 +137,41 @@ def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any
     assert page.tab.locator("section[aria-label=Difference]").count() == 0
 
 
+def test_picking_a_word_picks_it_in_the_other_text_too(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank))
+    page.open_view("Compare")
+    for side in "AB":
+        page.tab.select_option(f"[data-choose='layer {side}']", label="0")
+        page.tab.select_option(f"[data-choose='head {side}']", "mean")
+    names = [[token.text for token in trace.tokens] for trace in bank]
+    here, there = (all_of.index("bank") for all_of in names)
+    pick(page, "A", here)
+    same(rows_of(page.tab, "A: What “bank” looks at"), 2, bank[0].attention[0][:, here].mean(0))
+    same(rows_of(page.tab, "B: What “bank” looks at"), 2, bank[1].attention[0][:, there].mean(0))
+    said = page.tab.inner_text("[data-picked]")
+    assert f"(token {here})" in said
+    assert f"(token {there}), the same word" in said
+    assert page.tab.get_attribute(f"section[aria-label=B] [data-unit='{there}']", "aria-selected") == "true"
+    pick(page, "A", names[0].index("river"))
+    page.tab.wait_for_selector("[data-picked]:has-text('does not have')")
+    assert page.tab.locator("section[aria-label=B] [aria-selected=true]").count() == 0
+    page.tab.wait_for_selector("[role=region][aria-label^='B: ']", state="detached")
+    pick(page, "B", names[1].index("money"))  # one of B's own beside it
+    rows_of(page.tab, "B: What “money” looks at")
+    assert "the same word" not in page.tab.inner_text("[data-picked]")
+    rows_of(page.tab, "A: What “river” looks at")
+    second = [n for n, name in enumerate(names[0]) if name == "a"][1]
+    pick(page, "A", second)  # the second of both
+    assert f"(token {[n for n, name in enumerate(names[1]) if name == 'a'][1]})" in page.tab.inner_text("[data-picked]")
+
+
+def pick(page: Any, side: str, token: int) -> None:
+    """Choose a token of one side, where it is not chosen already."""
+    unit = page.tab.locator(f"section[aria-label={side}] [data-unit='{token}']")
+    if unit.get_attribute("aria-selected") != "true":
+        unit.click()
+
+
 def test_keys_alone_compare_a_token(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0])
     page.choose("layer", "0")
