@@ -176,6 +176,30 @@ def test_coarse_cells_are_means_and_zooming_reaches_single_weights(page_of: Any,
     as_the_library_has_them(largest(tab), weights)
 
 
+def test_what_takes_long_is_coarse_at_first_and_can_be_stopped_and_go_on(page_of: Any, minilm: Any) -> None:
+    trace = minilm.trace(LONG)
+    page = page_of(trace, layers=[4])
+    opened(page, 4, 0)
+    page.tab.evaluate(  # as a hand would, but before it is over
+        """() => new MutationObserver((_, observer) => {
+            const stop = [...document.querySelectorAll("button")].find((each) => each.textContent === "stop");
+            if (stop) observer.disconnect(), stop.click();
+        }).observe(document.body, { subtree: true, childList: true })"""
+    )
+    page.choose("head", "mean")
+    page.tab.wait_for_selector("[data-state=stopped]")
+    said = page.tab.inner_text(".state")
+    done, count = (int(number) for number in re.findall(r"(\d+) of (\d+) pieces are exact, each of 12 heads", said)[0])
+    assert 0 <= done < count
+    page.tab.wait_for_timeout(300)
+    assert page.tab.inner_text(".state") == said
+    assert page.tab.locator("tr[data-queries]").count() == 0  # the largest are not known as yet
+    assert page.tab.get_attribute("progress", "max") == str(count)
+    page.tab.click("button:text-is('go on')")
+    rest(page)
+    as_the_library_has_them(largest(page.tab), trace.attention[4].dense().mean(0))
+
+
 @pytest.mark.parametrize("scale", ["linear", "log", "rank", "square root"])
 def test_larger_weights_have_stronger_colours(page_of: Any, bank: Any, scale: str) -> None:
     weights = bank[0].attention[3][5]

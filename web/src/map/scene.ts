@@ -201,6 +201,20 @@ export class Scene {
     select(this.canvas).on(".zoom", null);
   }
 
+  /** Compute no more until the map moves, or goes on. */
+  pause(): void {
+    clearTimeout(this.timer);
+    clearTimeout(this.gathering);
+    this.gathering = undefined;
+    this.tiles?.halt();
+    this.draw();
+  }
+
+  /** Compute what is still missing. */
+  goOn(): void {
+    this.moved();
+  }
+
   get level(): number {
     return Math.min(levelFor(this.plot.window.pixels, devicePixelRatio), topLevel(this.plot.length, this.plot.size));
   }

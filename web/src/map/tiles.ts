@@ -50,7 +50,8 @@ export class Tiles {
     let missing = 0;
     for (const tile of tiles) {
       const name = keyOf(tile);
-      const picture = this.kept.get(name) ?? this.fromChildren(tile) ?? this.ask(tile);
+      const picture = this.kept.get(name) ?? this.fromChildren(tile) ?? this.begin(tile);
+      if (picture.missing && !picture.wanted) this.ask(picture);
       this.kept.delete(name);
       this.kept.set(name, picture);
       missing += picture.missing;
@@ -79,20 +80,37 @@ export class Tiles {
     this.colours = colours;
   }
 
-  /** Give up what is on its way. */
+  /** Give up what is on its way; what is there stays, and what is asked for again goes on from it. */
+  halt(): void {
+    for (const picture of this.kept.values()) {
+      picture.wanted?.abort();
+      picture.wanted = null;
+    }
+  }
+
+  /** Give up what is on its way, and what is there. */
   stop(): void {
-    for (const picture of this.kept.values()) picture.wanted?.abort();
+    this.halt();
     this.kept.clear();
   }
 
-  private ask(tile: Tile): Picture {
-    const { queries, keys } = partOf(tile);
-    const cell = cellOf(tile.level);
-    const heads = this.which.head === null ? this.description.heads : 1;
-    const bands = bandsOf(tile, this.description, this.length, this.size, heads);
+  private bands(tile: Tile): [number, number][] {
+    return bandsOf(tile, this.description, this.length, this.size, this.which.head === null ? this.description.heads : 1);
+  }
+
+  /** A tile of which nothing is there yet but what the mask forbids. */
+  private begin(tile: Tile): Picture {
+    const bands = this.bands(tile);
     const picture = this.empty(tile, bands.length);
-    for (const [first, last] of bands) picture.there.fill(0, first, last); // the others have no weights: the mask forbids them
-    if (!bands.length) return picture;
+    for (const [first, last] of bands) picture.there.fill(0, first, last);
+    return picture;
+  }
+
+  /** Ask for the bands that a tile has not got. */
+  private ask(picture: Picture): void {
+    const { queries, keys } = partOf(picture.tile);
+    const cell = cellOf(picture.tile.level);
+    const bands = this.bands(picture.tile).filter(([first]) => !picture.there[first]);
     const wanted = (picture.wanted = new AbortController());
     for (const [first, last] of bands) {
       const part = {
@@ -116,7 +134,6 @@ export class Tiles {
         },
       );
     }
-    return picture;
   }
 
   /** A tile from the four finer ones, where all of them are there: the mean of means, each counted by its weights. */
