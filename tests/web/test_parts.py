@@ -82,7 +82,9 @@ def test_runs_tell_what_a_mask_forbids_as_the_mask_does(head: int | None) -> Non
         assert call("attention/mask", "allows", runs, head, query, key) == expected[query, key]
 
 
-@pytest.mark.parametrize(("i", "j", "allowed"), [(5, 6, True), (5, 7, False), (5, 2, True), (5, 1, False), (0, 0, True)])
+@pytest.mark.parametrize(
+    ("i", "j", "allowed"), [(5, 6, True), (5, 7, False), (5, 2, True), (5, 1, False), (0, 0, True)]
+)
 def test_a_band_tells_what_a_mask_forbids(i: int, j: int, allowed: bool) -> None:
     assert call("attention/mask", "allows", {"kind": "band", "low": -3, "high": 1}, None, i, j) is allowed
 

@@ -22,13 +22,13 @@ def whole_numbers(given: str | Numbers) -> Numbers:
     """An option's value as numbers: "0,2-4" is 0, 2, 3 and 4. Raises typer.BadParameter, naming what was given."""
     if isinstance(given, Numbers):
         return given
-    numbers: list[int] = []
+    found: list[int] = []
     for part in given.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not (last.isdecimal() and int(first) <= int(last) < 10_000)):
             raise typer.BadParameter(f"given {given!r}, needs whole numbers such as 0,2-4")
-        numbers += range(int(first), int(last or first) + 1)
-    return Numbers(sorted(set(numbers)))
+        found += range(int(first), int(last or first) + 1)
+    return Numbers(sorted(set(found)))
 
 
 def number(metavar: str, text: str) -> typer.models.OptionInfo:
@@ -36,7 +36,8 @@ def number(metavar: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(parser=whole_number, metavar=metavar, help=text)
 
 
-def _numbers(name: str, text: str) -> typer.models.OptionInfo:
+def numbers(name: str, text: str) -> typer.models.OptionInfo:
+    """An option whose value is several whole numbers. name: with its dashes."""
     return typer.Option(name, parser=whole_numbers, metavar="N,N-N", help=text)
 
 
@@ -76,25 +77,11 @@ FigureFile = Annotated[Path | None, file("--figure", "Write a picture: .png or .
 JsonFile = Annotated[
     Path | None, file("--json", "Write everything shown, at full precision: .json; - is standard output.")
 ]
-HtmlFile = Annotated[Path | None, file("--html", "Write a page to hover over, in one offline file: .html.")]
-HtmlNumbers = Annotated[
-    str | None,
-    typer.Option(
-        "--html-numbers", metavar="int16|float32", help="How the page carries queries and keys: int16 is half."
-    ),
-]
-HtmlLayers = Annotated[
-    Numbers | None, _numbers("--html-layers", "Let the page have the attention of these layers alone.")
-]
-HtmlSteps = Annotated[
-    bool,
-    typer.Option("--html-steps", help="Let the page have values, hidden states and projections too, for its Steps."),
-]
 OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
 OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
 SaveFile = Annotated[Path | None, file("--save", "Write the traces: .safetensors.")]
-SaveLayers = Annotated[Numbers | None, _numbers("--save-layers", "Save the attention of these layers alone.")]
-SaveHeads = Annotated[Numbers | None, _numbers("--save-heads", "Save these heads alone.")]
+SaveLayers = Annotated[Numbers | None, numbers("--save-layers", "Save the attention of these layers alone.")]
+SaveHeads = Annotated[Numbers | None, numbers("--save-heads", "Save these heads alone.")]
 SaveDtype = Annotated[
     str | None, typer.Option("--save-dtype", metavar="D", help="Save as float16 or bfloat16: half the size.")
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_saving
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.files import check_target
@@ -54,9 +54,6 @@ class TraceFile:
             dtype=self.dtype,
             attention_outputs=self.attention_outputs,
         )
-
-
-NO_PAGE = PageFile()
 
 
 @dataclass(frozen=True)

@@ -65,3 +65,6 @@ class PageFile:
             from regard.web.save_page import write_page
 
             write_page(page, self.file, built_shell())
+
+
+NO_PAGE = PageFile()

@@ -8,7 +8,8 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import saved
 from regard.cli.outputs import Outputs
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_part
@@ -22,6 +23,7 @@ Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cr
 Picture = Annotated[Path | None, options.file("--figure", "Small multiples (.png, .svg) or a .gif.")]
 
 
+@page_options
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,
@@ -30,10 +32,7 @@ def evolve(
     everything: options.All = False,
     figure: Picture = None,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
@@ -44,7 +43,7 @@ def evolve(
         figure,
         json_file,
         pictures=(".png", ".svg", ".gif"),
-        html=PageFile(html_file, html_numbers, html_layers, html_steps),
+        html=html,
     )
     outputs.check()
     early = saved(check_watched(run)[0])

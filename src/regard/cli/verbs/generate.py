@@ -8,7 +8,8 @@ import typer
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.sampling import Sampling
 from regard.cli.source import Source
 from regard.errors import RegardError
@@ -36,6 +37,7 @@ Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
 SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace, prompt and answer: .safetensors.")]
 
 
+@page_options
 def generate(
     text: Prompt = None,
     model: options.NeededModel = None,
@@ -44,10 +46,7 @@ def generate(
     top_k: TopK = None,
     seed: Seed = None,
     everything: options.All = False,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     save_file: SaveTrace = None,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
@@ -60,7 +59,7 @@ def generate(
         raise RegardError("--model is needed: the default model reads, it cannot write")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
-    outputs = Outputs(save=TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps))
+    outputs = Outputs(save=TraceFile(save_file), html=html)
     outputs.check()
     EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
 

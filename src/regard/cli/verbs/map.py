@@ -10,7 +10,8 @@ from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.long_text import LongText
 from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
@@ -29,6 +30,7 @@ OpenTrace = Annotated[Path | None, options.file("--open", "Look at a saved trace
 SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace of that layer: .safetensors.")]
 
 
+@page_options
 def map_file(
     file: TextFile = None,
     model: options.ModelName = None,
@@ -41,23 +43,18 @@ def map_file(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     open_file: OpenTrace = None,
     save_file: SaveTrace = None,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
     given = LongText(file, model, window, stride, open_file)
-    given.check(layer, saved=save_file is not None, page=html_file is not None)
+    given.check(layer, saved=save_file is not None, page=html.file is not None)
     chosen = Selection(layer, head, top)
     chosen.check()
     if far < 0:
         raise RegardError(f"--far: given {far}, needs 0 or more")
-    outputs = Outputs(
-        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
-    )
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, trace_word, traced
 from regard.cli.static_vectors import StaticVectors
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 
+@page_options
 def see(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -30,10 +32,7 @@ def see(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     open_file: options.OpenFile = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -49,7 +48,7 @@ def see(
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(figure, json_file, saved, html=PageFile(html_file, html_numbers, html_layers, html_steps))
+    outputs = Outputs(figure, json_file, saved, html=html)
     outputs.check()
     vectors.check_file()
     early = EarlyChecks.of(given)

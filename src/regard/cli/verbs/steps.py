@@ -8,7 +8,8 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_steps
 from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
@@ -20,6 +21,7 @@ OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is th
 OpenOne = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no TEXT then.")]
 
 
+@page_options
 def steps(
     text: OneText = None,
     word: options.NeededWord = None,
@@ -29,10 +31,7 @@ def steps(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     open_file: OpenOne = None,
     save_file: options.SaveFile = None,
 ) -> None:
@@ -41,9 +40,7 @@ def steps(
     given.check("steps")
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
-    outputs = Outputs(
-        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
-    )
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)

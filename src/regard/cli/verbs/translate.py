@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
@@ -18,6 +19,7 @@ BothIn = Annotated[
 ]
 
 
+@page_options
 def translate(
     texts: options.Texts = None,
     model: options.NeededModel = None,
@@ -27,10 +29,7 @@ def translate(
     everything: options.All = False,
     figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     save_file: options.SaveFile = None,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
@@ -41,9 +40,7 @@ def translate(
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     chosen = Selection(layer, head, top)
     chosen.check()
-    outputs = Outputs(
-        figure, json_file, TraceFile(save_file), html=PageFile(html_file, html_numbers, html_layers, html_steps)
-    )
+    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)

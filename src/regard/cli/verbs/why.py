@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import PageFile
+from regard.cli.page_file import NO_PAGE, PageFile
+from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
 
 
+@page_options
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -23,10 +25,7 @@ def why(
     top: Ranked = 10,
     everything: options.All = False,
     json_file: options.JsonFile = None,
-    html_file: options.HtmlFile = None,
-    html_numbers: options.HtmlNumbers = None,
-    html_layers: options.HtmlLayers = None,
-    html_steps: options.HtmlSteps = False,
+    html: PageFile = NO_PAGE,
     open_file: options.OpenAgain = None,
     save_file: options.SaveFile = None,
     save_layers: options.SaveLayers = None,
@@ -41,7 +40,7 @@ def why(
     word = chosen.needed_word()
     chosen.check()
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(json=json_file, save=saved, html=PageFile(html_file, html_numbers, html_layers, html_steps))
+    outputs = Outputs(json=json_file, save=saved, html=html)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
     early.check(chosen, saved)
