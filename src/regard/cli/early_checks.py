@@ -9,6 +9,7 @@ from pathlib import Path
 
 from regard.checks import check_trace_file, from_zero, missing
 from regard.cli.outputs import TraceFile
+from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
@@ -45,11 +46,12 @@ class EarlyChecks:
             read_sizes(given.model)
         return known
 
-    def check(self, chosen: Selection, saved: TraceFile = NOTHING_SAVED) -> None:
-        """Refuse a layer, head or word that is not there, and parts to be saved that the model does not have."""
+    def check(self, chosen: Selection, saved: TraceFile = NOTHING_SAVED, page: PageFile = NO_PAGE) -> None:
+        """Refuse a layer, head or word that is not there, and parts to be written that the model does not have."""
         self.check_numbers(chosen, f"{self.model.name} has")
         self.check_word(chosen.word)
         self.check_saved_parts(saved)
+        self.check_page(page)
 
     def check_numbers(self, chosen: Selection, there: str) -> None:
         """Refuse a layer or head that the model does not have; the range is named. there: as of `from_zero`."""
@@ -67,6 +69,13 @@ class EarlyChecks:
         ):
             if given and count is not None and max(given) >= count:
                 raise missing(what, next(number for number in given if number >= count), count, there)
+
+    def check_page(self, page: PageFile) -> None:
+        """Refuse layers of a page that the model does not have."""
+        for layer in page.layers or ():
+            if self.model.layers is not None and layer >= self.model.layers:
+                error = missing("layer", layer, self.model.layers, f"{self.model.name} has")
+                raise RegardError(f"--html-layers: {error}")
 
     def check_word(self, word: str | None) -> None:
         """Refuse a word that is not in each text, or its target; not where the model writes the target itself."""

@@ -48,6 +48,7 @@ def evolve(
     outputs.check()
     early = saved(check_watched(run)[0])
     early.check_numbers(Selection(layer, head), "there are")
+    early.check_page(html)
     if early.model.pairs is not None:
         check_part(part, early.model.pairs)
 

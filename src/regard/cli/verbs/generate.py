@@ -61,7 +61,9 @@ def generate(
     chosen.check()
     outputs = Outputs(save=TraceFile(save_file), html=html)
     outputs.check()
-    EarlyChecks.of(Source(texts=[text], model=model)).check_kind(True, no_continuation)
+    early = EarlyChecks.of(Source(texts=[text], model=model))
+    early.check_kind(True, no_continuation)
+    early.check_page(html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

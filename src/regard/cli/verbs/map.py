@@ -58,7 +58,7 @@ def map_file(
     outputs.check()
     text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))
-    early.check(chosen)
+    early.check(chosen, page=html)
     if window is not None:
         early.check_kind(True, no_windows)
 

@@ -52,7 +52,7 @@ def see(
     outputs.check()
     vectors.check_file()
     early = EarlyChecks.of(given)
-    early.check(chosen, saved)
+    early.check(chosen, saved, html)
     if window is not None:
         early.check_kind(True, no_windows)
 

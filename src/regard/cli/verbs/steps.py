@@ -44,7 +44,7 @@ def steps(
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
-    early.check(chosen)
+    early.check(chosen, page=html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

@@ -45,7 +45,7 @@ def translate(
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
     early.check_kind(False, no_translation)
-    early.check(chosen)
+    early.check(chosen, page=html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

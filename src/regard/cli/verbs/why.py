@@ -43,7 +43,7 @@ def why(
     outputs = Outputs(json=json_file, save=saved, html=html)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
-    early.check(chosen, saved)
+    early.check(chosen, saved, html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
