@@ -22,6 +22,13 @@ export interface Look {
   followed: string;
 }
 
+/** The page's colours, as its styles have them. */
+export function lookOf(canvas: HTMLCanvasElement): Look {
+  const style = getComputedStyle(canvas);
+  const of = (name: string) => style.getPropertyValue(name).trim();
+  return { back: of("--back"), ink: of("--ink"), quiet: of("--quiet"), line: of("--line"), followed: of("--followed") };
+}
+
 const NAMES = 13; // pixels a cell needs for its token's name
 const NUMBERS = 34; // and for its number
 

@@ -1,6 +1,7 @@
 // The small picture that a call may carry: what is shown until exact tiles are there.
 import { decode, type Source, type Values } from "../data/bytes";
 import type { Call } from "../data/format";
+import { colour } from "./shades";
 
 export interface Coarse {
   rows: number;
@@ -25,4 +26,14 @@ export async function coarseOf(call: Call, head: number | null, source: Source):
     }
   }
   return { rows, cols, values };
+}
+
+/** A canvas of its size in these colours. */
+export function coarsePicture({ rows, cols, values }: Coarse, colours: Uint32Array): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [cols, rows];
+  const image = new ImageData(cols, rows);
+  colour(values, colours, new Uint32Array(image.data.buffer), 0, values.length);
+  canvas.getContext("2d")!.putImageData(image, 0, 0);
+  return canvas;
 }

@@ -55,6 +55,13 @@ export function tilesIn(window: Window, level: number, length: number, size: num
   return tiles.sort((a, b) => far(a) - far(b));
 }
 
+/** Whether a window shows any of a tile. */
+export function inWindow(tile: Tile, window: Window): boolean {
+  const side = SIDE * cellOf(tile.level);
+  const [x, y] = [tile.col * side - window.left, tile.row * side - window.top];
+  return x < window.width / window.pixels && y < window.height / window.pixels && x + side > 0 && y + side > 0;
+}
+
 function span(from: number, wide: number, side: number, end: number): number[] {
   const first = Math.max(0, Math.floor(from / side));
   const last = Math.min(Math.ceil(end / side), Math.ceil((from + wide) / side));

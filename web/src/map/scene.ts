@@ -1,12 +1,11 @@
-// The map on its canvas: zoom and pan, the tiles that are wanted, and a picture a frame.
-import { select } from "d3-selection";
-import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+// The map on its canvas: the tiles that are wanted of what the camera sees, their colours, and a picture a frame.
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Call, Text } from "../data/format";
-import { clip, paintAxes, paintCell, paintChosen, paintNumbers, paintTile, xOf, yOf, type Look, type Plot } from "./draw";
-import { coarseOf } from "./overview";
-import { cellOf, levelFor, SIDE, tilesIn, topLevel } from "./pyramid";
+import { Camera, type Place } from "./camera";
+import { clip, paintAxes, paintCell, paintChosen, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
+import { coarseOf, coarsePicture, type Coarse } from "./overview";
+import { cellOf, inWindow, levelFor, SIDE, tilesIn, topLevel } from "./pyramid";
 import { Counts, palette, type ScaleName } from "./shades";
 import { settle, type Settled } from "./settled";
 import { Tiles, type Picture } from "./tiles";
@@ -19,11 +18,6 @@ export interface Shown {
   keys: Text;
 }
 
-export interface Place {
-  i: number; // query
-  j: number; // key
-}
-
 export interface Told {
   onplace(place: Place): void; // the cursor went to another cell, by the mouse or by keys
   onchoose(place: Place): void;
@@ -33,7 +27,6 @@ export interface Told {
   ontrouble(error: unknown): void;
 }
 
-const LARGEST = 64; // pixels a token at most
 const GATHER = 80; // ms
 const REST = 120; // ms without a move: the map is at rest
 const FEW = 8;
@@ -45,13 +38,11 @@ export class Scene {
   allowed: (query: number, key: number) => boolean = () => true; // where the mask does not forbid a weight
   private shown: Shown | null = null;
   private tiles: Tiles | null = null;
-  private coarse: { canvas: HTMLCanvasElement; rows: number; cols: number; values: Float32Array } | null = null;
+  private coarse: Coarse | null = null;
+  private coarsePicture: HTMLCanvasElement | null = null; // in the colours of now
   private counts = new Counts();
   private colours: Uint32Array | null = null;
-  private transform: ZoomTransform = zoomIdentity;
-  private fit = 1; // pixels a token where the whole is shown
-  private plot: Plot = { left: 0, top: 0, window: { left: 0, top: 0, pixels: 1, width: 1, height: 1 }, length: 1, size: 1 };
-  private readonly behaviour: ZoomBehavior<HTMLCanvasElement, unknown>;
+  private readonly camera: Camera;
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private gathering: ReturnType<typeof setTimeout> | undefined;
@@ -63,17 +54,13 @@ export class Scene {
     private readonly source: Source,
     private readonly told: Told,
   ) {
-    this.behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
-      this.transform = event.transform;
-      this.moved();
-    });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
+    this.camera = new Camera(canvas, () => this.moved());
     canvas.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse" && !event.buttons) this.point(event);
     });
     canvas.addEventListener("click", (event) => {
       this.point(event);
-      if (this.place && this.hit(event)) told.onchoose(this.place);
+      if (this.place && this.camera.placeAt(event)) told.onchoose(this.place);
     });
   }
 
@@ -83,14 +70,12 @@ export class Scene {
     this.tiles?.stop();
     this.shown = shown;
     this.dark = dark;
-    this.coarse = null;
+    this.coarse = this.coarsePicture = null;
     this.colours = null;
     this.tiles = new Tiles(this.attention, shown.description, shown, () => this.arrived(), this.told.ontrouble);
     coarseOf(shown.description, shown.head, this.source).then((coarse) => {
       if (this.shown !== shown || !coarse) return;
-      const canvas = document.createElement("canvas");
-      [canvas.width, canvas.height] = [coarse.cols, coarse.rows];
-      this.coarse = { canvas, ...coarse };
+      this.coarse = coarse;
       if (!this.colours) {
         this.counts = new Counts();
         this.counts.add(coarse.values, coarse.cols, [0, coarse.rows], [0, coarse.cols]);
@@ -108,65 +93,37 @@ export class Scene {
   /** Fit the canvas into the room that there is. home: and show the whole. */
   resize(home = false): void {
     if (!this.shown || !this.tiles) return;
-    const { length, size } = this.tiles;
-    const room = this.canvas.parentElement!.clientWidth;
-    const margin = room < 500 ? 62 : 96;
-    const [wide, high] = [room - margin - 2, Math.max(260, 0.75 * innerHeight)];
-    this.fit = Math.min(wide / size, high / length, LARGEST);
-    const [width, height] = [Math.max(this.fit * size, Math.min(wide, 260)), Math.max(this.fit * length, 160)];
-    this.canvas.style.width = `${margin + width + 2}px`;
-    this.canvas.style.height = `${margin + height + 2}px`;
-    this.plot = { left: margin, top: margin, window: { left: 0, top: 0, pixels: this.fit, width, height }, length, size };
-    const corner: [number, number] = [margin, margin];
-    this.behaviour
-      .extent([corner, [margin + width, margin + height]])
-      .translateExtent([corner, [margin + this.fit * size, margin + this.fit * length]])
-      .scaleExtent([1, Math.max(1, LARGEST / this.fit)]);
-    if (home) this.home();
-    else this.behaviour.transform(select(this.canvas), this.transform);
+    this.camera.resize(this.tiles.length, this.tiles.size, home);
     this.moved();
   }
 
   home(): void {
-    this.behaviour.transform(select(this.canvas), zoomIdentity);
+    this.camera.home();
   }
 
   /** Zoom around the cursor where it is in sight, else around the middle. */
   zoomBy(factor: number): void {
-    const { left, top, window } = this.plot;
-    const [x, y] = this.place && this.inSight(this.place) ? this.middle(this.place) : [left + window.width / 2, top + window.height / 2];
-    this.behaviour.scaleBy(select(this.canvas), factor, [x, y]);
+    this.camera.zoomBy(factor, this.place);
   }
 
   /** Move the window by a share of its size. */
   panBy(right: number, down: number): void {
-    const { window } = this.plot;
-    this.behaviour.translateBy(select(this.canvas), (-right * window.width) / this.transform.k, (-down * window.height) / this.transform.k);
+    this.camera.panBy(right, down);
   }
 
-  /** Move the cursor by cells, and the window with it. */
+  /** Move the cursor by cells, and the window with it; the first time to the middle. */
   step(right: number, down: number): void {
     const cell = cellOf(this.level);
-    const { window } = this.plot;
-    const from = this.place ?? {
-      i: Math.floor(window.top + window.height / window.pixels / 2) - down * cell,
-      j: Math.floor(window.left + window.width / window.pixels / 2) - right * cell,
-    };
-    this.go({ i: from.i + down * cell, j: from.j + right * cell });
+    this.go(this.place ? { i: this.place.i + down * cell, j: this.place.j + right * cell } : this.camera.middle);
     this.told.onplace(this.place!);
   }
 
   /** Put the cursor on a weight, and the weight into sight. */
   go({ i, j }: Place): void {
-    const { length, size, window } = this.plot;
+    const { length, size } = this.plot;
     this.place = { i: Math.max(0, Math.min(length - 1, i)), j: Math.max(0, Math.min(size - 1, j)) };
-    if (this.inSight(this.place)) this.draw();
-    else {
-      const over = (at: number, from: number, wide: number) => (at < from ? at - from : at + 1 > from + wide ? at + 1 - from - wide : 0);
-      const right = over(this.place.j, window.left, window.width / window.pixels);
-      const down = over(this.place.i, window.top, window.height / window.pixels);
-      this.behaviour.translateBy(select(this.canvas), -right * this.fit, -down * this.fit);
-    }
+    if (this.camera.inSight(this.place)) this.draw();
+    else this.camera.bringIntoSight(this.place);
   }
 
   /** The mean of the cell that a place lies in, with the cell's queries and keys; null where it is not there yet. */
@@ -198,7 +155,7 @@ export class Scene {
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
     clearTimeout(this.gathering);
-    select(this.canvas).on(".zoom", null);
+    this.camera.stop();
   }
 
   /** Compute no more until the map moves, or goes on. */
@@ -215,6 +172,10 @@ export class Scene {
     this.moved();
   }
 
+  private get plot() {
+    return this.camera.plot;
+  }
+
   get level(): number {
     return Math.min(levelFor(this.plot.window.pixels, devicePixelRatio), topLevel(this.plot.length, this.plot.size));
   }
@@ -224,10 +185,6 @@ export class Scene {
   }
 
   private moved(): void {
-    const { left, top, window } = this.plot;
-    window.pixels = this.fit * this.transform.k;
-    window.left = (left - this.transform.x - this.transform.k * left) / window.pixels;
-    window.top = (top - this.transform.y - this.transform.k * top) / window.pixels;
     this.told.onmissing(this.tiles?.want(this.wanted) ?? 0);
     this.draw();
     this.rest();
@@ -272,13 +229,7 @@ export class Scene {
   }
 
   private paintCoarse(): void {
-    if (!this.coarse || !this.colours) return;
-    const { canvas, rows, cols, values } = this.coarse;
-    const image = new ImageData(cols, rows);
-    const bits = new Uint32Array(values.buffer);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let n = 0; n < bits.length; n++) pixels[n] = this.colours[bits[n]! >>> 15]!;
-    canvas.getContext("2d")!.putImageData(image, 0, 0);
+    if (this.coarse && this.colours) this.coarsePicture = coarsePicture(this.coarse, this.colours);
   }
 
   private paint(): void {
@@ -290,7 +241,7 @@ export class Scene {
       [this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     }
     const context = this.canvas.getContext("2d")!;
-    const look = this.look();
+    const look = lookOf(this.canvas);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = look.back;
     context.fillRect(0, 0, width, height);
@@ -310,15 +261,15 @@ export class Scene {
   /** The coarsest first: each finer one over it, and those of this level last. */
   private paintPictures(context: CanvasRenderingContext2D): void {
     if (!this.colours) return;
-    if (this.coarse) {
+    if (this.coarsePicture) {
       const { window, size, length } = this.plot;
-      context.drawImage(this.coarse.canvas, xOf(this.plot, 0), yOf(this.plot, 0), size * window.pixels, length * window.pixels);
+      context.drawImage(this.coarsePicture, xOf(this.plot, 0), yOf(this.plot, 0), size * window.pixels, length * window.pixels);
     }
     const tiles = this.wanted;
     const level = this.level;
     const now = tiles.map((tile) => this.tiles!.picture(tile)).filter((picture): picture is Picture => !!picture);
     if (now.some((picture) => picture.missing)) {
-      const others = [...this.tiles!.all()].filter((picture) => picture.tile.level !== level && this.visible(picture));
+      const others = [...this.tiles!.all()].filter((picture) => picture.tile.level !== level && inWindow(picture.tile, this.plot.window));
       others.sort((a, b) => b.tile.level - a.tile.level);
       for (const { tile } of others) paintTile(context, this.plot, this.tiles!.picture(tile)!);
     }
@@ -326,47 +277,16 @@ export class Scene {
     if (level === 0) paintNumbers(context, this.plot, this.allowed, now, this.colours);
   }
 
-  private visible({ tile }: Picture): boolean {
-    const side = SIDE * cellOf(tile.level);
-    const { window } = this.plot;
-    const [x, y] = [tile.col * side - window.left, tile.row * side - window.top];
-    return x < window.width / window.pixels && y < window.height / window.pixels && x + side > 0 && y + side > 0;
-  }
-
   private paintPlace(context: CanvasRenderingContext2D, { i, j }: Place, look: Look): void {
     const cell = cellOf(this.level);
     paintCell(context, this.plot, [i - (i % cell), cell], [j - (j % cell), cell], look);
   }
 
-  private look(): Look {
-    const style = getComputedStyle(this.canvas);
-    const of = (name: string) => style.getPropertyValue(name).trim();
-    return { back: of("--back"), ink: of("--ink"), quiet: of("--quiet"), line: of("--line"), followed: of("--followed") };
-  }
-
-  private hit({ offsetX, offsetY }: MouseEvent): boolean {
-    const { left, top, window } = this.plot;
-    return offsetX >= left && offsetY >= top && offsetX < left + window.width && offsetY < top + window.height;
-  }
-
   private point(event: MouseEvent): void {
-    if (!this.hit(event)) return;
-    const { left, top, window, length, size } = this.plot;
-    const i = Math.floor(window.top + (event.offsetY - top) / window.pixels);
-    const j = Math.floor(window.left + (event.offsetX - left) / window.pixels);
-    if (i < 0 || j < 0 || i >= length || j >= size || (this.place?.i === i && this.place.j === j)) return;
-    this.place = { i, j };
-    this.told.onplace(this.place);
+    const at = this.camera.placeAt(event);
+    if (!at || (this.place?.i === at.i && this.place.j === at.j)) return;
+    this.place = at;
+    this.told.onplace(at);
     this.draw();
-  }
-
-  private inSight({ i, j }: Place): boolean {
-    const { window } = this.plot;
-    const inside = (at: number, from: number, wide: number) => at >= Math.floor(from) && at < from + wide && (at + 1 <= from + wide || wide < 2);
-    return inside(j, window.left, window.width / window.pixels) && inside(i, window.top, window.height / window.pixels);
-  }
-
-  private middle({ i, j }: Place): [number, number] {
-    return [xOf(this.plot, j + 0.5), yOf(this.plot, i + 0.5)];
   }
 }

@@ -1,0 +1,109 @@
+// Which part of the matrix is in sight: zoom and pan by wheel, pinch, drag and keys, and where a weight lies on the canvas.
+import { select } from "d3-selection";
+import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import { xOf, yOf, type Plot } from "./draw";
+
+export interface Place {
+  i: number; // query
+  j: number; // key
+}
+
+const LARGEST = 64; // pixels a token at most
+
+export class Camera {
+  readonly plot: Plot = { left: 0, top: 0, window: { left: 0, top: 0, pixels: 1, width: 1, height: 1 }, length: 1, size: 1 };
+  private transform: ZoomTransform = zoomIdentity;
+  private fit = 1; // pixels a token where the whole is shown
+  private readonly behaviour: ZoomBehavior<HTMLCanvasElement, unknown>;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    moved: () => void,
+  ) {
+    this.behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
+      this.transform = event.transform;
+      this.place();
+      moved();
+    });
+    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
+  }
+
+  /** Fit the canvas, and on it a matrix of length × size, into the room that there is. home: and show the whole. */
+  resize(length: number, size: number, home: boolean): void {
+    const room = this.canvas.parentElement!.clientWidth;
+    const margin = room < 500 ? 62 : 96;
+    const [wide, high] = [room - margin - 2, Math.max(260, 0.75 * innerHeight)];
+    this.fit = Math.min(wide / size, high / length, LARGEST);
+    const [width, height] = [Math.max(this.fit * size, Math.min(wide, 260)), Math.max(this.fit * length, 160)];
+    this.canvas.style.width = `${margin + width + 2}px`;
+    this.canvas.style.height = `${margin + height + 2}px`;
+    Object.assign(this.plot, { left: margin, top: margin, window: { left: 0, top: 0, pixels: this.fit, width, height }, length, size });
+    const corner: [number, number] = [margin, margin];
+    this.behaviour
+      .extent([corner, [margin + width, margin + height]])
+      .translateExtent([corner, [margin + this.fit * size, margin + this.fit * length]])
+      .scaleExtent([1, Math.max(1, LARGEST / this.fit)]);
+    if (home) this.home();
+    else this.behaviour.transform(select(this.canvas), this.transform);
+  }
+
+  home(): void {
+    this.behaviour.transform(select(this.canvas), zoomIdentity);
+  }
+
+  /** Zoom around a weight where it is in sight, else around the middle. */
+  zoomBy(factor: number, around: Place | null): void {
+    const { left, top, window } = this.plot;
+    const middle: [number, number] = [left + window.width / 2, top + window.height / 2];
+    const at: [number, number] = around && this.inSight(around) ? [xOf(this.plot, around.j + 0.5), yOf(this.plot, around.i + 0.5)] : middle;
+    this.behaviour.scaleBy(select(this.canvas), factor, at);
+  }
+
+  /** Move the window by a share of its size. */
+  panBy(right: number, down: number): void {
+    const { window } = this.plot;
+    this.behaviour.translateBy(select(this.canvas), (-right * window.width) / this.transform.k, (-down * window.height) / this.transform.k);
+  }
+
+  /** Move the window as far as a weight needs to come into sight. */
+  bringIntoSight({ i, j }: Place): void {
+    const { window } = this.plot;
+    const over = (at: number, from: number, wide: number) => (at < from ? at - from : at + 1 > from + wide ? at + 1 - from - wide : 0);
+    const right = over(j, window.left, window.width / window.pixels);
+    const down = over(i, window.top, window.height / window.pixels);
+    this.behaviour.translateBy(select(this.canvas), -right * this.fit, -down * this.fit);
+  }
+
+  /** The weight in the middle of the window. */
+  get middle(): Place {
+    const { window } = this.plot;
+    return { i: Math.floor(window.top + window.height / window.pixels / 2), j: Math.floor(window.left + window.width / window.pixels / 2) };
+  }
+
+  /** The weight under the mouse; null beside the matrix. */
+  placeAt({ offsetX, offsetY }: MouseEvent): Place | null {
+    const { left, top, window, length, size } = this.plot;
+    if (offsetX < left || offsetY < top || offsetX >= left + window.width || offsetY >= top + window.height) return null;
+    const i = Math.floor(window.top + (offsetY - top) / window.pixels);
+    const j = Math.floor(window.left + (offsetX - left) / window.pixels);
+    return i < 0 || j < 0 || i >= length || j >= size ? null : { i, j };
+  }
+
+  inSight({ i, j }: Place): boolean {
+    const { window } = this.plot;
+    const inside = (at: number, from: number, wide: number) => at >= Math.floor(from) && at < from + wide && (at + 1 <= from + wide || wide < 2);
+    return inside(j, window.left, window.width / window.pixels) && inside(i, window.top, window.height / window.pixels);
+  }
+
+  stop(): void {
+    select(this.canvas).on(".zoom", null);
+  }
+
+  /** Put the window where zoom and pan have it. */
+  private place(): void {
+    const { left, top, window } = this.plot;
+    window.pixels = this.fit * this.transform.k;
+    window.left = (left - this.transform.x - this.transform.k * left) / window.pixels;
+    window.top = (top - this.transform.y - this.transform.k * top) / window.pixels;
+  }
+}
