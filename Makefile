@@ -34,7 +34,8 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 # test-all: also real models, browser, Ray and long tests. test-latest: on the newest of all that is installed; the
 # newest torch as well where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
 # One thread in each of the two processes: threads of both on the same cores would wait for each other.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Bytecode is kept, whatever the shell says: else every process compiles the package, and the tests' asserts, again.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
 APART = real or browser or ray or long
 
@@ -50,7 +51,7 @@ test-all: $(VENV)/.for-test-all test
 test-latest:
 	@sed -n 's/^torch==/torch==/p' constraints.txt > .torch-alone.txt
 	$(MAKE) .venv-latest/.for-test VENV=.venv-latest CONSTRAINTS="$(if $(PIP_ARGS),,-c .torch-alone.txt)"
-	OMP_NUM_THREADS=1 .venv-latest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not docs and not ($(APART))"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-latest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not docs and not ($(APART))"
 
 lint: $(VENV)/.for-test
 	$(BIN)/ruff check .

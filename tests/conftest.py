@@ -3,6 +3,7 @@
 `--hypothesis-profile=default` draws others.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -16,6 +17,12 @@ from hypothesis import settings
 from tests.support import MONEY, RIVER, default_model, run_in_process
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
+# jaxtyping looks for the bytecode of all that a module of regard is the first to import under a name of its own: it is
+# compiled anew, 12 seconds in a worker that collects every file. So what is large is imported before.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for name in ("numba", "matplotlib.pyplot", "scipy", "transformers.modeling_utils", "accelerate", "safetensors.torch"):
+        importlib.import_module(name)
+
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
 
