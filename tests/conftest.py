@@ -11,16 +11,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import pytest
 from hypothesis import settings
 
-from tests.support import MONEY, RIVER, default_model, run_in_process
+from tests.support import MONEY, RIVER, annotations, default_model, run_in_process
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
+jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)
+
 # jaxtyping looks for the bytecode of all that a module of regard is the first to import under a name of its own: it is
 # compiled anew, 12 seconds in a worker that collects every file. So what is large is imported before.
 if "PYTEST_XDIST_WORKER" in os.environ:
-    for name in ("numba", "matplotlib.pyplot", "scipy", "transformers.modeling_utils", "accelerate", "safetensors.torch"):
+    for name in (
+        "numba",
+        "matplotlib.pyplot",
+        "scipy",
+        "transformers.modeling_utils",
+        "accelerate",
+        "safetensors.torch",
+    ):
         importlib.import_module(name)
 
 settings.register_profile("steady", derandomize=True, deadline=None)
