@@ -41,6 +41,19 @@ reveal_type(regard.TransformerConfig.gpt2().as_json())  # dict[str, str | int | 
 reveal_type(regard.textbook.word_tokens("a", {}))  # list[Token]
 """
 
+# What `mypy --strict` asks of a file, beyond this project's own settings.
+STRICT = ", ".join(
+    (
+        "disallow-any-generics",
+        "disallow-subclassing-any",
+        "disallow-untyped-calls",
+        "disallow-untyped-defs",
+        "disallow-untyped-decorators",
+        "warn-return-any",
+        "extra-checks",
+    )
+)
+
 # Parameters that are objects of other libraries, or what these read.
 THIRD_PARTY = {
     ("Model.__init__", "model"),
@@ -62,21 +75,13 @@ LATE = {"PreTrainedTokenizerFast": object, "Encoding": object, "regard": regard,
 
 def checked(tmp_path: Path, code: str) -> str:
     """What mypy says of some code of a user's, in a folder of its own."""
-    (tmp_path / "user.py").write_text(code, encoding="utf-8")
-    # Most of the time is the reading of torch and of the package. Each worker has a cache: they run side by side.
-    cache = ROOT / ".mypy_cache" / f"users-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--python-version",
-        "3.11",
-        "--cache-dir",
-        str(cache),
-        "user.py",
-    ]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    file = tmp_path / "user.py"
+    file.write_text(f"# mypy: {STRICT}\n{code}", encoding="utf-8")
+    # Most of the time is the reading of torch and of the package, which `make lint` has just done: with its settings,
+    # from its folder, its cache serves. What is stricter is said in the file alone.
+    command = [sys.executable, "-m", "mypy", str(file)]
+    settings = {**os.environ, "MYPYPATH": "src"}
+    return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.slow
