@@ -17,6 +17,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 FOLLOW = """
 import json, pathlib, sys
+import matplotlib.pyplot, numba, torch, transformers.modeling_utils  # before: following their imports takes seconds
 import regard
 from regard.cli.main import main
 source, called = str(pathlib.Path(regard.__file__).parent), {}

@@ -186,7 +186,7 @@ def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path,
         process.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # a process under a limit of its own trains; that files are whole or absent is in tests/test_files.py
 def test_a_full_disk_keeps_the_last_good_checkpoint(text: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(whole, run)

@@ -97,7 +97,7 @@ def test_the_documented_commands_take_a_text_longer_than_the_model(folder: Path)
     check_documented(folder, TEXT * 14)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the same commands on a text of our own are above
 @pytest.mark.shared
 @pytest.mark.skipif(not BOOK.is_file(), reason=f"no file {BOOK} (REGARD_SHARED names another place)")
 def test_the_documented_commands_take_chapters_of_a_book(folder: Path) -> None:

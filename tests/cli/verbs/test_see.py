@@ -27,8 +27,8 @@ def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_main_job(regard_process, tmp_path: Path) -> None:
-    result = regard_process(
+def test_the_main_job(regard_command, tmp_path: Path) -> None:
+    result = regard_command(
         "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
         "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors", "--all",
     )  # fmt: skip

@@ -15,9 +15,25 @@ from tests.support.pictures import axes_with, drawn_weights, framed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"layer": 3}, {"layer": 3, "head": 5}, {"head": 0}])
-@pytest.mark.parametrize("word", ["bank", None])
-def test_pictures(bank, tmp_path: Path, options: dict[str, int], word: str | None) -> None:
+@pytest.mark.parametrize(
+    ("word", "options"),
+    [
+        ("bank", {}),
+        ("bank", {"layer": 3}),
+        (None, {}),
+        (None, {"layer": 3, "head": 5}),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)  # 3 to 5 s each, and each option is above or below as a figure
+            for each in (
+                ("bank", {"layer": 3, "head": 5}),
+                ("bank", {"head": 0}),
+                (None, {"layer": 3}),
+                (None, {"head": 0}),
+            )
+        ),
+    ],
+)
+def test_pictures(bank, tmp_path: Path, word: str | None, options: dict[str, int]) -> None:
     notes = draw(summarise(bank, word, **options), bank, tmp_path / "a.png", **options)
     assert notes == []
     picture = matplotlib.image.imread(tmp_path / "a.png")

@@ -44,15 +44,21 @@ def test_the_tables_are_the_summarys(bank, minilm) -> None:
     assert river[1:] == both
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
-def test_nothing_is_wider_than_the_terminal(bank, minilm, width: int) -> None:
+@pytest.fixture(scope="module")
+def summaries(bank, minilm):
+    """Of two texts and of a long one, with a word and without: made once, for every width."""
     long = minilm.trace("a withdrawal " * 40)
-    for summary in (
+    return (
         summarise(bank, "bank", layer=1),
         summarise(bank),
         summarise([long]),
         summarise([long], "withdrawal"),
-    ):
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_nothing_is_wider_than_the_terminal(summaries, width: int) -> None:
+    for summary in summaries:
         assert max(len(line) for line in printed(summary, width).splitlines()) <= width
 
 

@@ -30,16 +30,22 @@ def test_a_word_in_two_texts(bank, minilm) -> None:
         assert expected in out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [80, 81, 120])
-def test_nothing_is_wider_than_the_terminal(bank, minilm, width: int) -> None:
+@pytest.fixture(scope="module")
+def summaries(bank, minilm):
+    """Of two texts and of a long one, with a word and without: made once, for every width."""
     long = minilm.trace("a withdrawal " * 20)
-    for summary in (
+    return (
         summarise(bank, "bank", layer=1),
         summarise(bank),
         summarise([long]),
         summarise([long], "withdrawal"),
-    ):
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 81, 120])
+def test_nothing_is_wider_than_the_terminal(summaries, width: int) -> None:
+    for summary in summaries:
         assert max(len(line) for line in printed(summary, width).splitlines()) <= width
 
 
