@@ -17,6 +17,9 @@ from typing import Any
 import huggingface_hub.utils as hub
 import transformers
 
+from regard.model_files.import_models import import_models
+
+import_models()
 _silent: ContextVar[bool] = ContextVar("regard_quiet", default=False)
 _lock = threading.Lock()
 _inside: list["_Installed"] = []  # one entry a thread, all the same

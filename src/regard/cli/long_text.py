@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.checks import from_zero
+from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ class LongText:
         from regard.capture.progress import layers_run
         from regard.explain.matrices.matrix import matrix
         from regard.explain.matrices.windowed_matrix import windowed
-        from regard.models.load import load
 
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
@@ -83,7 +83,7 @@ class LongText:
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return found, trace, reason
             loading = bars.add_task("loading the model", total=None)
-            model = load(self.model)
+            model = load_model(self.model)
             layer, head = _from_zero(model, layer, head)
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)

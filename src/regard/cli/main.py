@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from regard import __version__
-from regard.cli import clock
+from regard.cli import clock, start
 from regard.cli.unknown_verb import Verbs
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.generate import generate
@@ -67,6 +67,8 @@ def regard(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C. Without arguments: its help."""
+    if arguments is None:
+        start.begin()
     given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
@@ -103,7 +105,7 @@ def main(arguments: list[str] | None = None) -> None:
         _nobody_reads()
     except OSError as error:
         _fail(f"cannot write the output: {error.strerror or error}")
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(start.finished(code if isinstance(code, int) else 0))
 
 
 def _nobody_reads() -> None:

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.cli.early_checks import no_table
+from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.explain.vectors.positions import encoding
 from regard.memory import require_memory
@@ -32,9 +33,7 @@ def learned_positions(
     Raises:
         RegardError: the model reads pairs, adds no positions, or has fewer of them, or of components, than asked for.
     """
-    from regard.models.load import load  # torch is here already, transformers not: a formula does not wait for it
-
-    opened = load(model)
+    opened = load_model(model)  # torch is here already, transformers not: a formula does not wait for it
     filler = getattr(opened.tokenizer, "pad_token_id", None) or 0  # padding has no position of its own in some models
     if opened.pairs:
         raise no_table(opened.name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -85,9 +86,8 @@ def traced(given: Source, *, needs_model: bool = False) -> Traced:
     if given.file is not None:
         return _opened(given, needs_model)
     from regard.cli.early_checks import no_windows
-    from regard.models.load import load
 
-    model = load(given.model)
+    model = load_model(given.model)
     names, texts = _names(model.tokenizer), list(given.texts)
     if given.window is not None:
         if model.pairs:
@@ -111,11 +111,10 @@ def traced_again(given: Source) -> Traced:
     Raises:
         RegardError: the model gives other tokens or other vectors than those saved.
     """
-    from regard.models.load import load
     from regard.trace.trace import PairTrace
 
     old = traced(Source(file=given.file))
-    model = load(given.model)
+    model = load_model(given.model)
     new = []
     for number, (saved, (text, _)) in enumerate(zip(old.traces, old.texts, strict=True), 1):
         which = f"--open {str(given.file)!r}: trace {number}"
@@ -199,9 +198,7 @@ def _opened(given: Source, needs_model: bool) -> Traced:
     if given.model is None:
         return Traced(traces, texts)
     if needs_model:
-        from regard.models.load import load
-
-        model = load(given.model)
+        model = load_model(given.model)
         return Traced(traces, texts, model, _names(model.tokenizer))
     from regard.models.load import load_tokenizer
 

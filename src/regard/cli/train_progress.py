@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.console import consoles
 from regard.cli.progress_lines import ProgressLines
+from regard.cli.start import settle
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.loop import StepMetrics
@@ -67,6 +68,7 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
 
     board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.
     """
+    settle()
     out, bar = consoles()
     is_main = processes is None or processes.rank == 0
 

@@ -12,6 +12,7 @@ from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.page_options import page_options
 from regard.cli.sampling import Sampling
 from regard.cli.source import Source
+from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -67,14 +68,13 @@ def generate(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.models.load import load
     from regard.views.terminal.generation import show_writing, written
     from regard.views.terminal.layout import put, status
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     console, errors = consoles()
     with errors.status("loading the model and writing …"):
-        opened = load(model)
+        opened = load_model(model)
         if opened.pairs:
             raise no_continuation(opened.name)
         done = chosen.write(opened, text)

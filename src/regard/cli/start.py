@@ -1,0 +1,64 @@
+"""Begin and end the command's own process sooner; a process that merely calls `main` is left as it is.
+
+Most of a short command is importing torch and transformers. Python looks for cyclic garbage about a thousand times
+meanwhile and finds next to none, and at the end takes everything apart that was imported, object by object.
+"""
+
+import atexit
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+IMPORTED = 500_000  # objects, more than a short text's imports make
+UNUSED = "scipy"  # transformers imports it wherever it is installed, for losses of object detection
+_before: list[tuple[int, int, int]] = []  # Python's own thresholds, while they are raised
+_code: list[int] = []  # what a command that came to its end leaves with
+
+
+def begin() -> None:
+    """Put off the search for cyclic garbage, and do without a package that is not needed, until `settle`."""
+    _before[:] = [gc.get_threshold()]
+    gc.set_threshold(IMPORTED, *_before[0][1:])
+    sys.modules.setdefault(UNUSED, None)  # type: ignore[arg-type]  # so that importing it finds nothing
+    atexit.register(_leave)  # before all others, so that it is called after them
+
+
+def settle() -> None:
+    """Go back to what Python does by itself, and look for garbage only in what is made from now on."""
+    if not _before:
+        return
+    gc.freeze()
+    gc.set_threshold(*_before.pop())
+    if sys.modules.get(UNUSED, gc) is None:
+        del sys.modules[UNUSED]
+
+
+def load_model(source: str | None) -> "Model":
+    """Load a verb's model: behind it nothing large is imported any more."""
+    from regard.models.load import load
+
+    model = load(source)
+    settle()
+    return model
+
+
+def finished(code: int) -> int:
+    """Note that the command came to its end with this exit code, with nothing left to say; returns it."""
+    _code[:] = [code]
+    return code
+
+
+def _leave() -> None:
+    """Give memory back as a whole: threads are joined by now, and all else that waits for the end is done."""
+    if not _code:  # Python ends after an error in its own way
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(_code[0])

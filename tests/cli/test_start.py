@@ -1,0 +1,124 @@
+"""The command's own process: what it imports, that it ends whole, and that other processes stay as they are."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from regard.cli import start
+from regard.cli.main import main
+
+TEXT = "A man fishing on a river bank."
+NEVER = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "torchvision", "tensorboard", "torch.utils.tensorboard"}
+PICTURES = {"matplotlib", "regard.views.figures"}
+PAGES = {"regard.web"}
+
+
+COMMAND = """
+import json, sys
+from regard.cli.main import main
+try:
+    main()
+finally:
+    print(json.dumps([name for name, module in sys.modules.items() if module]), file=sys.stderr)
+"""
+
+
+def imported(*call: str) -> set[str]:
+    """The modules that a call of the command imports, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", COMMAND, *call], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_a_short_text_imports_what_it_needs_and_no_more(minilm, tmp_path: Path) -> None:
+    plain = imported("see", TEXT)
+    assert {"torch", "transformers.models.bert.modeling_bert"} <= plain
+    assert not plain & (NEVER | PICTURES | PAGES)
+    families = {name.split(".")[2] for name in plain if name.startswith("transformers.models.")}
+    assert "bert" in families
+    assert not families & {"bart", "gpt2", "llama", "t5"}
+    pictured = imported("see", TEXT, "--figure", str(tmp_path / "a.png"))
+    assert pictured >= PICTURES
+    assert not pictured & (NEVER | PAGES | {"matplotlib.pyplot"})
+
+
+def test_help_and_bad_options_import_no_library_that_computes() -> None:
+    for call in (["--help"], ["--version"], ["see", "--help"]):
+        assert not imported(*call) & (NEVER | PICTURES | PAGES | {"torch", "transformers", "numpy"})
+
+
+@pytest.fixture
+def left_as_it_was() -> Iterator[None]:
+    """What a process of the command changes for itself, put back."""
+    yield
+    start.settle()
+    start._code.clear()
+    start.atexit.unregister(start._leave)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("left_as_it_was")
+def test_what_is_changed_at_the_start_is_changed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "scipy", raising=False)
+    before = gc.get_threshold()
+    start.begin()
+    assert gc.get_threshold() == (start.IMPORTED, *before[1:])
+    with pytest.raises(ModuleNotFoundError):
+        import scipy  # noqa: F401
+    start.settle()
+    assert gc.get_threshold() == before
+    assert "scipy" not in sys.modules
+    assert gc.get_freeze_count() > 0
+    start.settle()  # nothing is left to change back
+    assert gc.get_threshold() == before
+
+
+def test_a_process_that_calls_the_command_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    before = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert gc.get_threshold() == before
+    assert not start._before
+
+
+END = """
+import atexit, sys, threading, time
+from regard.cli import start
+start.begin()
+atexit.register(print, "for the end", flush=False)
+def later():
+    time.sleep(0.3)
+    print("from a thread")
+threading.Thread(target=later).start()
+print("said")
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("sys.exit(start.finished(3))", 3), ("start.finished(0)", 0), ("sys.exit(2)", 2), ("raise ValueError", 1)],
+)
+def test_all_is_said_and_done_before_the_end(end: str, code: int) -> None:
+    done = subprocess.run([sys.executable, "-c", END.format(end=end)], capture_output=True, text=True)
+    assert done.returncode == code
+    assert done.stdout.split("\n") == ["said", "from a thread", "for the end", ""]
+    assert ("ValueError" in done.stderr) == (code == 1)
+
+
+def test_output_that_cannot_be_written_is_no_success() -> None:
+    code = END.format(end="sys.exit(start.finished(0))")
+    out, back = os.pipe()
+    os.close(out)
+    try:
+        done = subprocess.run([sys.executable, "-c", code], stdout=back, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(back)
+    assert done.returncode != 0
+    assert b"BrokenPipeError" in done.stderr
