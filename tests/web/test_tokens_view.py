@@ -116,6 +116,14 @@ def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
     same(shown(page.tab), bank[1].attention[1][:, 4].mean(0))
 
 
+def test_texts_are_chosen_by_how_they_begin_and_end(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank))
+    options = page.tab.locator("[data-choose=text] option").all_inner_texts()
+    for n, (option, trace) in enumerate(zip(options, bank, strict=True), 1):
+        assert option.startswith(f"text {n}: {trace.text[:5]}")
+        assert option.endswith(trace.text[-12:])
+
+
 def test_contributions_are_weight_times_the_length_of_what_the_value_becomes(page_of: Any, bank: Any) -> None:
     trace = bank[0]
     page = page_of(trace)

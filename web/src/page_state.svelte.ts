@@ -10,6 +10,7 @@ export type Side = "gives" | "receives"; // what a token looks at, or what looks
 /** The calls of one kind over one pair of texts: what the first choice, "text", chooses between. */
 export interface Group {
   name: string;
+  label: string; // its name, and how its text begins and ends: what one chooses by
   calls: number[]; // of the page's calls, by layer
 }
 
@@ -102,12 +103,21 @@ export class PageState {
   }
 }
 
+const [BEGINNING, END] = [8, 18]; // characters of a text that tell it from others
+
+function groupOf(queries: Text, keys: Text): Group {
+  if (queries !== keys) return { name: `${queries.name} → ${keys.name}`, label: `${queries.name} → ${keys.name}`, calls: [] };
+  const characters = Array.from(queries.text.replaceAll(/\s+/g, " ").trim());
+  const short = characters.length <= BEGINNING + END + 3;
+  const shown = short ? characters.join("") : `${characters.slice(0, BEGINNING).join("").trim()} … ${characters.slice(-END).join("").trim()}`;
+  return { name: queries.name, label: shown ? `${queries.name}: ${shown}` : queries.name, calls: [] };
+}
+
 function groupsOf(page: Page): Group[] {
   const groups = new Map<string, Group>();
   page.calls.forEach((call, number) => {
     const key = `${call.part} ${call.queries} ${call.keys}`;
-    const [queries, keys] = [page.texts[call.queries]!.name, page.texts[call.keys]!.name];
-    if (!groups.has(key)) groups.set(key, { name: call.queries === call.keys ? queries : `${queries} → ${keys}`, calls: [] });
+    if (!groups.has(key)) groups.set(key, groupOf(page.texts[call.queries]!, page.texts[call.keys]!));
     groups.get(key)!.calls.push(number);
   });
   return [...groups.values()];
