@@ -55,9 +55,8 @@ def main() -> None:
     plain, traced, watched = took.values()
     above = statistics.median(b / a for a, b in zip(plain, traced, strict=True))
     more = statistics.median(b / a for a, b in zip(traced, watched, strict=True))
-    print(
-        f"  tracing: {above:.2f} × transformers alone; statistics: {more:.3f} × traced, at most 1.05{verdict(more, 1.05)}"
-    )
+    told = f"{more:.3f} × traced, at most 1.05{verdict(more, 1.05)}"
+    print(f"  tracing: {above:.2f} × transformers alone; statistics: {told}")
 
 
 def alone(model: Any, ids: list[int], new: int) -> list[int]:

@@ -38,6 +38,7 @@ THROUGH_OTHERS = {
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
 ABOUT_SEVERAL = {
+    "annotations",
     "architecture",
     "attention/attend_compiled",
     "attention/attend_gradients",

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import strip_passes, tiles
-from regard.attention.kernels.matmul import onednn, product
+from regard.attention.kernels.matmul import onednn, packed, product
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, merge_top_k
 from regard.attention.scores import ScoreRule
@@ -156,10 +156,10 @@ def _rows(
     chunks = np.empty((size // strip_passes.GROUP + 1) * strip_passes.LANES, np.float32)
     band = np.zeros(size, np.float32)
     sink = np.float32(-np.inf if head.rule.sinks is None else head.rule.sinks[head.head].item())
-    strips, packed = _strips(head, start, stop)
+    strips, ready = _strips(head, start, stop)
     # the largest first: memory that is given back serves the smaller ones, larger ones would need new pages each time
     for first, last, begin, end in sorted(strips, key=lambda strip: strip[2] - strip[3]):
-        scores = _scores(head, packed, first, last, begin, end)
+        scores = _scores(head, ready, first, last, begin, end)
         inverse = np.empty(last - first, np.float32)
         block = head.batch, head.head, slice(first, last)
         edges = geometry.band_edges(first, last)
@@ -202,8 +202,8 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
         end = max(begin + 1, min(size, -(-end // strip_passes.GROUP) * strip_passes.GROUP))
         strips.append((at, last, begin, end))
         at = last
-    packed = torch.ops.mkldnn._reorder_linear_weight(head.key, strips[0][1] - start) if whole else None
-    return strips, packed
+    ready = packed(head.key, strips[0][1] - start) if whole else None
+    return strips, ready
 
 
 def _width(head: tiles.Head, first: int, last: int) -> int:
@@ -211,10 +211,10 @@ def _width(head: tiles.Head, first: int, last: int) -> int:
     return end - begin
 
 
-def _scores(head: tiles.Head, packed: Tensor | None, first: int, last: int, begin: int, end: int) -> Tensor:
+def _scores(head: tiles.Head, ready: Tensor | None, first: int, last: int, begin: int, end: int) -> Tensor:
     """Compute the scores (R, W) of a strip, whatever the rule says but the band."""
     query = (head.query[first:last].float() * head.rule.scale).contiguous()
-    scores = head.product(query, head.key[begin:end] if packed is None else packed)
+    scores = head.product(query, head.key[begin:end] if ready is None else ready)
     head.apply(scores, slice(first, last), slice(begin, end))
     return scores
 
