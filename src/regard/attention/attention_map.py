@@ -173,9 +173,12 @@ class AttentionMap(MapInputs):
         """
         return self._compute(Statistics(top, pooled), progress).each(self._shown)
 
-    def keep_statistics(self, wanted: Statistics) -> "AttentionMap":
-        """Compute statistics that are not known yet, for the map to answer from; returns the map itself."""
-        self._known = self._compute(wanted)
+    def keep_statistics(self, wanted: Statistics, alike: int = 1) -> "AttentionMap":
+        """Compute statistics that are not known yet, for the map to answer from; returns the map itself.
+
+        alike: for how many maps of this size that is done.
+        """
+        self._known = self._compute(wanted, alike=alike)
         return self
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
@@ -217,7 +220,7 @@ class AttentionMap(MapInputs):
         assert full is not None
         return self._shown(full)
 
-    def _compute(self, wanted: Statistics, progress: Progress | None = None) -> MapStatistics:
+    def _compute(self, wanted: Statistics, progress: Progress | None = None, alike: int = 1) -> MapStatistics:
         """Compute statistics of all four axes, or take them from those that are known."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
@@ -225,7 +228,8 @@ class AttentionMap(MapInputs):
             if progress is not None:
                 progress(1.0)
             return known
-        return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, self._from_kernel, progress)
+        rows = self._from_kernel
+        return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
     def _region(self, index: Any, read: Any) -> Tensor:
         needed, finish = parse(index, self.shape, self.device)

@@ -23,9 +23,10 @@ def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice,
     index = index.masked_fill(scores == -torch.inf, -1)
     if kept is not None:  # kept keys come first: they are smaller than the tile's
         scores, index = torch.cat([kept[0], scores], -1), torch.cat([kept[1], index], -1)
-    order = scores.sort(dim=-1, descending=True, stable=True)
-    best = order.indices[..., :count]
-    return order.values[..., :count], index.gather(-1, best)
+    values, best = scores.topk(min(count + 1, scores.shape[-1]), dim=-1)
+    if not bool(((values[..., :-1] > values[..., 1:]) | (values[..., 1:] == -torch.inf)).all()):
+        values, best = scores.sort(dim=-1, descending=True, stable=True)  # ties, or NaN: several times the work
+    return values[..., :count], index.gather(-1, best[..., :count])
 
 
 def cells(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:

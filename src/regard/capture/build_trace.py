@@ -104,7 +104,7 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     def cross_map(call: Call) -> AttentionMap:
         weights = call.weights.crop(n, run[1], run[0])
         weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
-        return _with_statistics(weights, captured.capture.keep)
+        return _with_statistics(weights, captured)
 
     decoder.cross = cross.by_layer("cross", cross_map)
     decoder.cross_values = cross.by_layer(
@@ -178,7 +178,7 @@ def _trace(
         contextual=contextual,
         logits=own(logits),
         attention=calls.by_layer(
-            "attention", lambda call: _with_statistics(call.weights.crop(n, run, keys(call)), keep)
+            "attention", lambda call: _with_statistics(call.weights.crop(n, run, keys(call)), captured)
         ),
         values=calls.by_layer("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
         status=status,
@@ -220,9 +220,10 @@ class _StackCalls:
         return LayerSubset(what, self.depth, items, made=None if list(self.made) == one_each else self.made)
 
 
-def _with_statistics(weights: AttentionMap, keep: CaptureOptions) -> AttentionMap:
+def _with_statistics(weights: AttentionMap, captured: CapturedPass) -> AttentionMap:
     """The map of one text with the statistics that were asked for: those of its call, or computed now."""
-    return weights if keep.statistics is None else weights.keep_statistics(keep.statistics)
+    wanted = captured.capture.keep.statistics
+    return weights if wanted is None else weights.keep_statistics(wanted, len(captured.calls))
 
 
 def _states(states: Mapping[int, Tensor], size: int, keep: CaptureOptions) -> Any:

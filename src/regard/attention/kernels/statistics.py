@@ -24,13 +24,15 @@ def compute(
     offset: int | None,
     kernel_rows: tuple[Float[Tensor, "B H L"], Float[Tensor, "B H L"]] | None = None,
     progress: Progress | None = None,
+    alike: int = 1,
 ) -> MapStatistics:
     """Compute the wanted statistics by the fastest routine for these arguments.
 
     offset: the position of query 0 among the keys; None where they have none in common, and no distance.
+    alike: for how many calls of this size they are wanted, which load what is fast once.
     kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
     """
-    if math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
+    if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
 
         return fast.compute(query, key, rule, wanted, offset, kernel_rows, progress)
