@@ -30,7 +30,7 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 		npm="node $$node/lib/node_modules/npm/bin/npm-cli.js" && cd web && \
 		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm run build
 
-# Four tiers. test-fast: for the loop, under a minute. test: what a change has to pass, 7 minutes on two cores.
+# Four tiers. test-fast: for the loop, under a minute. test: what a change has to pass, 8 minutes on two cores.
 # test-all: also real models, browser, Ray and long tests. test-latest: on the newest of all that is installed; the
 # newest torch as well where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
 # One thread in each of the two processes: threads of both on the same cores would wait for each other.
