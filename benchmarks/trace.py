@@ -33,6 +33,10 @@ from regard.text.tokens import encode_all
 
 WORDS, TEXTS = 254, 8  # of MiniLM's texts: 256 tokens with the special ones
 LONG = 2048  # tokens of SmolLM2's text
+SENTENCES = [
+    "Write a poem about a man fishing on a river bank.",
+    "Write a poem about a man withdrawing money from a bank.",
+]
 GPT2 = 4096  # tokens of the model of GPT-2's size
 KEPT = (0, 1, 1023, 2048, 4095)  # rows of all its heads and layers that are held against eager's
 
@@ -41,6 +45,7 @@ def main() -> None:
     """Print the figures of the parts that were asked for."""
     parts = {
         "minilm": minilm,
+        "short": short,
         "smollm2": smollm2,
         "eager": eager,
         "memory": memory,
@@ -79,6 +84,17 @@ def smollm2(quick: bool) -> None:
         print("  left out: REGARD_SMOLLM2 names no folder")
         return
     against_forward(regard.load(folder, device="cpu"), 1, 512 if quick else LONG, 3 if quick else 9)
+
+
+def short(quick: bool) -> None:
+    """MiniLM, two sentences of 14 tokens: a trace against the forward pass, tokenising on both sides."""
+    model = regard.load(device="cpu")
+
+    def plain() -> object:
+        with torch.no_grad():
+            return model.model(**model.tokenizer(SENTENCES, return_tensors="pt", padding=True))
+
+    show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.6)
 
 
 def against_forward(model: Any, texts: int, words: int, count: int) -> None:
