@@ -120,14 +120,15 @@ class _Found:
 class _Geometry:
     """Where distances and the picture's cells lie. parts: rows and columns of the picture, P and Q.
 
-    away: |distance| of row r and key j at origin - r + j. row_cells (L,): each query's row of the picture. cell_edges
-    (Q + 1,): the keys at which its columns begin.
+    away: |distance| of row r and key j at origin - r + j. row_cells (L,): each query's row of the picture. row_edges:
+    the queries at which its rows begin but the first. cell_edges (Q + 1,): the keys at which its columns begin.
     """
 
     parts: tuple[int, int]
     away: np.ndarray
     origin: int
     row_cells: np.ndarray
+    row_edges: np.ndarray
     cell_edges: np.ndarray
 
     @staticmethod
@@ -136,15 +137,13 @@ class _Geometry:
         origin = length - 1
         away = np.abs(np.arange(length + size) - origin - offset).astype(np.float32)
         row_cells = ((np.arange(length) + 1) * parts[0] - 1) // length
-        return _Geometry(parts, away, origin, row_cells, np.arange(parts[1] + 1) * size // parts[1])
+        row_edges, cell_edges = (np.arange(p + 1) * n // p for p, n in zip(parts, (length, size), strict=True))
+        return _Geometry(parts, away, origin, row_cells, row_edges[1:-1], cell_edges)
 
     def band_edges(self, first: int, last: int) -> np.ndarray:
         """Return the edges of a strip's bands: where a row of the picture ends, and every BAND rows."""
-        length, edges = len(self.row_cells), [first]
-        while edges[-1] < last:
-            next_cell = (self.row_cells[edges[-1]] + 1) * length // self.parts[0]
-            edges.append(min(last, int(next_cell), edges[-1] + BAND))
-        return np.array(edges)
+        between = self.row_edges[np.searchsorted(self.row_edges, first) : np.searchsorted(self.row_edges, last)]
+        return np.unique(np.concatenate([np.arange(first, last, BAND), between, [last]]))
 
 
 def _rows(
