@@ -25,6 +25,7 @@ from regard.files import whole
 LENGTH, SIZE, WIDTH, HEADS, GROUPS, TOP, PICTURE = 1009, 1013, 64, 4, 2, 8, (31, 37)
 REGIONS = ("regions", "of large maps")
 FIGURES = ("output", "logsumexp", "weights", *REGIONS, "top", "entropy", "received", "distance", "pooled")
+SWEPT = tuple(name for name in FIGURES if name not in ("weights", *REGIONS))  # what one sweep computes
 CUTS = (0, 1, 2, 9, 73, 400, 401, 912, SIZE)  # columns at which the weights are cut into regions: 1 to 511 wide
 PAGE = Path(__file__).parent.parent / "docs" / "accuracy.md"
 
@@ -109,6 +110,15 @@ def ours(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> 
     }
 
 
+def swept(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:
+    """The figures that come with the output, from one sweep where there is one: none of float64."""
+    asked = regard.Statistics(TOP, PICTURE)
+    result = regard.attend(query, key, value, **({"offset": 0} | options), statistics=asked)
+    figures = result.weights.statistics(TOP, PICTURE)
+    found = {name: getattr(figures, name) for name in SWEPT if name not in ("output", "logsumexp", "top")}
+    return found | {"output": result.output, "logsumexp": result.logsumexp, "top": figures.values}
+
+
 def pieces(seen: regard.AttentionMap) -> Tensor:
     """All weights, read as regions that cut columns before anything else was read of the map."""
     fresh = seen.to(seen.query.dtype)
@@ -168,6 +178,25 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def table_of_the_sweep() -> str:
+    """The same for what one sweep computes."""
+    lines = [f"| inputs | dtype | kernel | {' | '.join(SWEPT)} |", "|---|---|---|" + "---|" * len(SWEPT)]
+    worst = 0.0
+    for name, dtype, largest, options in cases():
+        tensors = inputs(dtype, largest)
+        results = [make(*tensors, options) for make in (swept, straightforward, exact)]
+        cells = []
+        for figure in SWEPT:
+            mine, plain, truth = (result[figure].double() for result in results)
+            a, b = float((mine - truth).abs().max()), float((plain - truth).abs().max())
+            worst = max(worst, a / (2 * b + 1e-6))
+            cells.append(f"{a:.0e} / {b:.0e}")
+        kernel = regard.attend(*tensors, **options, statistics=True).kernel
+        lines.append(f"| {name} | {str(dtype).removeprefix('torch.')} | {kernel} | {' | '.join(cells)} |")
+    lines += ["", f"Largest share of the bound that any cell takes: {worst:.2f}."]
+    return "\n".join(lines)
+
+
 def _makers() -> tuple[Callable[..., dict[str, Tensor]], ...]:
     return ours, straightforward, exact
 
@@ -189,6 +218,12 @@ maps from 2^20 scores a head on take on CPUs.
 Made by `python -m benchmarks.accuracy --write` with torch {torch.__version__.split("+")[0]} on {platform.machine()}.
 
 {table()}
+
+## Output and statistics in one sweep
+
+With `statistics=` a CPU computes both from the same exponentials (docs/performance.md); the same inputs:
+
+{table_of_the_sweep()}
 """
     if arguments.write:
         with whole(PAGE) as temporary:
