@@ -7,7 +7,6 @@ THROUGH_OTHERS = {
     "attention/head_map",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",
-    "attention/kernels/cpu/strip_passes",
     "attention/reference",
     "attention/scores",
     "cli/clock",

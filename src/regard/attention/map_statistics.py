@@ -115,13 +115,18 @@ class MapStatistics:
             return None
         if any(getattr(wanted, name) and getattr(self, name) is None for name in ("entropy", "received", "distance")):
             return None
+        return self.only(wanted)
+
+    def only(self, wanted: Statistics) -> "MapStatistics":
+        """Leave out what is not wanted; the sinks' share stays."""
+        top = wanted.top
         return MapStatistics(
             None if top is None or self.values is None else self.values[..., :top],
             None if top is None or self.keys is None else self.keys[..., :top],
             self.entropy if wanted.entropy else None,
             self.received if wanted.received else None,
             self.distance if wanted.distance else None,
-            None if parts is None else self.pooled,
+            None if wanted.pooled is None else self.pooled,
             self.sink_share,
         )
 

@@ -73,15 +73,10 @@ def compute(
     picture /= cell_sizes(length, geometry.parts[0], picture.device)[:, None] * cell_sizes(
         size, geometry.parts[1], picture.device
     )
-    statistics = MapStatistics(
-        found.values if wanted.top is not None else None,
-        found.keys if wanted.top is not None else None,
-        found.entropy if wanted.entropy else None,
-        received.float() if wanted.received else None,
-        found.distance if wanted.distance and offset is not None else None,
-        picture.float() if wanted.pooled is not None else None,
-        found.shares if rule.sinks is not None else None,
-    )
+    distance = None if offset is None else found.distance
+    shares = None if rule.sinks is None else found.shares
+    sums_of_keys = received.float(), distance, picture.float()
+    statistics = MapStatistics(found.values, found.keys, found.entropy, *sums_of_keys, shares).only(wanted)
     return KernelResult(found.output, found.logsumexp, "one-sweep-cpu", found.row_max, found.row_sum, statistics)
 
 

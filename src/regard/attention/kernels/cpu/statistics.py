@@ -73,15 +73,11 @@ def compute(
         received[b, h] += torch.from_numpy(row_span.received)
         picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
-    return MapStatistics(
-        row_statistics.values if wanted.top is not None else None,
-        row_statistics.keys if wanted.top is not None else None,
-        row_statistics.entropy if wanted.entropy else None,
-        received.float() if wanted.received else None,
-        row_statistics.distance if wanted.distance and offset is not None else None,
-        picture.float() if wanted.pooled is not None else None,
-        row_statistics.shares if rule.sinks is not None else None,
-    )
+    rows = row_statistics
+    distance = None if offset is None else rows.distance
+    shares = None if rule.sinks is None else rows.shares
+    sums_of_keys = received.float(), distance, picture.float()
+    return MapStatistics(rows.values, rows.keys, rows.entropy, *sums_of_keys, shares).only(wanted)
 
 
 @dataclass(frozen=True)
