@@ -155,7 +155,8 @@ class Model:
             attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
                 layer; contributions and steps need it.
             statistics: True, or a `regard.Statistics`: computed with the pass for every attention map to answer from
-                (`trace.attention[5].statistics()`, `.top(8)`, `.received()`, …); of a long text in one sweep with the output.
+                (`trace.attention[5].statistics()`, `.top(8)`, `.received()`, …); of a long text in one sweep with the
+                output.
             window, stride: read each text in overlapping windows of so many tokens, special ones included, each so
                 many further than the one before (None: half of what a window holds); gives `WindowedTrace`s.
 
