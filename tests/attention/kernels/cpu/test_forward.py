@@ -8,7 +8,7 @@ from torch import Tensor
 
 import regard
 from regard.attention import masks, reference
-from regard.attention.kernels import blockwise, dispatch
+from regard.attention.kernels import blockwise, dispatch, matmul
 from regard.attention.kernels.cpu import forward, tiles
 from regard.attention.scores import ScoreRule
 from regard.attention.softmax import row_max_sum
@@ -99,12 +99,14 @@ def test_what_is_not_finite_comes_through_as_in_torch(where: str, what: float, m
     torch.testing.assert_close(logsumexp[finite], line.logsumexp(-1)[finite])
 
 
-def test_repeats_bitwise_with_any_number_of_threads() -> None:
+@pytest.mark.parametrize("product", [matmul.onednn, matmul.blas])
+def test_repeats_bitwise_with_any_number_of_threads(product: matmul.Product, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matmul, "product", lambda: product)
     query, key, value = (random(n, 1, 3, 1100, 16, dtype=torch.float32) for n in range(3))
     count = torch.get_num_threads()
     first = forward.forward(query, key, value, ScoreRule(0.25, mask=masks.causal()))
     try:
-        for threads in (count, 1, 2, 3):
+        for threads in (count, 1, 2, 3, 7):
             torch.set_num_threads(threads)
             again = forward.forward(query, key, value, ScoreRule(0.25, mask=masks.causal()))
             assert torch.equal(first[0], again[0])

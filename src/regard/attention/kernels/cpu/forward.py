@@ -111,8 +111,9 @@ def _rows(
     v = tiles.single(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
     width = v.shape[1]
-    for first in range(start, stop, tiles.ROWS):
-        last = min(first + tiles.ROWS, stop)
+    rows = tiles.block_rows(output.shape[0] * output.shape[1], output.shape[2])
+    for first in range(start, stop, rows):
+        last = min(first + rows, stop)
         block = b, h, slice(first, last)
         block_max, block_sum, block_logsumexp = (t[block].numpy() for t in (row_max, row_sum, logsumexp))
         block_max.fill(np.finfo(np.float32).min)

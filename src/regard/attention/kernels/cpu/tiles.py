@@ -16,7 +16,8 @@ from regard.attention.masks import select
 from regard.attention.scores import ScoreRule
 
 ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
-SHARE, LEAST = 4, 128  # tasks for each worker where heads do not share out evenly, and the rows of the smallest
+SHARE = 4  # tasks for each worker where heads do not share out evenly
+BLOCKS, LEAST = 16, 256  # of rows: as many of a short call as keep several workers busy, and the smallest
 OPEN = 1 << 40  # a limit of columns that never binds
 
 
@@ -91,8 +92,13 @@ def single(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
     return tensor.float().contiguous()
 
 
+def block_rows(lines: int, length: int) -> int:
+    """Return how many rows to compute at once. It follows from the call alone: bits may depend on that number."""
+    return max(min(LEAST, ROWS), min(ROWS, -(-lines * length // (BLOCKS * LEAST)) * LEAST))
+
+
 def spans(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
-    """Split the queries of each of `lines` heads into tasks (start, stop), so that the workers finish together."""
-    tasks = 1 if lines % threads == 0 else -(-SHARE * threads // lines)
-    step = max(LEAST, -(-length // (tasks * LEAST)) * LEAST)
+    """Split the queries of each of `lines` heads into tasks (start, stop) of whole blocks, to finish together."""
+    tasks, block = 1 if lines % threads == 0 else -(-SHARE * threads // lines), block_rows(lines, length)
+    step = -(-length // (tasks * block)) * block
     return [(start, min(start + step, length)) for start in range(0, length, step)]
