@@ -1,0 +1,111 @@
+"""What a store's tables hold: the one place that names their columns and types.
+
+A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with five files each:
+
+    texts.parquet    a row for each part of a document, in the order in which they were read
+    rows.parquet     a row for each word or token that is kept, sorted by (word, document, start)
+    vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
+    heads.parquet    what every head did, summed over the shard, where statistics were asked for
+    spans.parquet    what the model did not read as it stands, and what is not kept
+
+Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1  # of the store: a store of another one is refused
+ROW_GROUP = 4096  # rows of a row group at most: what finding one word has to read
+TOP = 8  # largest weights of a layer that are kept, under --where
+STATISTICS = ("entropy", "received", "distance", "special")  # of each row and layer, means over the heads
+SOURCES = ("source_start", "source_end", "source_weight")
+
+
+def texts() -> "pa.Schema":
+    """Make the schema of texts.parquet.
+
+    document: its id. start, end: the part's characters. source: the file, "-" for standard input. line: of a table's
+    row or a line of the file, null for whole files. metadata: the other columns, as strings.
+    """
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("document", pa.string(), nullable=False),
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("end", pa.int64(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("line", pa.int64()),
+            pa.field("metadata", pa.map_(pa.string(), pa.string()), nullable=False),
+        ]
+    )
+
+
+def rows(layers: int, *, statistics: bool, sources: bool) -> "pa.Schema":
+    """Make the schema of rows.parquet. layers: how many the model has, N.
+
+    word: composed (NFC) and case-folded, what is looked up. form: as it stands in the text. lemma: null where none was
+    asked for. part: the row of texts.parquet. window: which of the part's windows it was read in. position: its first
+    token there. tokens: how many it has. The STATISTICS, (N,) each: the entropy of where it looks in nats, the weight
+    that it receives from all tokens, how many positions away it looks, and the share that special tokens take.
+    The SOURCES, (N, TOP) each: the characters and weights of what each layer looks at most, -1 for special tokens.
+    """
+    import pyarrow as pa
+
+    fields = [
+        pa.field("word", pa.string(), nullable=False),
+        pa.field("form", pa.string(), nullable=False),
+        pa.field("lemma", pa.string()),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("part", pa.int32(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("window", pa.int32(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("tokens", pa.int32(), nullable=False),
+    ]
+    if statistics:
+        fields += [pa.field(name, pa.list_(pa.float32(), layers), nullable=False) for name in STATISTICS]
+    if sources:
+        kinds = (pa.int64(), pa.int64(), pa.float32())
+        fields += [
+            pa.field(name, pa.list_(kind, layers * TOP), nullable=False)
+            for name, kind in zip(SOURCES, kinds, strict=True)
+        ]
+    return pa.schema(fields)
+
+
+def spans() -> "pa.Schema":
+    """Make the schema of spans.parquet.
+
+    kind: "unknown" (the tokenizer has one token for all it does not know), "dropped" (it drops these characters),
+    "special" (text that it reads as a special token), "long" (a word longer than two windows share: it has no row).
+    """
+    import pyarrow as pa
+
+    names = [("document", pa.string()), ("start", pa.int64()), ("end", pa.int64()), ("kind", pa.string())]
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*names, ("text", pa.string())]])
+
+
+def heads(sums: tuple[str, ...]) -> "pa.Schema":
+    """Make the schema of heads.parquet: for each layer and head, sums by their names, and over how many queries."""
+    import pyarrow as pa
+
+    fields = [pa.field(name, pa.int32(), nullable=False) for name in ("layer", "head")]
+    return pa.schema(fields + [pa.field(name, pa.float64(), nullable=False) for name in sums])
+
+
+def quarantine() -> "pa.Schema":
+    """Make the schema of quarantine.parquet: what could not be read, by file and line, and why."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("line", pa.int64()),
+            pa.field("reason", pa.string(), nullable=False),
+        ]
+    )

@@ -1,0 +1,105 @@
+"""Write one shard of a store: its files in a folder that gets its name when all of them are whole.
+
+The same rows give the same bytes: nothing in a file depends on when, where or by which worker it was written.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.corpus.schema import ROW_GROUP
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILES = ("texts.parquet", "rows.parquet", "spans.parquet", "heads.parquet", "vectors.npy")
+PART = ".part"  # how the folders end that are being written
+
+
+@dataclass(frozen=True, eq=False)
+class ShardTables:
+    """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for."""
+
+    texts: "pa.Table"
+    rows: "pa.Table"
+    vectors: Float[np.ndarray, "rows layers M"]
+    spans: "pa.Table"
+    heads: "pa.Table | None" = None
+
+
+def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
+    """Write a shard into folder/name, whole or not at all; one that is there already is left as it is.
+
+    Rows have to be sorted by (word, document, start): `sort_rows` does it.
+
+    Raises:
+        RegardError: the file system refuses (no space, no permission).
+    """
+    final = folder / name
+    if final.is_dir():
+        return final
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", suffix=PART, dir=folder))
+        try:
+            _write_files(temporary, tables)
+            temporary.chmod(0o755)
+            try:
+                temporary.rename(final)
+            except OSError:
+                if not final.is_dir():  # else another worker was first, with the same bytes
+                    raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise RegardError(f"cannot write {str(final)!r}: {error.strerror or error}") from error
+    return final
+
+
+def sort_rows(
+    rows: "pa.Table", vectors: Float[np.ndarray, "rows layers M"]
+) -> "tuple[pa.Table, Float[np.ndarray, 'rows layers M']]":
+    """Sort a shard's rows and their vectors by (word, document, start)."""
+    import pyarrow.compute as pc
+
+    order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in ("word", "document", "start")])
+    return rows.take(order), vectors[order.to_numpy()]
+
+
+def digest(shard: Path) -> str:
+    """Compute a hash of all files of a shard, names included."""
+    whole = hashlib.sha256()
+    for path in sorted(shard.iterdir()):
+        whole.update(path.name.encode() + b"\0")
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
+
+
+def remove_unfinished(folder: Path) -> int:
+    """Remove what killed processes left half-written; return how many shards. No other process may be writing."""
+    left = [path for path in folder.glob(f".*{PART}") if path.is_dir()] if folder.is_dir() else []
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(left)
+
+
+def _write_files(folder: Path, tables: ShardTables) -> None:
+    import pyarrow.parquet as pq
+
+    for name in ("texts", "rows", "spans", "heads"):
+        table = getattr(tables, name)
+        if table is not None:
+            pq.write_table(table, folder / f"{name}.parquet", row_group_size=ROW_GROUP, compression="zstd")
+    np.save(folder / "vectors.npy", tables.vectors, allow_pickle=False)
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
