@@ -55,7 +55,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     stack = max(captured.stacks.values(), key=lambda each: each.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
-    _check_length(captured, stack, captured.sources)
+    check_length(captured, stack, captured.sources)
     calls = _StackCalls(captured, stack, cross=None)
     parts = captured.embeddings[0] if captured.embeddings else EmbeddingParts()
     trace = _trace(
@@ -74,8 +74,8 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
         found = ", ".join(captured.stacks) or "none"
         raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
     first, second = captured.stacks.values()
-    _check_length(captured, first, captured.sources)
-    _check_length(captured, second, captured.targets)
+    check_length(captured, first, captured.sources)
+    check_length(captured, second, captured.targets)
     parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
     run = slice(0, len(captured.sources[n].tokens)), slice(0, len(captured.targets[n].tokens))
     encoder = _trace(
@@ -143,7 +143,7 @@ def _trace(
     keep, depth = captured.capture.keep, stack.count - 1
     _check_layers(captured, calls)
     states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
-    _check_finite(states, captured.name)
+    check_finite(states, captured.name)
     contextual, final = states[depth], own(last)
     if final is not None and not torch.equal(final, contextual):
         contextual = final  # after a final norm
@@ -233,7 +233,7 @@ def _states(states: Mapping[int, Tensor], size: int, keep: CaptureOptions) -> An
     return LayerSubset("hidden_states", size, {n: state for n, state in states.items() if keep.state(n)})
 
 
-def _check_finite(states: Mapping[int, Tensor], name: str) -> None:
+def check_finite(states: Mapping[int, Tensor], name: str) -> None:
     """Raise RegardError naming the first layer of a model that leaves NaN or infinity."""
     for number, state in states.items():
         # a finite sum has finite terms, and is had sooner; an infinite one may still have them
@@ -242,7 +242,7 @@ def _check_finite(states: Mapping[int, Tensor], name: str) -> None:
             raise RegardError(f"model {name!r}: what {where} holds NaN or infinity, nothing after it means anything")
 
 
-def _check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
+def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
     """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
     expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
     if expected != length:

@@ -168,14 +168,14 @@ def _ends(text: str, place: int) -> bool:
     if _continues(after) or before == "\u200d":
         return False
     inside = _in_word(before) and _in_word(after)
-    return not inside or _without_blanks(before) or _without_blanks(after)
+    return not inside or without_blanks(before) or without_blanks(after)
 
 
 def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
 
 
-def _without_blanks(character: str) -> bool:
+def without_blanks(character: str) -> bool:
     """Tell whether a character belongs to a script that puts no blanks between words."""
     name = unicodedata.name(character, "")
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))

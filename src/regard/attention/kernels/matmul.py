@@ -33,7 +33,12 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
 
 
 def product() -> Product:
-    """Return the product for attention's tiles, measured once. Called from a task it measures on that thread."""
+    """Return the product for attention's tiles: the pinned one, or what was measured, once, to be the faster.
+
+    Called from a task it measures on that thread.
+    """
+    if _pinned_tiles:
+        return _pinned_tiles[-1]
     return blas if speed() * MARGIN < 1 else onednn
 
 
@@ -47,19 +52,24 @@ def linear_is_torch_s() -> bool:
     return bool(_pinned or speed.cache_info().currsize) and linear() is blas
 
 
-def pin(name: str) -> bool:
+def pin(name: str, *, tiles: str | None = None) -> bool:
     """Use the product of this name ("onednn" or "blas") for linear maps from now on, so that results repeat bitwise.
 
-    False where this build has it not.
+    tiles: the one for attention's tiles, None to leave it to what is measured. False where this build lacks one: then
+    neither is pinned.
     """
-    chosen = {each.__name__: each for each in (onednn, blas)}.get(name)
-    if chosen is None or (chosen is onednn and not onednn_works()):
+    known = {each.__name__: each for each in (onednn, blas)}
+    chosen = [known.get(each) for each in (name, tiles or name)]
+    if None in chosen or (onednn in chosen and not onednn_works()):
         return False
-    _pinned[:] = [chosen]
+    _pinned[:] = [known[name]]
+    if tiles is not None:
+        _pinned_tiles[:] = [known[tiles]]
     return True
 
 
 _pinned: list[Product] = []
+_pinned_tiles: list[Product] = []
 
 
 @functools.cache

@@ -1,0 +1,112 @@
+"""Cut a part of a document into the windows a model reads, and say which window each word is taken from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from regard.corpus.settings import OVERLAP, WINDOW, Settings
+from regard.errors import RegardError
+from regard.models.model import Model
+from regard.models.states import Window
+from regard.models.windows import FAR, looks_ahead, maps_of, plan
+from regard.text.tokens import Encoded, Token, encode_all
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSize:
+    """How texts are cut for a model. causal: whether it looks back alone, so that a window's right edge is none."""
+
+    window: int
+    stride: int
+    causal: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CutText:
+    """A part's tokens, and the windows it is read in. spans: the tokens [start, stop) of the part that each has.
+
+    before: special tokens in front of each. ids (L,), starts, ends: of all tokens, characters of the part. special (L,).
+    """
+
+    encoded: Encoded
+    windows: list[Window]
+    spans: list[tuple[int, int]]
+    before: int
+    ids: Int[np.ndarray, " L"]
+    starts: Int[np.ndarray, " L"]
+    ends: Int[np.ndarray, " L"]
+    special: Bool[np.ndarray, " L"]
+
+
+def window_size(model: Model, settings: Settings) -> WindowSize:
+    """Return the size of windows for a model, which makes one short pass to see whether it looks ahead.
+
+    Raises:
+        RegardError: the model takes no such windows.
+    """
+    most = min(model.limit or WINDOW, WINDOW)
+    window = most if settings.window is None else settings.window
+    held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
+    stride = max(1, held - held // OVERLAP) if settings.stride is None else settings.stride
+    trace = model.trace("One two three four.", logits=False, attention_outputs=False)
+    plan(encode_all(model.tokenizer, ["One two."])[0], model.tokenizer, window, stride, model.limit, model.name)
+    return WindowSize(window, stride, not looks_ahead(maps_of(trace)))
+
+
+def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
+    """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing."""
+    return [None if each is None else _cut(model, each, size) for each in _encoded(model.tokenizer, texts)]
+
+
+def owners(
+    first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"], spans: Sequence[tuple[int, int]], causal: bool
+) -> Int[np.ndarray, " n"]:
+    """Return the window that each run of tokens first to last is taken from: where it stands furthest from an edge.
+
+    -1 where no window has all of it. Of two alike the earlier one. Where the text begins or ends is no edge.
+    """
+    best, chosen = np.full(len(first), -1), np.full(len(first), -1)
+    for number, (start, stop) in enumerate(spans):
+        left = first - start if number > 0 else np.full(len(first), FAR)
+        right = np.full(len(first), FAR) if causal or number == len(spans) - 1 else stop - 1 - last
+        margin = np.where((first >= start) & (last < stop), np.minimum(left, right), -1)
+        better = margin > best
+        best[better], chosen[better] = margin[better], number
+    return chosen
+
+
+def _encoded(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
+    """Tokenise all texts at once; where one of them leaves no token, one by one."""
+    try:
+        return list(encode_all(tokenizer, texts))
+    except RegardError:
+        if len(texts) == 1:
+            return [None]
+        return [each for text in texts for each in _encoded(tokenizer, [text])]
+
+
+def _cut(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
+    cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
+    tokens = encoded.tokens
+    ids, end = encoded.ids, len(tokens) - cut.after
+    windows = []
+    for start, stop in cut.spans:
+        run = [*range(cut.before), *range(start, stop), *range(end, len(tokens))]
+        segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
+        windows.append(Window([ids[n] for n in run], segments))
+    return CutText(
+        encoded,
+        windows,
+        list(cut.spans),
+        cut.before,
+        np.array(ids),
+        *(np.array([getattr(token, name) for token in tokens]) for name in ("start", "end")),
+        np.array([_outside(token) for token in tokens]),
+    )
+
+
+def _outside(token: Token) -> bool:
+    """Whether a token is special: it stands for no word of the text."""
+    return token.special

@@ -1,0 +1,113 @@
+"""What `regard embed` is asked to keep of the texts: the settings that a shard's bytes depend on."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regard.checks import is_whole
+from regard.errors import RegardError
+
+UNITS = ("words", "tokens")
+DTYPES = ("float16", "float32")
+WINDOW = 512  # tokens, where the model takes as many
+OVERLAP = 4  # windows share a quarter of what they hold
+SHARD = 1_000_000  # characters of texts in a shard
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which words are kept: those whose `field`, "word" or "lemma", is one of values (composed and case-folded)."""
+
+    field: str
+    values: tuple[str, ...]
+
+    @staticmethod
+    def parse(given: str) -> "Where":
+        """Read "word=bank" or "lemma=run,walk".
+
+        Raises:
+            RegardError: it names something else, or no value.
+        """
+        field, equals, rest = given.partition("=")
+        values = tuple(sorted({normal(each.strip()) for each in rest.split(",") if each.strip()}))
+        if field.strip() not in ("word", "lemma") or not equals or not values:
+            raise RegardError(f"--where: given {given!r}, needs word=WORD[,WORD...] or lemma=WORD[,WORD...]")
+        return Where(field.strip(), values)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is kept of the texts.
+
+    layers: their numbers, the last one's state is the contextual embedding; None for the last alone, () for all.
+    unit: "words" (a vector is the mean of its tokens') or "tokens". where: only such words, None for all. lemma: the
+    language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
+    attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
+    tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
+    """
+
+    layers: tuple[int, ...] | None = None
+    unit: str = "words"
+    where: Where | None = None
+    lemma: str | None = None
+    dtype: str = "float16"
+    statistics: bool = True
+    window: int | None = None
+    stride: int | None = None
+    shard: int = SHARD
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing, in one line each."""
+        for name, known in (("unit", UNITS), ("dtype", DTYPES)):
+            if getattr(self, name) not in known:
+                raise RegardError(f"{name}: given {getattr(self, name)!r}, needs {' or '.join(known)}")
+        for name in ("window", "stride", "shard"):
+            given = getattr(self, name)
+            if given is not None and (not is_whole(given) or given < 1):
+                raise RegardError(f"{name}: given {given!r}, needs a whole number above 0")
+        if self.where is not None and self.unit == "tokens":
+            raise RegardError("--where needs words: it cannot be given with tokens")
+        if self.where is not None and self.where.field == "lemma" and self.lemma is None:
+            raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
+        if self.lemma is not None and self.unit == "tokens":
+            raise RegardError("--lemma needs words: it cannot be given with tokens")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as they stand in a manifest."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()} | {
+            "where": None if self.where is None else [self.where.field, list(self.where.values)]
+        }
+
+
+def settings_from_json(data: dict[str, Any]) -> Settings:
+    """Read settings as `Settings.to_json` wrote them.
+
+    Raises:
+        RegardError: they are not such settings.
+    """
+    try:
+        where = None if data["where"] is None else Where(data["where"][0], tuple(data["where"][1]))
+        layers = None if data["layers"] is None else tuple(data["layers"])
+        return Settings(**{**data, "where": where, "layers": layers})
+    except (KeyError, TypeError, IndexError) as error:
+        raise RegardError(f"the settings of a store cannot be read: {error}") from error
+
+
+def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
+    """Return the numbers of the layers to keep, ascending. layers: as in `Settings`; negative ones count from the end.
+
+    Raises:
+        RegardError: the model has no such layer.
+    """
+    if layers is None:
+        return [depth - 1]
+    for layer in layers:
+        if not -depth <= layer < depth:
+            raise RegardError(f"layers: {layer} is out of range, {name} has layers 0 to {depth - 1}")
+    return sorted({layer % depth for layer in layers}) or list(range(depth))
+
+
+def normal(word: str) -> str:
+    """Return a word as it is looked up: composed (NFC) and case-folded."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())
