@@ -1,0 +1,166 @@
+"""Open the files of a corpus as bytes, uncompressed on the way, and read them as lines or text in bounded memory."""
+
+import codecs
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, runtime_checkable
+
+from regard.errors import RegardError
+from regard.files import check_regular
+
+BLOCK = 1 << 18  # bytes that are read at once
+LONGEST_LINE = 128 << 20  # bytes of a line that is read: of some text it takes eight times as much memory
+FAULTS = (OSError, EOFError, zlib.error, RegardError)  # what reading raises where a file is not as it should be
+
+KINDS = (".txt", ".jsonl", ".csv", ".parquet")
+COMPRESSED = (".gz", ".zst")
+NEEDED = "needed are files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
+
+# Each byte of it may be 32 KiB uncompressed, a run of one character.
+_COMPRESSED_BLOCK = 1 << 8
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Bytes to read from: a file, or what is uncompressed from one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most so many bytes; none at the end."""
+        ...
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Read to the end of a line, and at most so many bytes."""
+        ...
+
+
+def kind_of(path: Path) -> tuple[str, str] | None:
+    """Tell a file's kind and its compression from its name: (".csv", ".gz"), (".csv", ""); None where it is unknown."""
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    if endings and endings[-1] in KINDS:
+        return endings[-1], ""
+    if len(endings) == 2 and endings[1] in COMPRESSED and endings[0] in KINDS and endings[0] != ".parquet":
+        return endings[0], endings[1]
+    return None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Stream]:
+    """Open a regular file, uncompressed on the way if its name says that it is compressed.
+
+    Raises:
+        RegardError: it is a pipe, a device or a folder. Of what FAULTS has, opening and reading raise the rest.
+    """
+    check_regular(path)
+    # a file that was exchanged for a pipe meanwhile does not block
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise RegardError("it is no regular file")
+        kind = kind_of(path)
+        compression = kind[1] if kind else ""
+        if compression == ".gz":
+            with gzip.GzipFile(fileobj=file, mode="rb") as inside:
+                yield inside
+        elif compression == ".zst":
+            with io.BufferedReader(_Zstandard(file), BLOCK) as inside_zst:
+                yield inside_zst
+        else:
+            yield file
+
+
+def reason(error: Exception) -> str:
+    """Say in one line why something could not be read; error: of FAULTS."""
+    if isinstance(error, EOFError):
+        return "truncated: the compressed data end too early"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read: {error.strerror}"
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return said if isinstance(error, RegardError) else f"cannot be read: {said}"
+
+
+def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
+    """Read lines with their ends; None for one of more than `longest` bytes (LONGEST_LINE), which is never held."""
+    most = LONGEST_LINE if longest is None else longest
+    while line := stream.readline(most + 1):
+        if len(line) <= most or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(BLOCK)
+        yield None
+
+
+def text_blocks(stream: Stream) -> Iterator[str]:
+    """Decode UTF-8 block by block: characters as they stand, without the byte order mark at the start.
+
+    Raises:
+        RegardError: what is no UTF-8, or binary; the byte is named.
+    """
+    decoder, place, begun = codecs.getincrementaldecoder("utf-8")(), 0, False
+    while True:
+        block = stream.read(BLOCK)
+        if (nul := block.find(b"\0")) >= 0 and not _is_utf16(block, place):
+            raise RegardError(f"binary: byte 0x00 at place {place + nul:,}")
+        held = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            raise RegardError(no_utf8(error, place - held)) from None
+        if text and not begun:
+            text, begun = text.removeprefix("\ufeff"), True
+        if text:
+            yield text
+        if not block:
+            return
+        place += len(block)
+
+
+def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
+    """Say which byte is no UTF-8. before: how many bytes came before those that the error is about."""
+    byte, place = error.object[error.start], before + error.start
+    hint = "; it begins as UTF-16 does, needed is UTF-8" if _is_utf16(error.object, before) else ""
+    return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
+
+
+def _is_utf16(block: bytes, place: int) -> bool:
+    return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class _Zstandard(io.RawIOBase):
+    """Frames of Zstandard, uncompressed; its own reader takes a truncated frame for the end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard
+
+        self._file, self._begin, self._wrong = file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+        self._rest, self._ready = b"", memoryview(b"")
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+
+    def readable(self) -> bool:
+        """Say yes, as a buffered reader asks."""
+        return True
+
+    def readinto(self, buffer: "bytearray | memoryview", /) -> int:  # type: ignore[override]
+        """Fill a buffer, and tell how far."""
+        while not self._ready:
+            given, self._rest = self._rest or self._file.read(_COMPRESSED_BLOCK), b""
+            if not given:
+                if self._frame is not None:
+                    raise EOFError
+                return 0
+            frame = self._frame = self._frame or self._begin()
+            try:
+                self._ready = memoryview(frame.decompress(given))
+            except self._wrong as error:
+                raise OSError(f"no Zstandard ({error})") from error
+            if frame.eof:
+                self._frame, self._rest = None, frame.unused_data
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
