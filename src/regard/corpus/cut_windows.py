@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window
 from regard.models.windows import FAR, looks_ahead, maps_of, plan
-from regard.text.tokens import Encoded, Token, encode_all
+from regard.text.tokens import Encoded, encode_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class WindowSize:
 class CutText:
     """A part's tokens, and the windows it is read in. spans: the tokens [start, stop) of the part that each has.
 
-    before: special tokens in front of each. ids (L,), starts, ends: of all tokens, characters of the part. special (L,).
+    before: special tokens in front of each. ids, starts, ends, special: of all tokens; characters are the part's.
     """
 
     encoded: Encoded
@@ -90,23 +90,12 @@ def _encoded(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
 def _cut(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
     cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
     tokens = encoded.tokens
-    ids, end = encoded.ids, len(tokens) - cut.after
+    all_ids, end = encoded.ids, len(tokens) - cut.after
     windows = []
     for start, stop in cut.spans:
         run = [*range(cut.before), *range(start, stop), *range(end, len(tokens))]
         segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
-        windows.append(Window([ids[n] for n in run], segments))
-    return CutText(
-        encoded,
-        windows,
-        list(cut.spans),
-        cut.before,
-        np.array(ids),
-        *(np.array([getattr(token, name) for token in tokens]) for name in ("start", "end")),
-        np.array([_outside(token) for token in tokens]),
-    )
-
-
-def _outside(token: Token) -> bool:
-    """Whether a token is special: it stands for no word of the text."""
-    return token.special
+        windows.append(Window([all_ids[n] for n in run], segments))
+    ids, starts, ends = (np.array([getattr(token, name) for token in tokens]) for name in ("id", "start", "end"))
+    special = np.array([token.special for token in tokens])
+    return CutText(encoded, windows, list(cut.spans), cut.before, ids, starts, ends, special)

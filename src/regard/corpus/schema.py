@@ -1,12 +1,13 @@
 """What a store's tables hold: the one place that names their columns and types.
 
-A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with five files each:
+A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with these files:
 
     texts.parquet    a row for each part of a document, in the order in which they were read
     rows.parquet     a row for each word or token that is kept, sorted by (word, document, start)
     vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
     heads.parquet    what every head did, summed over the shard, where statistics were asked for
     spans.parquet    what the model did not read as it stands, and what is not kept
+    counts.json      how many of each
 
 Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
 """

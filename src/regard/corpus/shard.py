@@ -4,9 +4,11 @@ The same rows give the same bytes: nothing in a file depends on when, where or b
 """
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,23 +18,28 @@ from jaxtyping import Float
 
 from regard.corpus.schema import ROW_GROUP
 from regard.errors import RegardError
+from regard.json_files import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FILES = ("texts.parquet", "rows.parquet", "spans.parquet", "heads.parquet", "vectors.npy")
+COUNTS = "counts.json"  # of parts, rows, tokens, and spans by their kind
 PART = ".part"  # how the folders end that are being written
 
 
 @dataclass(frozen=True, eq=False)
 class ShardTables:
-    """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for."""
+    """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for.
+
+    tokens: how many its texts have, special ones included, each counted once however many windows read it.
+    """
 
     texts: "pa.Table"
     rows: "pa.Table"
     vectors: Float[np.ndarray, "rows layers M"]
     spans: "pa.Table"
     heads: "pa.Table | None" = None
+    tokens: int = 0
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
@@ -74,6 +81,11 @@ def sort_rows(
     return rows.take(order), vectors[order.to_numpy()]
 
 
+def read_counts(shard: Path) -> dict[str, int]:
+    """Return how many parts, rows and tokens a shard has, and of each kind how many spans."""
+    return {name: int(count) for name, count in read_json(shard / COUNTS, "counts").items()}
+
+
 def digest(shard: Path) -> str:
     """Compute a hash of all files of a shard, names included."""
     whole = hashlib.sha256()
@@ -100,6 +112,9 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
         if table is not None:
             pq.write_table(table, folder / f"{name}.parquet", row_group_size=ROW_GROUP, compression="zstd")
     np.save(folder / "vectors.npy", tables.vectors, allow_pickle=False)
+    kinds = Counter(tables.spans.column("kind").to_pylist())
+    counts = {"parts": tables.texts.num_rows, "rows": tables.rows.num_rows, "tokens": tables.tokens}
+    (folder / COUNTS).write_text(json.dumps(counts | dict(sorted(kinds.items()))) + "\n")
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())

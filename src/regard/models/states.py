@@ -102,6 +102,20 @@ def count_layers(model: "Model") -> int:
     return count
 
 
+def count_heads(model: "Model") -> int:
+    """Return how many query heads a layer of a model has: of the layer with most."""
+    config = model.model.config
+    given = next(
+        (each for name in ("num_attention_heads", "n_head", "heads") if (each := getattr(config, name, None))), 0
+    )
+    return max(given) if isinstance(given, (list, tuple)) else int(given)
+
+
+def state_width(model: "Model") -> int:
+    """Return the width M of a model's states."""
+    return int(model.model.config.hidden_size)
+
+
 def _batches(lengths: Sequence[int], most: int | None) -> Iterator[list[int]]:
     """Numbers of windows of one length, as many as make BATCH_TOKENS, in a fixed order."""
     by_length: dict[int, list[int]] = {}
