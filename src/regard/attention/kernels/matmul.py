@@ -68,6 +68,16 @@ def pin(name: str, *, tiles: str | None = None) -> bool:
     return True
 
 
+def pinned() -> tuple[list[Product], list[Product]]:
+    """Return what is pinned, to be given to `restore` later."""
+    return [*_pinned], [*_pinned_tiles]
+
+
+def restore(before: tuple[list[Product], list[Product]]) -> None:
+    """Pin what `pinned` returned, or nothing, as it was then."""
+    _pinned[:], _pinned_tiles[:] = before
+
+
 _pinned: list[Product] = []
 _pinned_tiles: list[Product] = []
 

@@ -1,0 +1,94 @@
+"""What a store's bytes depend on beside texts, model and settings: versions, kernels, threads. Set alike in workers."""
+
+import functools
+import hashlib
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from regard.attention.kernels import matmul
+from regard.errors import RegardError
+from regard.models.model import Model
+
+PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
+
+
+def describe_environment() -> dict[str, str]:
+    """Return the versions, and the products that are the faster ones here, measured once."""
+    found = {name: _version(name) for name in PACKAGES}
+    products = {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
+    return found | products | {"threads": "1", "machine": platform.machine()}
+
+
+def check_environment(made: dict[str, str]) -> None:
+    """Check that a store can be added to here: the same versions, and the products that it was made with.
+
+    Raises:
+        RegardError: a version differs, or a product is not to be had here.
+    """
+    for name in (*PACKAGES, "machine"):
+        here = platform.machine() if name == "machine" else _version(name)
+        if made.get(name) != here:
+            raise RegardError(
+                f"the store was made with {name} {made.get(name)}, here is {here}: shards would not be alike; "
+                "give another --out, or the same versions"
+            )
+    if not matmul.pin(made["linear"], tiles=made["tiles"]):
+        raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch has not")
+
+
+@contextmanager
+def pinned(made: dict[str, str]) -> Iterator[None]:
+    """Compute in one thread and with a store's products inside the block.
+
+    Raises:
+        RegardError: as `check_environment`.
+    """
+    before = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), matmul.pinned()
+    check_environment(made)
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        if before[1] is None:
+            del os.environ["TOKENIZERS_PARALLELISM"]
+        else:
+            os.environ["TOKENIZERS_PARALLELISM"] = before[1]
+        matmul.restore(before[2])
+
+
+def digest_model(model: Model) -> str:
+    """Compute a hash of a model's weights and its tokenizer."""
+    whole = hashlib.sha256()
+    for name, tensor in sorted(model.model.state_dict().items()):
+        whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    backend = getattr(model.tokenizer, "backend_tokenizer", None)
+    spelled = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
+    whole.update(_without_state(spelled).encode())
+    return whole.hexdigest()
+
+
+def _without_state(spelled: str) -> str:
+    """A tokenizer's JSON without what a call before may have left in it: truncation and padding."""
+    import json
+
+    try:
+        data = json.loads(spelled)
+    except ValueError:
+        return spelled
+    return json.dumps({name: each for name, each in data.items() if name not in ("truncation", "padding")})
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
