@@ -99,7 +99,9 @@ def test_ids_that_are_there_twice() -> None:
     Path("b.jsonl").write_text('{"text": "d", "id": "y"}\n{"text": "e", "id": "a.txt"}\n')
     Path("a.txt").write_text("f g " * 100)
     found = list(read_documents(["a.csv", "b.jsonl", "a.txt"], Columns(id="id"), most=50))
-    assert {each.id for each in found if isinstance(each, Document)} == {"x", "y", "a.txt"}
+    parts = [(each.id, each.text[0]) for each in found if isinstance(each, Document)]
+    assert list(dict.fromkeys(parts)) == [("x", "a"), ("y", "b"), ("a.txt", "e")]
+    assert len(parts) > 3
     assert [each for each in found if isinstance(each, Rejected)] == [
         Rejected("a.csv", 4, "the id 'x' is there already: 'a.csv', line 2"),
         Rejected("b.jsonl", 1, "the id 'y' is there already: 'a.csv', line 3"),

@@ -136,6 +136,11 @@ def test_bad_bytes_are_named(before: int, bad: bytes, said: str) -> None:
     assert str(raised.value) == said.format(f"{before:,}")
 
 
+def test_only_the_first_byte_order_mark_is_one() -> None:
+    text = "a" * (streams.BLOCK - 3) + "\ufeffb\ufeff"
+    assert "".join(text_blocks(io.BytesIO(("\ufeff" + text).encode()))) == text
+
+
 def test_utf16_is_recognised() -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
         with pytest.raises(RegardError, match="at place 0; it begins as UTF-16 does, needed is UTF-8"):
