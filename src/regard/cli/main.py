@@ -10,6 +10,7 @@ import typer
 from regard import __version__
 from regard.cli import clock, start
 from regard.cli.unknown_verb import Verbs
+from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.map import map_file
@@ -43,6 +44,7 @@ for name, verb, short in (
     ("train", train, "Train a transformer on texts, or on sentence pairs."),
     ("generate", generate, "Let a causal model go on with a text."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
+    ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
 ):
     app.command(name, short_help=short)(verb)

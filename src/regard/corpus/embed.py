@@ -49,13 +49,14 @@ class EmbedProgress:
 class EmbedReport:
     """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
-    built: shards that were built in this run; the others were there.
+    built, new_tokens: shards that were built in this run and their tokens; the others were there.
     """
 
     store: Path
     counts: dict[str, int]
     rejected: list[Rejected]
     built: int
+    new_tokens: int
     seconds: float
 
 
@@ -95,8 +96,12 @@ def embed(
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
         check_language(settings.lemma)
-    find_files(given)
-    store = Path(out)
+    for path in find_files(given):
+        if str(path) != "-" and Path(out).resolve() in path.resolve().parents:
+            raise RegardError(
+                f"--out: the store {str(out)!r} holds {str(path)!r}, which is to be read: give another one"
+            )
+    store = Path(out).absolute()
     fresh = not (store / NAME).exists()
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
@@ -116,7 +121,7 @@ def embed(
         else:
             del loaded  # the workers have their own
             built = build_in_processes(job, plans, workers)
-        shards, counts, new = _gather(built, started, progress)
+        shards, counts, new, new_tokens = _gather(built, started, progress)
         if not shards:
             if fresh:
                 _unmake_folder(store)
@@ -125,13 +130,13 @@ def embed(
         _write_quarantine(store, rejected)
         _remove_others(job.folder, {shard.name for shard in shards})
         replace(manifest, shards=shards, counts=dict(counts), complete=True).write(store)
-    return EmbedReport(store, dict(counts), rejected, new, time.monotonic() - started)
+    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started)
 
 
 def _gather(
     built: Iterable[Built], started: float, progress: Callable[[EmbedProgress], None] | None
-) -> tuple[list[ShardSummary], Counter[str], int]:
-    """The shards as they come, what they hold in all, and how many are new."""
+) -> tuple[list[ShardSummary], Counter[str], int, int]:
+    """The shards as they come, what they hold in all, how many are new, and these tokens."""
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
     new, characters, new_tokens = 0, 0, 0
@@ -145,7 +150,7 @@ def _gather(
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
-    return shards, counts, new
+    return shards, counts, new, new_tokens
 
 
 def _begin(store: Path, paths: list[str], model: Model, source: str | None, settings: Settings) -> Manifest:
@@ -155,9 +160,7 @@ def _begin(store: Path, paths: list[str], model: Model, source: str | None, sett
     if model.pairs:
         raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
     depth = count_layers(model)
-    summary = ModelSummary(
-        model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model)
-    )
+    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers(settings.layers, depth, model.name)
     if not (store / NAME).exists():
         manifest = Manifest(summary, settings.to_json(), describe_environment(), paths, layers)
@@ -165,16 +168,17 @@ def _begin(store: Path, paths: list[str], model: Model, source: str | None, sett
         manifest.write(store)
         return manifest
     held = read_manifest(store)
-    for what, there, here in (
-        ("paths", held.inputs, paths),
-        ("settings", held.settings, settings.to_json()),
-        ("model", held.model.digest, summary.digest),
-    ):
-        if there != here:
-            names = [name for name in here if here[name] != there.get(name)] if isinstance(here, dict) else []
-            which = f" ({', '.join(names)})" if names else ""
+    wanted = settings.to_json()
+    changed = [name for name in wanted if wanted[name] != held.settings.get(name)]
+    others = {
+        "other paths": held.inputs != paths,
+        f"other settings ({', '.join(changed)})": bool(changed),
+        "another model": held.model.digest != summary.digest,
+    }
+    for what, differs in others.items():
+        if differs:
             raise RegardError(
-                f"store {str(store)!r} was made with other {what}{which}: give another --out, or what it was made with"
+                f"store {str(store)!r} was made with {what}: give another --out, or what it was made with"
             )
     check_environment(held.environment)
     remove_unfinished(store / "shards")

@@ -106,8 +106,14 @@ def _start_worker(job: Job) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     prepare(job)
+
+
+def _end_with(parent: Any) -> None:
+    """Wait for the parent process to end, however it does, and end this one."""
+    parent.join()
+    os._exit(1)
 
 
 def prepare(job: Job) -> Model:

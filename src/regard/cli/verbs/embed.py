@@ -1,0 +1,153 @@
+"""`regard embed`: read any amount of text once, and keep every word's embedding and attention in a store."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli import options
+from regard.errors import RegardError
+from regard.files import check_target
+
+if TYPE_CHECKING:
+    from regard.corpus.embed import EmbedProgress, Runner
+
+Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, patterns; - for standard input.")]
+Out = Annotated[Path, typer.Option("--out", metavar="STORE", help="The store's folder, needed.")]
+Layers = Annotated[str, typer.Option(metavar="N,N|all|last", help="Layers whose embeddings are kept.")]
+Unit = Annotated[str, typer.Option(metavar="words|tokens", help="What has a row; a word's vector is its tokens' mean.")]
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="word=W,W", help="Keep some words only, or lemma=W, with their sources."),
+]
+Lemma = Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Add lemmas, of a language such as en.")]
+Dtype = Annotated[str, typer.Option(metavar="float16|float32", help="Of the vectors.")]
+StatisticsOption = Annotated[
+    bool, typer.Option("--statistics/--no-statistics", help="Keep what attention did: entropy, received, distance, …")
+]
+TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Of tables: the column that holds the texts.")]
+IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: the column that holds their ids.")]
+Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
+Shard = Annotated[int, options.number("N", "Characters of texts in a shard, the unit of work.")]
+Ray = Annotated[str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Build the shards on a Ray cluster.")]
+MOST_SHOWN = 5  # rejected documents that are named
+
+
+def embed(
+    paths: Paths,
+    out: Out,
+    model: options.ModelName = None,
+    layers: Layers = "last",
+    unit: Unit = "words",
+    where: WhereOption = None,
+    lemma: Lemma = None,
+    dtype: Dtype = "float16",
+    statistics: StatisticsOption = True,
+    window: options.Window = None,
+    stride: options.Stride = None,
+    text_column: TextColumn = "text",
+    id_column: IdColumn = None,
+    shard: Shard = 250_000,
+    workers: Workers = None,
+    ray: Ray = None,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
+    from regard.corpus.settings import Settings, Where
+
+    chosen = Settings(
+        layers=_layers(layers),
+        unit=unit,
+        where=None if where is None else Where.parse(where),
+        lemma=lemma,
+        dtype=dtype,
+        statistics=statistics,
+        window=window,
+        stride=stride,
+        shard=shard,
+    )
+    if json_file is not None:
+        check_target(json_file, (".json",), "--json")
+    from regard.corpus.find_files import find_files
+
+    sizes = _sizes(find_files(paths))
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles, finish
+    from regard.corpus.document import Columns
+    from regard.corpus.embed import embed as embed_texts
+    from regard.views.embedded import embed_data
+    from regard.views.terminal.embedded import show_embedded
+
+    console, errors = consoles(json_file)
+    runner: Runner | None = None
+    if ray is not None:
+        from regard.corpus.ray_runner import on_ray
+
+        runner = on_ray(ray, workers)
+    line = _Line(errors, sizes)
+    with line:
+        report = embed_texts(
+            paths,
+            out,
+            model=model,
+            settings=chosen,
+            columns=Columns(text_column, id_column),
+            workers=workers,
+            runner=runner,
+            progress=line.show,
+        )
+    if json_file is not None:
+        from regard.json_files import write_json
+
+        write_json(embed_data(report), json_file)
+    show_embedded(report, console, MOST_SHOWN)
+    finish(console, errors, [json_file])
+
+
+def _layers(given: str) -> tuple[int, ...] | None:
+    """Layers as `Settings` takes them."""
+    if given == "last":
+        return None
+    if given == "all":
+        return ()
+    try:
+        return tuple(int(each) for each in given.split(","))
+    except ValueError as error:
+        raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3,5") from error
+
+
+def _sizes(files: list[Path]) -> int | None:
+    """About how many characters there are to read, by the files' bytes; None where that is not known."""
+    plain = all(str(each) != "-" and each.suffix.lower() == ".txt" for each in files)
+    return sum(each.stat().st_size for each in files) if plain else None
+
+
+class _Line:
+    """One line of progress, written over itself on a terminal and every ten seconds elsewhere."""
+
+    def __init__(self, console: Any, characters: int | None) -> None:
+        self._console, self._all, self._said, self._status = console, characters, 0.0, console.status("reading …")
+
+    def __enter__(self) -> "_Line":
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._status.stop()
+
+    def show(self, done: "EmbedProgress") -> None:
+        """Say how far it is, how fast, and how long it will take."""
+        rate = done.new_tokens / max(1e-9, done.seconds)
+        text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
+        if self._all and done.new_tokens:
+            left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
+            text += f", about {left / 60:,.0f} min left" if left > 90 else f", about {left:,.0f} s left"
+        if self._console.is_terminal:
+            self._status.update(text)
+        elif time.monotonic() - self._said > 10:
+            self._said = time.monotonic()
+            self._console.print(text, style="dim", markup=False)
