@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard import corpus as corpus
     from regard import explain as explain
     from regard import nn as nn
     from regard import text as text
@@ -53,6 +54,7 @@ _WHERE = {
     "Trace": "regard.trace.trace",
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",
+    "corpus": "regard",
     "ablate": "regard.capture.interventions",
     "attend": "regard.attention.attend",
     "edge": "regard.capture.interventions",
@@ -75,7 +77,7 @@ _WHERE = {
     "show": "regard.web.show",
 }
 
-_MODULES = ("explain", "masks", "nn", "text", "textbook", "train")
+_MODULES = ("corpus", "explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
 

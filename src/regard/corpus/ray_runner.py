@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from regard.corpus.embed import Runner
+from regard.corpus.embed_texts import Runner
 from regard.corpus.plan_shards import ShardPlan
 from regard.corpus.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regard.corpus.embed import EmbedReport
+from regard.corpus.embed_texts import EmbedReport
 
 
 def embed_data(report: EmbedReport) -> dict[str, Any]:

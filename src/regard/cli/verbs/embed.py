@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 if TYPE_CHECKING:
-    from regard.corpus.embed import EmbedProgress, Runner
+    from regard.corpus.embed_texts import EmbedProgress, Runner
 
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, patterns; - for standard input.")]
 Out = Annotated[Path, typer.Option("--out", metavar="STORE", help="The store's folder, needed.")]
@@ -76,7 +76,7 @@ def embed(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.corpus.document import Columns
-    from regard.corpus.embed import embed as embed_texts
+    from regard.corpus.embed_texts import embed as embed_texts
     from regard.views.embedded import embed_data
     from regard.views.terminal.embedded import show_embedded
 

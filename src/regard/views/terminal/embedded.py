@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from regard.corpus.embed import EmbedReport
+from regard.corpus.embed_texts import EmbedReport
 
 # What the model did not read as it stands, by its kind in spans.parquet.
 KINDS = {

@@ -105,6 +105,8 @@ def embed(
     fresh = not (store / NAME).exists()
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
+    if source is not None and os.path.exists(source):
+        source = os.path.abspath(source)  # workers and whoever opens the store may be elsewhere
     _make_folder(store)
     with _locked(store):
         manifest = _begin(store, given, loaded, source, settings)
