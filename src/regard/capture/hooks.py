@@ -1,7 +1,7 @@
 """Hook one forward pass of a model: its attention calls, embeddings, hidden states and attention outputs."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +51,9 @@ def record_pass(
     """
     with (
         record(layers, keep, statistics or False) as calls,
-        record_embeddings(model, ids) as embeddings,
+        record_embeddings(model, ids) if capture.keep.embeddings else nullcontext([]) as embeddings,
         record_layers(model, capture) as stacks,
-        follow_outputs() as attention_outputs,
+        follow_outputs() if capture.keep.attention_outputs else nullcontext([]) as attention_outputs,
         record_last_hidden_states(model, head_input=head_input) as last,
     ):
         yield PassRecord(calls, embeddings, stacks, attention_outputs, last)

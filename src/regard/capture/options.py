@@ -16,13 +16,17 @@ class CaptureOptions:
     """layers: those whose attention, values and states are kept, None for all. logits: whether they are computed.
 
     attention_outputs: whether what the model does with each attention call's context is kept, for contributions.
-    statistics: those of every attention map that are computed with the pass, None for none.
+    statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
+    parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
+    the model's own attention.
     """
 
     layers: frozenset[int] | None = None
     logits: bool = True
     attention_outputs: bool = True
     statistics: Statistics | None = None
+    embeddings: bool = True
+    compare: bool = True
 
     @staticmethod
     def of(

@@ -182,7 +182,7 @@ class Session:
         keep, sources, reported = options.keep, batch.sources, options.reported
         capture = self.new_capture(
             keep=keep,
-            compare=keep.layers != NO_LAYERS,
+            compare=keep.compare and keep.layers != NO_LAYERS,
             written_masks=options.written_masks,
             skipped_layers=reuse.skipped,
         )

@@ -7,23 +7,36 @@ from regard.attention.kernels.cpu.vector import compiled
 # Columns of a head's sums: the places of these names in `attention_sums.SUMS`.
 _DISTANCE, _PREVIOUS, _NEXT, _SAME, _SPECIAL, _FIRST, _DUPLICATE, _INDUCTION = 2, 3, 4, 6, 7, 8, 9, 11
 
+LEAST = np.float32(-200.0)  # of a score below its row's highest: the weight of anything lower is 0 in float32
+
 
 @compiled()
-def add_layer(weights, special, counted, away, marked, sums):
-    """Add distances and special shares of every query to away and marked (B, L), and the heads' sums."""
+def add_layer(scores, weights, highest, special, counted, entropy, away, marked, sums):
+    """Write the entropy of every row (B, H, L); add distances and special shares to away and marked (B, L), and sums.
+
+    log w = (score - highest) + log(largest weight): no logarithm but one a row, and all terms of one sign.
+    """
     batch, heads, length, _ = weights.shape
     for b in range(batch):
+        marks = special[b]
         for h in range(heads):
             for i in range(length):
-                row, marks = weights[b, h, i], special[b]
+                row, score, most = weights[b, h, i], scores[b, h, i], highest[b, h, i]
                 distance, share, total = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-                for j in range(i):
-                    distance += row[j] * np.float32(i - j)
-                for j in range(i + 1, length):
-                    distance += row[j] * np.float32(j - i)
+                spread, nearest = np.float32(0.0), np.float32(0.0)
                 for j in range(length):
+                    below = score[j] - most
+                    below = below if below > LEAST else LEAST
+                    spread += row[j] * below
+                    nearest += row[j] if score[j] == most else np.float32(0.0)
                     share += row[j] * marks[j]
                     total += row[j]
+                    distance += row[j] * np.float32(abs(i - j))
+                ties = 0
+                for j in range(length):
+                    ties += score[j] == most
+                largest = nearest / np.float32(max(ties, 1))
+                entropy[b, h, i] = -np.log(largest) * total - spread if largest > 0 else np.float32(0.0)
                 if total > 0:  # what a sink takes has no position
                     distance /= total
                 away[b, i] += distance

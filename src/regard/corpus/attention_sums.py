@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 
@@ -59,22 +60,35 @@ def sum_layer(
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.corpus import attention_passes
 
-    dense = weights.dense().float()  # (B, H, L, L)
-    entropy = torch.special.entr(dense).sum(-1)  # (B, H, L)
-    if weights.rule.sinks is not None:
-        entropy += torch.special.entr(weights.sink_share.float())
-    own, entropies = dense.cpu().numpy(), entropy.cpu().numpy()
+    scores = weights.scores[...].float()  # (B, H, L, L)
+    dense = _softmax(scores, weights)
+    own, highest = dense.cpu().numpy(), scores.amax(-1).cpu().numpy()
+    entropies = np.empty_like(highest)
     batch, heads, length = entropies.shape
     received = own.sum(2).mean(1)
     away, marked = np.zeros((batch, length), np.float32), np.zeros((batch, length), np.float32)
     sums = np.zeros((heads, len(SUMS)))
-    attention_passes.add_layer(own, special.astype(np.float32), counted, away, marked, sums)
+    attention_passes.add_layer(
+        scores.cpu().numpy(), own, highest, special.astype(np.float32), counted, entropies, away, marked, sums
+    )
+    if weights.rule.sinks is not None:  # what a sink takes is one more outcome
+        entropies += torch.special.entr(weights.sink_share.float()).cpu().numpy()
     attention_passes.add_repeats(own, ids, counted, sums)
     sums[:, _AT["entropy"]] = (entropies * counted[:, None]).sum((0, 2), dtype=np.float64)
     sums[:, _AT["queries"]] = counted.sum()
     sums[:, _AT["nexts"]] = counted[:, :-1].sum()
     sums[:, [_AT["duplicates"], _AT["inductions"]]] = attention_passes.count_repeats(ids, counted)
     return LayerSums(entropies.mean(1), received, away / heads, marked / heads, sums, own.mean(1) if mean else None)
+
+
+def _softmax(scores: Float[Tensor, "B H L S"], weights: AttentionMap) -> Float[Tensor, "B H L S"]:
+    """The weights of scores: each row by its own largest score, a head's sink in the denominator alone."""
+    if weights.rule.sinks is not None:
+        return weights.dense().float()
+    found = scores.softmax(-1)
+    if weights.rule.mask is not None:  # a query that may look at nothing has no weights
+        found.masked_fill_((scores == -torch.inf).all(-1, keepdim=True), 0.0)
+    return found
 
 
 def largest(mean: Float[np.ndarray, "k L"], top: int) -> tuple[Int[np.ndarray, "k T"], Float[np.ndarray, "k T"]]:

@@ -67,7 +67,8 @@ def read_states(
         if not 0 <= layer < depth:
             raise RegardError(f"layers: {layer} is out of range, {model.name} has layers 0 to {depth - 1}")
     inner = frozenset(layer for layer in layers if layer < depth - 1)
-    keep = CaptureOptions(None if attention else inner or NO_LAYERS, logits=False, attention_outputs=False)
+    kept = None if attention else inner or NO_LAYERS
+    keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     for batch in _batches([len(window.ids) for window in windows], 1 if session.reports_weights else None):
         texts = [replace(encoded_ids(windows[n].ids), segments=windows[n].segments) for n in batch]
         done = session.run(texts, None, [()] * len(batch), keep)
