@@ -1,0 +1,147 @@
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+from tests.support.stores import Document, write_store
+
+ONE = [Document("a", "The bank of clay", {"year": "1850"}, line=3), Document("b", "A BANK note")]
+OTHER = [Document("c", "No bank; the end")]
+
+
+def numbered(count: int, layers: int = 2) -> np.ndarray:
+    """Vectors whose numbers say which word, in the order of the text, and which layer they are of."""
+    words, kinds = np.meshgrid(np.arange(count), np.arange(layers), indexing="ij")
+    return np.stack([words, kinds, np.ones_like(words)], -1).astype(np.float16)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    folder = tmp_path / "it's a store"
+    return write_store(folder, [(ONE, numbered(7)), (OTHER, numbered(4))], layers=(2, 5))
+
+
+def test_views_tell_where_each_row_stands(store: Path) -> None:
+    with StoreTables(store) as tables:
+        found = tables.sql(
+            "SELECT shard, row, document, form, start FROM rows WHERE word = ? ORDER BY shard, row", ["bank"]
+        )
+        assert [tuple(each.values()) for each in found.to_pylist()] == [
+            ("shard0", 1, "a", "bank", 4), ("shard0", 2, "b", "BANK", 2), ("shard1", 0, "c", "bank", 3)
+        ]  # fmt: skip
+        joined = tables.sql(
+            'SELECT substr(t.text, r.start + 1, r."end" - r.start) AS cut, r.form, '
+            "t.metadata['year'] AS year, t.line FROM rows r JOIN texts t ON r.shard = t.shard AND r.part = t.row"
+        ).to_pylist()
+        assert len(joined) == 11
+        assert all(each["cut"] == each["form"] for each in joined)
+        assert {(each["year"], each["line"]) for each in joined} == {("1850", 3), (None, None)}
+        assert tables.sql("SELECT count(*) AS n FROM spans").to_pylist() == [{"n": 0}]
+        assert tables.sql("SELECT * FROM quarantine").column_names == ["source", "line", "reason"]
+        assert tables.sql("SELECT sum(rows) AS n FROM shards").to_pylist() == [{"n": 11}]
+        assert repr(tables).endswith("11 rows in 2 shards)")
+        assert tables.notes == ()
+
+
+def test_vectors_belong_to_their_rows(store: Path) -> None:
+    with StoreTables(store) as tables:
+        found = tables.sql("SELECT row, document, start FROM rows WHERE shard = 'shard0' ORDER BY document, start")
+        rows = found["row"].to_numpy()
+        np.testing.assert_array_equal(tables.vectors("shard0", rows)[:, 0], np.arange(7))
+        np.testing.assert_array_equal(tables.vectors("shard0", rows, 2)[:, 1], 0)
+        np.testing.assert_array_equal(tables.vectors("shard0", rows, 5)[:, 1], 1)
+        assert tables.vectors("shard0", rows).dtype == np.float16
+        whole = dict(tables.shard_vectors(2))
+        assert {shard: len(vectors) for shard, vectors in whole.items()} == {"shard0": 7, "shard1": 4}
+        assert (whole["shard0"][:, 1] == 0).all()
+        with pytest.raises(RegardError, match="layer 3: the store keeps 2, 5"):
+            tables.vectors("shard0", rows, 3)
+        with pytest.raises(RegardError, match="shard shard1 has rows 0 to 3, given 0 to 6"):
+            tables.vectors("shard1", rows)
+        with pytest.raises(RegardError, match="no shard 'x'"):
+            tables.vectors("x", rows)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
+        ("SELECT * FROM read_csv('../a.csv')", "Permission Error"),
+        ("COPY (SELECT 1) TO 'x.csv'", "needs one statement that selects"),
+        ("SELECT 1; SELECT 2", "needs one statement that selects"),
+        ("SET enable_external_access = true", "needs one statement that selects"),
+        ("ATTACH 'x.db'", "needs one statement that selects"),
+        ("DROP VIEW rows", "needs one statement that selects"),
+        ("", "needs one statement that selects"),
+        ("SELEC 1", "syntax error"),
+        ("SELECT nothing FROM rows", 'column "nothing" not found'),
+    ],
+)
+def test_queries_reach_no_further_than_the_store(store: Path, query: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    before = sorted(each for each in tmp_path.rglob("*"))
+    with StoreTables(store) as tables, pytest.raises(RegardError, match=message) as raised:
+        tables.sql(query)
+    assert "\n" not in str(raised.value)
+    assert sorted(each for each in tmp_path.rglob("*")) == before
+
+
+def test_the_settings_are_locked(store: Path) -> None:
+    import duckdb
+
+    with StoreTables(store) as tables, pytest.raises(duckdb.Error, match="configuration has been locked"):
+        tables.connection.execute("SET enable_external_access = true")
+
+
+def test_what_is_no_store_is_refused_in_one_line(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="there is no such folder"):
+        StoreTables(tmp_path / "none")
+    with pytest.raises(RegardError, match=r"there is no manifest.json in it"):
+        StoreTables(tmp_path)
+    manifest = store / "manifest.json"
+    data = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(data | {"format": 99}))
+    with pytest.raises(RegardError, match="has format 99, this version of regard reads format 1"):
+        StoreTables(store)
+    manifest.write_text(json.dumps(data | {"shards": [data["shards"][0] | {"name": "../shards/shard0"}]}))
+    with pytest.raises(RegardError, match="names a shard"):
+        StoreTables(store)
+    manifest.write_text(json.dumps(data))
+    (store / "shards" / "shard1" / "vectors.npy").unlink()
+    with pytest.raises(
+        RegardError, match=r"shard shard1 of 2 lacks vectors.npy; the same `regard embed` again makes it"
+    ):
+        StoreTables(store)
+    shutil.rmtree(store / "shards" / "shard1")
+    with pytest.raises(RegardError, match="shard shard1 of 2 is missing"):
+        StoreTables(store)
+
+
+def test_vectors_that_do_not_fit_the_manifest_are_refused(store: Path) -> None:
+    np.save(store / "shards" / "shard1" / "vectors.npy", np.zeros((3, 2, 3)))
+    with (
+        StoreTables(store) as tables,
+        pytest.raises(RegardError, match=r"has shape \(3, 2, 3\), the manifest says \(4, 2, 3\)"),
+    ):
+        tables.vectors("shard1", np.array([0]))
+
+
+def test_a_store_without_rows_and_one_that_is_not_finished(tmp_path: Path) -> None:
+    with StoreTables(write_store(tmp_path / "s", [], complete=False)) as tables:
+        assert tables.sql("SELECT count(*) AS n FROM rows JOIN texts ON rows.part = texts.row").to_pylist() == [
+            {"n": 0}
+        ]
+        assert tables.notes == ("the store is not finished: the same `regard embed` again goes on where it stopped",)
+
+
+def test_opening_reads_no_table(store: Path) -> None:
+    began = time.perf_counter()
+    tables = StoreTables(store)
+    assert time.perf_counter() - began < 1
+    assert "connection" not in vars(tables)
+    assert not tables._mapped
