@@ -18,7 +18,6 @@ from jaxtyping import Float, Int
 from regard.corpus import schema
 from regard.corpus.extra import needed
 from regard.corpus.manifest import Manifest, read_manifest
-from regard.corpus.shard import FILES
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
 TABLES = ("rows", "texts", "spans", "heads")
+FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet with statistics only
 T = TypeVar("T", bound="StoreTables")
 
 
@@ -183,8 +183,8 @@ class StoreTables:
         return self.path / "shards" / shard
 
     def _check_shards(self) -> None:
-        """Refuse a store whose shards are not there or lack a file. heads.parquet is there with statistics only."""
-        wanted = [name for name in FILES if name != "heads.parquet"]
+        """Refuse a store whose shards are not there or lack a file."""
+        wanted = list(FILES)
         for shard in self.manifest.shards:
             if not shard.name or Path(shard.name).name != shard.name:
                 raise RegardError(

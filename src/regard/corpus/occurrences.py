@@ -1,0 +1,175 @@
+"""Look up the occurrences of a word in a store: where they stand, their vectors, and the text around them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.corpus.settings import normal
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = 'shard, row, word, form, document, part, start, "end"'
+BLANKS = re.compile(r"\s+")
+FIELDS = ("word", "lemma")  # what a word may be looked up by
+
+
+@dataclass(frozen=True)
+class Line:
+    """One occurrence in its context, a line of a concordance.
+
+    left, right: what stands before and after it in its text, as many characters as were asked for. start, end: its
+    characters in the whole document. source, line: the file it was read from, and where in it. metadata: of its
+    document. similarity: the cosine with what was asked for. shard, row: where the store keeps it.
+    """
+
+    left: str
+    form: str
+    right: str
+    word: str
+    document: str
+    start: int
+    end: int
+    source: str
+    line: int | None
+    metadata: dict[str, str]
+    shard: str
+    row: int
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """Occurrences as columns, in the order of the store: shards as in the manifest, then parts, then characters."""
+
+    tables: StoreTables
+    shard: tuple[str, ...]
+    row: Int[np.ndarray, " n"]
+    part: Int[np.ndarray, " n"]
+    start: Int[np.ndarray, " n"]
+    end: Int[np.ndarray, " n"]
+    word: tuple[str, ...]
+    form: tuple[str, ...]
+    document: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, chosen: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
+        """Return some of them, by their numbers, in that order."""
+        numbers = np.asarray(chosen, dtype=np.int64)
+        names = (tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document))
+        shard, word, form, document = names
+        counted = (column[numbers] for column in (self.row, self.part, self.start, self.end))
+        return Occurrences(self.tables, shard, *counted, word, form, document)
+
+    def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
+        """Read their embeddings in float32, from one layer; None for the last that is kept."""
+        found = np.empty((len(self), self.tables.manifest.model.width), np.float32)
+        shards = np.array(self.shard)
+        for shard in dict.fromkeys(self.shard):
+            own = np.flatnonzero(shards == shard)
+            found[own] = self.tables.vectors(shard, self.row[own], layer)
+        return found
+
+    def texts(self) -> "dict[tuple[str, int], Part]":
+        """Read the parts of documents that they stand in, by shard and part."""
+        wanted: dict[str, set[int]] = {}
+        for shard, part in zip(self.shard, self.part.tolist(), strict=True):
+            wanted.setdefault(shard, set()).add(part)
+        found = {}
+        for shard, parts in wanted.items():
+            listed = ", ".join(map(str, sorted(parts)))
+            query = f"SELECT row, start, text, source, line, metadata FROM texts WHERE shard = ? AND row IN ({listed})"
+            for each in self.tables.sql(query, [shard]).to_pylist():
+                metadata = dict(each["metadata"])
+                part = Part(each["start"], each["text"], each["source"], each["line"], metadata)
+                found[shard, int(each["row"])] = part
+        return found
+
+    def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
+        """Put each into its context of so many characters on either side; runs of blanks and line breaks become one.
+
+        Raises:
+            RegardError: context is negative, or a text is missing.
+        """
+        if context < 0:
+            raise RegardError(f"context: given {context}, needs 0 or more characters")
+        texts, lines = self.texts(), []
+        for n, (shard, part) in enumerate(zip(self.shard, self.part.tolist(), strict=True)):
+            if (shard, part) not in texts:
+                raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet has not")
+            there = texts[shard, part]
+            start, end = int(self.start[n]), int(self.end[n])
+            first, last = start - there.start, end - there.start
+            left, right = there.text[max(0, first - context) : first], there.text[last : last + context]
+            lines.append(
+                Line(_one_line(left), self.form[n], _one_line(right), self.word[n], self.document[n], start, end,
+                     there.source, there.line, there.metadata, shard, int(self.row[n]),
+                     None if similarity is None else float(similarity[n]))
+            )  # fmt: skip
+        return lines
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a document: its text, from character start of the document on, and where it was read."""
+
+    start: int
+    text: str
+    source: str
+    line: int | None
+    metadata: dict[str, str]
+
+
+def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
+    """Find every occurrence of a word, or of a lemma, in the order of the store.
+
+    Raises:
+        RegardError: the word is blank, by is neither, or the word does not occur.
+    """
+    if by not in FIELDS:
+        raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
+    wanted = normal(word.strip())
+    if not wanted:
+        raise RegardError("word is empty: give a word of the store")
+    found = in_store_order(tables, tables.sql(f"SELECT {COLUMNS} FROM rows WHERE {by} = ?", [wanted]))
+    if not len(found):
+        raise RegardError(f"{by} {word!r} does not occur in store {str(tables.path)!r}{_instead(tables, by)}")
+    return found
+
+
+def in_store_order(tables: StoreTables, table: "pa.Table") -> Occurrences:
+    """Make occurrences of rows with `COLUMNS`, sorted as they stand in the texts."""
+    numbers = {each.name: n for n, each in enumerate(tables.manifest.shards)}
+    columns = {name: table[name].to_pylist() for name in ("shard", "word", "form", "document")}
+    counted = {name: table[name].to_numpy().astype(np.int64) for name in ("row", "part", "start", "end")}
+    shard = np.array([numbers[name] for name in columns["shard"]], dtype=np.int64)
+    order = np.lexsort((counted["start"], counted["part"], shard))
+    found = Occurrences(
+        tables, tuple(columns["shard"]), counted["row"], counted["part"], counted["start"], counted["end"],
+        tuple(columns["word"]), tuple(columns["form"]), tuple(columns["document"]),
+    )  # fmt: skip
+    return found.take(order)
+
+
+def _instead(tables: StoreTables, by: str) -> str:
+    """What to say of a store in which a word is not: that it keeps some words only, or no lemmas."""
+    settings = tables.manifest.settings
+    if by == "lemma" and not settings.get("lemma"):
+        return ": it was made without --lemma, so that it has no lemmas"
+    if settings.get("where"):
+        field, values = settings["where"]
+        return f": it was made with --where {field}={','.join(values)}"
+    return ""
+
+
+def _one_line(text: str) -> str:
+    """A text whose runs of blanks and line breaks are one blank each; that at its ends stays."""
+    return BLANKS.sub(" ", text)
