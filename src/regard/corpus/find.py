@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.clusters import unit
+from regard.corpus.axes import principal_axes
 from regard.corpus.nearest import cosines, largest
 from regard.corpus.occurrences import COLUMNS, Line, Occurrences, in_store_order, look_up
 from regard.corpus.store_tables import StoreTables
@@ -115,15 +115,6 @@ def embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None 
     return vector
 
 
-def principal_order(vectors: Float[np.ndarray, "n M"]) -> Int[np.ndarray, " n"]:
-    """Order vectors, scaled to length 1, along the first principal axis, whose largest component is positive."""
-    points = unit(vectors).astype(np.float64)
-    points -= points.mean(0)
-    axis = np.linalg.eigh(points.T @ points)[1][:, -1]
-    axis = axis * np.sign(axis[np.abs(axis).argmax()])
-    return np.argsort(points @ axis, kind="stable")
-
-
 def _search(
     tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None
 ) -> tuple[Occurrences, Float[np.ndarray, " n"], int]:
@@ -153,7 +144,9 @@ def _order(
     """The order of occurrences, as far as it does not depend on their contexts."""
     if sort != "meaning":
         return np.arange(len(found))
-    return principal_order(found.vectors(layer)) if similarity is None else np.argsort(-similarity, kind="stable")
+    if similarity is not None:
+        return np.argsort(-similarity, kind="stable")
+    return np.argsort(principal_axes(found.vectors(layer), 1)[0][:, 0], kind="stable")
 
 
 def _context_key(line: Line, side: str) -> list[str]:
