@@ -69,7 +69,7 @@ def test_false_alarms_of_random_halves_and_an_injected_change(tmp_path: Path) ->
             alarms += store.shift("bank", column="age", rounds=99, k=1).change.p <= 0.05
     assert alarms <= 8
     with Store(made(tmp_path / "x", 20, [0, 0, 0, 3, 3, 3], 0)) as store:  # a document's vectors follow its age
-        assert store.shift("bank", column="age").change.p == 1 / 1000
+        assert store.shift("bank", column="age").change.p <= 0.005
 
 
 def test_few_documents_are_said_to_be_few(tmp_path: Path) -> None:

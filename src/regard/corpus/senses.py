@@ -63,8 +63,8 @@ class Sense:
 class Senses:
     """The senses of a word, the largest first.
 
-    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points: where
-    each lies on the first two principal axes; axes: the share of the variance that each keeps. learned: how labelled
+    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
+    where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
     sentences taught the senses, where they did.
     """
 
