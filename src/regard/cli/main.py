@@ -12,10 +12,13 @@ from regard.cli import clock, start
 from regard.cli.unknown_verb import Verbs
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
+from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
+from regard.cli.verbs.senses import senses
+from regard.cli.verbs.shift import shift
 from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import train
@@ -45,6 +48,9 @@ for name, verb, short in (
     ("generate", generate, "Let a causal model go on with a text."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
+    ("find", find, "Find a word's occurrences in a store, by place or meaning."),
+    ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
+    ("shift", shift, "Compare a word's meaning in two stores."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
 ):
     app.command(name, short_help=short)(verb)

@@ -6,15 +6,18 @@ embedding, after a last norm where the model has one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from regard.errors import RegardError
-from regard.models.model import Model
 from regard.text.tokens import shortened
 from regard.text.words import Word
-from regard.trace.trace import Trace
+
+if TYPE_CHECKING:  # with which torch would be imported, for every question
+    from regard.models.model import Model
+    from regard.trace.trace import Trace
 
 POOLINGS = ("mean", "first", "last")  # of a word's tokens: what makes one vector of them
 AT_ONCE = 32  # texts whose traces are held together
@@ -35,7 +38,7 @@ class Place:
 
 
 def embed_places(
-    model: Model, places: Sequence[Place], layers: Sequence[int]
+    model: "Model", places: Sequence[Place], layers: Sequence[int]
 ) -> Float[np.ndarray, "places layers poolings M"]:
     """Embed words at their places: from each layer, by each of `POOLINGS`.
 
@@ -54,7 +57,7 @@ def embed_places(
     return np.stack(found)
 
 
-def word_at(trace: Trace, place: Place) -> Word:
+def word_at(trace: "Trace", place: Place) -> Word:
     """Find the tokens of a place in the trace of its text.
 
     Raises:
@@ -66,13 +69,13 @@ def word_at(trace: Trace, place: Place) -> Word:
     return Word(place.form, place.start, place.end, tokens)
 
 
-def state(trace: Trace, layer: int) -> Float[np.ndarray, "L M"]:
+def state(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"]:
     """Return what leaves a layer; of the last one the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
     return (trace.contextual if layer == last else states[layer + 1]).detach().float().cpu().numpy()
 
 
-def _pooled(trace: Trace, word: Word, layers: Sequence[int]) -> Float[np.ndarray, "layers poolings M"]:
+def _pooled(trace: "Trace", word: Word, layers: Sequence[int]) -> Float[np.ndarray, "layers poolings M"]:
     rows = np.stack([state(trace, layer)[list(word.tokens)] for layer in layers])
     return np.stack([rows.mean(1), rows[:, 0], rows[:, -1]], axis=1)

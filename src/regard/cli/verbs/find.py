@@ -1,0 +1,50 @@
+"""`regard find`: the occurrences of a word in a store, each in its context, sorted by place, context or meaning."""
+
+from typing import Annotated
+
+import typer
+
+from regard.cli import options
+from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, StoreFolder, StoreOutputs
+
+Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to find.")]
+Like = Annotated[str | None, typer.Option(metavar="TEXT", help="A sentence with the word: the nearest come first.")]
+Everywhere = Annotated[bool, typer.Option("--everywhere", help="With --like: the nearest of all words in the store.")]
+Sort = Annotated[str | None, typer.Option(metavar="meaning|source|left|right", help="The order of the lines.")]
+Top = Annotated[int | None, options.number("K", "The first K lines; by default all to files, 25 on the screen.")]
+SHOWN = 25
+
+
+def find(
+    word: Word,
+    store: StoreFolder,
+    like: Like = None,
+    everywhere: Everywhere = False,
+    sort: Sort = None,
+    top: Top = None,
+    by: By = "word",
+    layer: LayerOption = None,
+    context: Context = 60,
+    csv: CsvFile = None,
+    parquet: ParquetFile = None,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Find every occurrence of a word in a store, in its context."""
+    outputs = StoreOutputs(csv, parquet, json_file)
+    outputs.check()
+    from regard.cli.console import consoles, finish
+    from regard.corpus.store import Store
+    from regard.views.asked import find_data
+    from regard.views.terminal.concordance import show_concordance
+
+    console, errors = consoles(json_file)
+    with Store(store) as opened:
+        if like is not None:
+            with errors.status("loading the model …"):
+                _ = opened.model
+        found = opened.find(
+            word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+        )
+        outputs.write(found.rows, lambda: find_data(found))
+    show_concordance(found, console, SHOWN if top is None else top)
+    finish(console, errors, outputs.files)

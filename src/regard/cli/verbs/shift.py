@@ -1,0 +1,64 @@
+"""`regard shift`: whether a word's meaning differs between two stores, or two parts of one, and in which senses."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli import options
+from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreOutputs
+from regard.errors import RegardError
+
+Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
+Stores = Annotated[
+    list[Path], typer.Option("--store", metavar="STORE", help="Given twice, what is compared; once with --by.")
+]
+Column = Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="A column of the metadata to compare by.")]
+Values = Annotated[str | None, typer.Option(metavar="A,B", help="Which two of that column's values.")]
+K = Annotated[int | None, options.number("N", "How many senses; by default as many as the silhouette says.")]
+Rounds = Annotated[int, options.number("N", "Permutations of the test.")]
+Examples = Annotated[int, options.number("N", "Good examples of each sense.")]
+
+
+def shift(
+    word: Word,
+    stores: Stores,
+    column: Column = None,
+    values: Values = None,
+    k: K = None,
+    rounds: Rounds = 999,
+    examples: Examples = 2,
+    by: By = "word",
+    layer: LayerOption = None,
+    context: Context = 60,
+    seed: Seed = 0,
+    csv: CsvFile = None,
+    parquet: ParquetFile = None,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Compare a word's meaning in two stores: how far apart, whether by chance, which senses came and went."""
+    outputs = StoreOutputs(csv, parquet, json_file)
+    outputs.check()
+    if len(stores) != (2 if column is None else 1):
+        raise RegardError(f"--store: given {len(stores)}, needs two, or one with --by COLUMN")
+    if values is not None and column is None:
+        raise RegardError("--values needs --by: it says which two values of that column are compared")
+    from contextlib import ExitStack
+
+    from regard.cli.console import consoles, finish
+    from regard.corpus.store import Store
+    from regard.views.asked import shift_data
+    from regard.views.terminal.shift import show_shift
+
+    console, errors = consoles(json_file)
+    chosen = None if values is None else [each.strip() for each in values.split(",")]
+    with ExitStack() as stack:
+        first, *others = [stack.enter_context(Store(each)) for each in stores]
+        with errors.status("comparing …"):
+            found = first.shift(
+                word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
+                examples=examples, context=context, seed=seed,
+            )  # fmt: skip
+        outputs.write(lambda: found.rows(context), lambda: shift_data(found))
+    show_shift(found, console)
+    finish(console, errors, outputs.files)

@@ -1,0 +1,58 @@
+"""A concordance in a terminal: the word in the middle, as much of its context as there is room for."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from regard.corpus.find import Concordance
+from regard.corpus.occurrences import Line
+from regard.views.terminal.layout import put, quoted, short, shown, visible
+
+ORDERS = {
+    "source": "in the order of the texts",
+    "left": "by the words before it",
+    "right": "by the words behind it",
+    "meaning": "along the first principal axis of its embeddings: neighbours mean nearly the same",
+}
+
+
+def show_concordance(found: Concordance, console: Console, most: int) -> None:
+    """Print the first lines, and how many there are."""
+    order = ORDERS[found.sort] if found.like is None else f"beside {quoted(found.like)}, the nearest first"
+    if found.like is not None and found.sort != "meaning":
+        order = ORDERS[found.sort]
+    title = Text(f"{quoted(found.word)}: {found.total:,} {'rows' if found.total > 1 else 'row'}, {order}", style="bold")
+    left = len(found.lines) - most
+    more = [Text(f"… and {left:,} more lines: --top K, --csv FILE", style="dim")] if left > 0 else []
+    notes = [Text(note, style="yellow") for note in found.notes]
+    put([title, *context_lines(found.lines[:most], console.width), *more, *notes], console)
+
+
+def context_lines(lines: Sequence[Line], width: int) -> list[Text]:
+    """Put occurrences below each other, one a line, with where each stands where there is room."""
+    if not lines:
+        return []
+    names = [short(_where(line), 24) for line in lines]
+    scores = any(line.similarity is not None for line in lines)
+    fixed = max(map(len, names)) + 2 + (6 if scores else 0)
+    form = max(len(visible(line.form)) for line in lines)
+    room = max(8, (width - fixed - form - 2) // 2)
+    made = []
+    for line, name in zip(lines, names, strict=True):
+        text = Text(no_wrap=True, overflow="crop")
+        if scores:
+            text.append(f"{shown(line.similarity, '.2f'):>4}  ", style="dim")
+        text.append(visible(line.left)[-room:].rjust(room) if room else "")
+        text.append(" " * (not line.left.endswith(" ")) if not line.left else "")
+        text.append(visible(line.form), style="bold")
+        rest = visible(line.right)[:room]
+        text.append(rest.ljust(room + form - len(visible(line.form))) + "  ")
+        text.append(name, style="dim")
+        made.append(text)
+    return made
+
+
+def _where(line: Line) -> str:
+    place = line.document.rsplit("/", 1)[-1]
+    return f"{place}:{line.start}"

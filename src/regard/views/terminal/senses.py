@@ -1,0 +1,56 @@
+"""The senses of a word in a terminal: of each its share, good examples, and the words that tell it."""
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from regard.corpus.senses import Sense, Senses
+from regard.views.terminal.concordance import context_lines
+from regard.views.terminal.layout import columns, put, quoted, section, short, shown
+
+
+def show_senses(found: Senses, console: Console) -> None:
+    """Print every sense, the largest first, and how many were tried."""
+    count = len(found.senses)
+    title = f"{quoted(found.word)}: {len(found.found):,} occurrences, {count} sense{'s' if count > 1 else ''}"
+    parts: list[RenderableType] = [Text(title, style="bold"), *_how(found), Text()]
+    parts += [_sense(each, console.width) for each in found.senses]
+    if any(word.checked for each in found.senses for word in each.words):
+        parts.append(
+            Text(
+                "changed: of the occurrences near the word, how many come nearer to another sense when it is cut from\n"
+                "them in all layers and heads; random: the same for another word of the excerpt",
+                style="dim",
+            )
+        )
+    parts += [Text(note, style="yellow") for note in found.notes]
+    put(parts, console)
+
+
+def _how(found: Senses) -> list[Text]:
+    """How the number of senses was found."""
+    if found.learned is not None:
+        rate = found.learned.accuracy
+        said = (
+            f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
+            f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
+        )
+    elif found.silhouettes:
+        tried = ", ".join(f"{k}: {value:.2f}" for k, value in found.silhouettes.items())
+        said = f"layer {found.layer}; mean silhouette by number of senses: {tried}; one below 0.25"
+    else:
+        return [Text(f"layer {found.layer}", style="dim")]
+    return [Text(said, style="dim")]
+
+
+def _sense(each: Sense, width: int) -> RenderableType:
+    parts: list[RenderableType] = list(context_lines(each.examples, width - 2))
+    if each.words:
+        checked = any(word.checked for word in each.words)
+        heads = [("checked", "right"), ("changed", "right"), ("random", "right")] if checked else []
+        table = columns("word near it", ("times", "right"), ("elsewhere", "right"), ("z", "right"), *heads)
+        for word in each.words:
+            shares = [shown(share, ".0%") for share in (word.changed, word.random_changed)]
+            cells = [str(word.checked), *shares] if checked else []
+            table.add_row(short(word.word), str(word.near), str(word.near_others), f"{word.score:.1f}", *cells)
+        parts += [Text(), table]
+    return section(f"sense {short(each.name)}: {each.occurrences:,} ({each.share:.0%})", *parts)
