@@ -1,7 +1,7 @@
 """Hook one forward pass of a model: its attention calls, embeddings, hidden states and attention outputs."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +49,17 @@ def record_pass(
     ids: token ids of each sequence that it reads. head_input: whether what enters the language head may stand for the
     last hidden state. layers, keep, statistics: of the attention calls, as in `regard.record`.
     """
+    parts: AbstractContextManager[list[EmbeddingParts]] = (
+        record_embeddings(model, ids) if capture.keep.embeddings else nullcontext([])
+    )
+    followed: AbstractContextManager[list[AttentionOutput | UnverifiedOutput]] = (
+        follow_outputs() if capture.keep.attention_outputs else nullcontext([])
+    )
     with (
         record(layers, keep, statistics or False) as calls,
-        record_embeddings(model, ids) if capture.keep.embeddings else nullcontext([]) as embeddings,
+        parts as embeddings,
         record_layers(model, capture) as stacks,
-        follow_outputs() if capture.keep.attention_outputs else nullcontext([]) as attention_outputs,
+        followed as attention_outputs,
         record_last_hidden_states(model, head_input=head_input) as last,
     ):
         yield PassRecord(calls, embeddings, stacks, attention_outputs, last)

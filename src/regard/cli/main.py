@@ -19,6 +19,7 @@ from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
 from regard.cli.verbs.shift import shift
+from regard.cli.verbs.stats import stats
 from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import train
@@ -50,6 +51,7 @@ for name, verb, short in (
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
     ("find", find, "Find a word's occurrences in a store, by place or meaning."),
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
+    ("stats", stats, "Show what every head does over a whole corpus."),
     ("shift", shift, "Compare a word's meaning in two stores."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
 ):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from regard.corpus.change import ROUNDS
 from regard.corpus.find import CONTEXT, Concordance, find
+from regard.corpus.head_means import HeadMeans, head_means
 from regard.corpus.labelled import Labelled
 from regard.corpus.senses import CHECKED, EXAMPLES, WORDS, Senses, find_senses
 from regard.corpus.shift import Shift, find_shift
@@ -73,3 +74,7 @@ class Store(StoreTables):
             self, word, other, column, values=values, k=k, by=by, layer=layer, rounds=rounds, examples=examples,
             context=context, seed=seed,
         )  # fmt: skip
+
+    def stats(self) -> HeadMeans:
+        """Score every head over the whole corpus: see `regard.corpus.head_means`."""
+        return head_means(self)

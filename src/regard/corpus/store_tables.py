@@ -80,16 +80,15 @@ class StoreTables:
         Raises:
             RegardError: it is not there, or another one is in its place.
         """
+        from regard.corpus.environment import digest_model
         from regard.models.load import load
 
         kept = self.manifest.model
-        model = load(kept.source)
-        config = model.model.config
-        found = getattr(config, "num_hidden_layers", kept.layers), getattr(config, "hidden_size", kept.width)
-        if found != (kept.layers, kept.width):
-            sizes = f"{found[0]} layers of width {found[1]}, the store's has {kept.layers} of {kept.width}"
+        model = load(kept.source or None)
+        if digest_model(model) != kept.digest:
             raise RegardError(
-                f"store {str(self.path)!r}: model {kept.source!r} is not the one that made it: it has {sizes}"
+                f"store {str(self.path)!r}: model {kept.source or model.name!r} is not the one that made it: its "
+                "weights or its tokenizer differ"
             )
         return model
 

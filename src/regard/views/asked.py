@@ -1,9 +1,10 @@
-"""What questions to a store answered, as JSON: `regard find`, `regard senses` and `regard shift`."""
+"""What questions to a store answered, as JSON: `regard find`, `regard senses`, `regard shift` and `regard stats`."""
 
 from dataclasses import asdict
 from typing import Any
 
 from regard.corpus.find import Concordance
+from regard.corpus.head_means import HeadMeans
 from regard.corpus.senses import Senses
 from regard.corpus.shift import Shift
 
@@ -66,3 +67,9 @@ def shift_data(found: Shift) -> dict[str, Any]:
         "silhouettes": {str(k): value for k, value in found.silhouettes.items()},
         "notes": list(found.notes),
     }
+
+
+def stats_data(found: HeadMeans) -> dict[str, Any]:
+    """Return every head's scores, null where no query has such a key, and over how many queries they are means."""
+    rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows()]
+    return {"format": "regard stats", "version": VERSION, "counts": found.counts, "heads": rows}

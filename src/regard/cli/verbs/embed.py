@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli import options
+from regard.cli import options, start
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -87,6 +87,7 @@ def embed(
 
         runner = on_ray(ray, workers)
     line = _Line(errors, sizes)
+    start.settle()
     with line:
         report = embed_texts(
             paths,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import options
+from regard.cli import options, start
 from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreFolder, StoreOutputs
 from regard.errors import RegardError
 
@@ -41,6 +41,7 @@ def senses(
     outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
+    start.settle()  # scikit-learn needs scipy, which a command does without at its start
     from regard.cli.console import consoles, finish
     from regard.corpus.labelled import read_labelled
     from regard.corpus.store import Store

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import options
+from regard.cli import options, start
 from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreOutputs
 from regard.errors import RegardError
 
@@ -45,6 +45,7 @@ def shift(
         raise RegardError("--values needs --by: it says which two values of that column are compared")
     from contextlib import ExitStack
 
+    start.settle()  # scikit-learn needs scipy, which a command does without at its start
     from regard.cli.console import consoles, finish
     from regard.corpus.store import Store
     from regard.views.asked import shift_data

@@ -1,0 +1,37 @@
+"""`regard stats`: what every head does over a whole corpus, from the sums that its store keeps."""
+
+from pathlib import Path
+
+from regard.cli import options
+from regard.cli.store_outputs import CsvFile, ParquetFile, StoreFolder, StoreOutputs
+
+
+def stats(
+    store: StoreFolder,
+    figure: options.FigureFile = None,
+    csv: CsvFile = None,
+    parquet: ParquetFile = None,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Show what every head's attention follows over a whole corpus: positions, special and repeated tokens."""
+    outputs = StoreOutputs(csv, parquet, json_file, figure)
+    outputs.check()
+    from regard.cli.console import consoles, finish
+    from regard.corpus.head_means import head_means
+    from regard.corpus.store import Store
+    from regard.views.asked import stats_data
+    from regard.views.terminal.head_means import show_head_means
+
+    console, errors = consoles(json_file)
+    with Store(store) as opened:
+        found = head_means(opened)
+        notes = opened.notes
+
+    def draw(file: Path) -> None:
+        from regard.views.figures.head_means import draw_head_means
+
+        draw_head_means(found, file)
+
+    outputs.write(found.rows, lambda: stats_data(found), draw)
+    show_head_means(found, console, notes)
+    finish(console, errors, outputs.files)
