@@ -49,6 +49,24 @@ def bank(minilm: Any) -> Any:
     return minilm.trace([RIVER, MONEY])
 
 
+@pytest.fixture(scope="session")
+def bank_folder(tmp_path_factory: pytest.TempPathFactory, minilm: Any) -> Path:
+    """A store of sentences with "bank" in two senses."""
+    from tests.support.stores import write_bank_store
+
+    return write_bank_store(tmp_path_factory.mktemp("stores") / "bank", minilm)
+
+
+@pytest.fixture
+def bank_store(bank_folder: Path, minilm: Any) -> Any:
+    """That store, opened, with the model that is loaded already."""
+    from regard.corpus.store import Store
+
+    with Store(bank_folder) as opened:
+        vars(opened)["model"] = minilm
+        yield opened
+
+
 @pytest.fixture
 def regard_command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command in a folder of its own, in the test's own process."""

@@ -145,3 +145,16 @@ def test_opening_reads_no_table(store: Path) -> None:
     assert time.perf_counter() - began < 1
     assert "connection" not in vars(tables)
     assert not tables._mapped
+
+
+def test_the_model_has_to_be_the_one_that_made_the_store(
+    bank_folder: Path, minilm, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr("regard.models.load.load", lambda _source: minilm)
+    with StoreTables(bank_folder) as tables:
+        assert tables.model is minilm
+    other = shutil.copytree(bank_folder, tmp_path / "s")
+    data = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps(data | {"model": data["model"] | {"digest": "x"}}))
+    with StoreTables(other) as tables, pytest.raises(RegardError, match="is not the one that made it"):
+        _ = tables.model

@@ -3,14 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from regard.corpus import schema
+from regard.corpus.environment import digest_model
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.places import Place, embed_places
 from regard.corpus.shard import ShardTables, sort_rows, write_shard
 from regard.text.words import find_spans, words_of
+
+RIVERS = ["The boat drifted towards the muddy bank of the river", "Willows grew along the bank of the river",
+         "The river burst its bank after the rain", "Reeds covered the far bank of the river",
+         "Otters slid down the steep bank into the river", "The canoe was pulled up on the bank of the stream",
+         "Fishermen lined the bank of the stream at dawn", "They camped on the left bank of the river"]  # fmt: skip
+MONEYS = ["She opened an account at the bank to save money", "The bank raised its interest rates for loans",
+         "He withdrew money from the bank", "The bank refused to give him a loan of money",
+         "Robbers stole money from the bank on Friday", "My bank charges a fee for loans",
+         "The bank manager counted the money", "Shares of the bank fell after loans went bad"]  # fmt: skip
 
 
 @dataclass
@@ -62,3 +74,16 @@ def write_store(
     model = model or ModelSummary("made", "made", "", 6, 12, width)
     Manifest(model, {}, {}, [], list(layers), summaries, complete=complete).write(folder)
     return folder
+
+
+def write_bank_store(folder: Path, minilm: Any) -> Path:
+    """Write sentences with "bank" in two senses, in two shards, embedded one by one; metadata say which sense."""
+    documents = [Document(f"r{n}", text + ".", {"kind": "river"}) for n, text in enumerate(RIVERS)]
+    documents += [Document(f"m{n}", text + ".", {"kind": "money"}) for n, text in enumerate(MONEYS)]
+    shards = []
+    for some in (documents[::2], documents[1::2]):
+        rows = word_rows(some)
+        places = [Place(some[row["part"]].text, row["start"], row["end"]) for row in rows]
+        shards.append((some, embed_places(minilm, places, [3, 5])[:, :, 0].astype(np.float16)))
+    model = ModelSummary("all-MiniLM-L6-v2", "", digest_model(minilm), 6, 12, 384)
+    return write_store(folder, shards, model=model, layers=(3, 5))

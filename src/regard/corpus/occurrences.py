@@ -160,10 +160,12 @@ def in_store_order(tables: StoreTables, table: "pa.Table") -> Occurrences:
 
 
 def _instead(tables: StoreTables, by: str) -> str:
-    """What to say of a store in which a word is not: that it keeps some words only, or no lemmas."""
+    """What to say of a store in which a word is not: that it is not finished, keeps some words, or no lemmas."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma, so that it has no lemmas"
+    if tables.notes:
+        return f": {tables.notes[0]}"
     if settings.get("where"):
         field, values = settings["where"]
         return f": it was made with --where {field}={','.join(values)}"

@@ -84,12 +84,10 @@ class StoreTables:
         from regard.models.load import load
 
         kept = self.manifest.model
-        model = load(kept.source or None)
-        if digest_model(model) != kept.digest:
-            raise RegardError(
-                f"store {str(self.path)!r}: model {kept.source or model.name!r} is not the one that made it: its "
-                "weights or its tokenizer differ"
-            )
+        model = load(kept.source or None)  # none is named where it was the default model
+        if kept.digest and digest_model(model) != kept.digest:
+            given = kept.source or model.name
+            raise RegardError(f"store {str(self.path)!r}: model {given!r} is not the one that made it, {kept.name}")
         return model
 
     def sql(self, query: str, parameters: Sequence[str | int | float] = ()) -> "pa.Table":

@@ -44,7 +44,6 @@ def context_lines(lines: Sequence[Line], width: int) -> list[Text]:
         if scores:
             text.append(f"{shown(line.similarity, '.2f'):>4}  ", style="dim")
         text.append(visible(line.left)[-room:].rjust(room) if room else "")
-        text.append(" " * (not line.left.endswith(" ")) if not line.left else "")
         text.append(visible(line.form), style="bold")
         rest = visible(line.right)[:room]
         text.append(rest.ljust(room + form - len(visible(line.form))) + "  ")

@@ -1,0 +1,36 @@
+"""`regard find` as a person runs it."""
+
+import csv
+import json
+from pathlib import Path
+
+
+def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    result = regard_command(
+        "find", "bank", "--store", str(bank_folder), "--like", "He fished from the bank of the river.", "--top", "3",
+        "--csv", "a.csv", "--parquet", "a.parquet", "--json", "a.json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (data["format"], data["total"], len(data["lines"])) == ("regard find", 16, 3)
+    assert all(line["metadata"] == {"kind": "river"} for line in data["lines"])
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["document"] for row in rows] == [line["document"] for line in data["lines"]]
+    assert "wrote a.parquet" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert f"{data['lines'][0]['similarity']:.2f}" in result.stdout
+
+
+def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        (["sea", "--store", str(bank_folder)], "word 'sea' does not occur"),
+        (["bank", "--store", "none"], "there is no such folder"),
+        (["bank", "--store", str(bank_folder), "--csv", "a.txt"], "needs to be .csv"),
+        (["bank", "--store", str(bank_folder), "--everywhere"], "everywhere: needs like"),
+    ):
+        result = regard_command("find", *arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
