@@ -72,6 +72,7 @@ def find(
     if everywhere and like is None:
         raise RegardError("everywhere: needs like, a sentence with the word: what the other words are compared with")
     tables.layer_index(layer)
+    similarity: Float[np.ndarray, " n"] | None
     query = None if like is None else embed_like(tables, word, like, layer)
     if everywhere and query is not None:
         found, similarity, total = _search(tables, query, top or NEAREST, layer)

@@ -64,10 +64,11 @@ class Occurrences:
     def take(self, chosen: Sequence[int] | Int[np.ndarray, " m"]) -> "Occurrences":
         """Return some of them, by their numbers, in that order."""
         numbers = np.asarray(chosen, dtype=np.int64)
-        names = (tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document))
-        shard, word, form, document = names
-        counted = (column[numbers] for column in (self.row, self.part, self.start, self.end))
-        return Occurrences(self.tables, shard, *counted, word, form, document)
+        shard, word, form, document = (
+            tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document)
+        )
+        row, part, start, end = (column[numbers] for column in (self.row, self.part, self.start, self.end))
+        return Occurrences(self.tables, shard, row, part, start, end, word, form, document)
 
     def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
         """Read their embeddings in float32, from one layer; None for the last that is kept."""

@@ -6,6 +6,7 @@ does. The words that set a sense apart (`context_words`) are each checked by abl
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +22,9 @@ from regard.corpus.places import Place
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.corpus.check_causes import Checked
 
 EXAMPLES = 5
 WORDS = 5  # of the context, for each sense
@@ -85,7 +89,7 @@ class Senses:
         lines = flat_rows(self.found.take(order).lines(context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
         return [
-            {"sense": self.senses[int(label)].name, "distance": float(distance)} | row
+            {"sense": self.senses[int(label)].name, "distance": float(distance), **row}
             for label, distance, row in zip(labels, distances, lines, strict=True)
         ]
 
@@ -175,7 +179,7 @@ def _context_words(
     for sense in range(clusters.k):
         telling = telling_words(contexts, labels, sense, words)
         own = [n for n, label in enumerate(labels) if label == sense]
-        results = {}
+        results: dict[str, Checked] = {}
         if checked and telling:
             from regard.corpus.check_causes import check_causes
 

@@ -53,7 +53,8 @@ class Shift:
 
     def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
         """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
-        rows, first = [], 0
+        rows: list[dict[str, str | int | float | None]] = []
+        first = 0
         for name, found in zip(self.groups, self.found, strict=True):
             labels = self.clusters.labels[first : first + len(found)]
             distances = self.clusters.distances[first : first + len(found)]
@@ -61,7 +62,7 @@ class Shift:
             order = np.lexsort((distances, labels))
             for n, row in zip(order, flat_rows(found.take(order).lines(context)), strict=True):
                 sense, distance = self.senses[int(labels[n])].name, float(distances[n])
-                rows.append({"group": name, "sense": sense, "distance": distance} | row)
+                rows.append({"group": name, "sense": sense, "distance": distance, **row})
         return rows
 
 
