@@ -24,8 +24,10 @@ WhereOption = Annotated[
 Lemma = Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Add lemmas, of a language such as en.")]
 Dtype = Annotated[str, typer.Option(metavar="float16|float32", help="Of the vectors.")]
 StatisticsOption = Annotated[
-    bool, typer.Option("--statistics/--no-statistics", help="Keep what attention did: entropy, received, distance, …")
+    bool, typer.Option("--statistics/--no-statistics", help="Keep what attention did: entropy, distance, …")
 ]
+Window = Annotated[int | None, options.number("N", "Tokens of a window; by default the model's limit, at most 512.")]
+Stride = Annotated[int | None, options.number("N", "How far a window is past the last; by default 3/4 of it.")]
 TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Of tables: the column that holds the texts.")]
 IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: the column that holds their ids.")]
 Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
@@ -44,8 +46,8 @@ def embed(
     lemma: Lemma = None,
     dtype: Dtype = "float16",
     statistics: StatisticsOption = True,
-    window: options.Window = None,
-    stride: options.Stride = None,
+    window: Window = None,
+    stride: Stride = None,
     text_column: TextColumn = "text",
     id_column: IdColumn = None,
     shard: Shard = 250_000,
