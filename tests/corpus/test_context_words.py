@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from regard.corpus.context_words import PRIOR, excerpt, log_odds, near, telling_words
+from regard.corpus.context_words import PRIOR, excerpt, log_odds, near, telling_words, words_around
 from regard.corpus.occurrences import Part
 from regard.corpus.places import Place
 
@@ -19,6 +19,13 @@ def test_excerpts_end_where_words_end() -> None:
 
 def test_the_word_itself_is_no_context() -> None:
     assert near(Place("A Bank; a bank of Clay.", 2, 6)) == {"a", "of", "clay"}
+
+
+def test_parts_of_a_compound_are_words_of_their_own() -> None:
+    """Else cutting "fast-fish" would cut "fast" from itself."""
+    assert words_around(Place("A fast-fish is a Fish", 2, 6)) == {
+        "a": [(0, 1), (15, 16)], "fish": [(7, 11), (17, 21)], "is": [(12, 14)]
+    }  # fmt: skip
 
 
 def test_log_odds_by_hand() -> None:

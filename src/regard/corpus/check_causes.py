@@ -14,10 +14,10 @@ from jaxtyping import Float
 
 from regard.capture.interventions import Ablate, ablate, edge
 from regard.corpus.clusters import Clusters, unit
+from regard.corpus.context_words import words_around
 from regard.corpus.places import Place, state, word_at
-from regard.corpus.settings import normal
 from regard.models.model import Model
-from regard.text.words import Word, find_spans, words_of
+from regard.text.words import Word
 from regard.trace.trace import Trace
 
 
@@ -96,7 +96,7 @@ def _checked(count: _Count) -> Checked:
 
 def _some(places: Sequence[Place], word: str, most: int, random: np.random.Generator) -> set[int]:
     """Occurrences in whose excerpts a word stands beside another that can be drawn, at most so many."""
-    having = [n for n, place in enumerate(places) if len(known := _words_by_name(place)) > 1 and word in known]
+    having = [n for n, place in enumerate(places) if len(known := words_around(place)) > 1 and word in known]
     if len(having) > most:
         having = random.choice(having, most, replace=False).tolist()
     return set(having)
@@ -107,7 +107,7 @@ def _cut_all(
 ) -> Float[np.ndarray, "runs M"]:
     """The occurrence's embedding: as it is, then for each cause with it cut and with another word cut."""
     plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
-    word, by_name = word_at(plain, place), _words_by_name(place)
+    word, by_name = word_at(plain, place), words_around(place)
     sets: list[list[Ablate]] = []
     for cause in causes:
         names = sorted(set(by_name) - {cause})
@@ -124,17 +124,6 @@ def _cut_all(
             trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)
             rows[number + 1] = state(trace, layer)[list(word.tokens)].mean(0)
     return np.stack([rows[n] for n in range(len(sets) + 1)])
-
-
-def _words_by_name(place: Place) -> dict[str, list[tuple[int, int]]]:
-    """Where each word of an excerpt stands, by how it is looked up, the occurrence's own word left out."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for form in words_of(place.text):
-        for span in find_spans(place.text, form):
-            own = found.setdefault(normal(form), [])
-            if span not in own:
-                own.append(span)
-    return {name: spans for name, spans in found.items() if name != normal(place.form)}
 
 
 def _token_word(trace: Trace, place: Place) -> Word | None:

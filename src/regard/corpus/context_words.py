@@ -15,7 +15,7 @@ import numpy as np
 from regard.corpus.occurrences import Part
 from regard.corpus.places import Place
 from regard.corpus.settings import normal
-from regard.text.words import words_of
+from regard.corpus.words import _pattern as word_pattern
 
 PRIOR = 100.0  # words
 REACH = 200  # characters of an excerpt on either side of the occurrence
@@ -35,9 +35,20 @@ def excerpt(part: Part, start: int, end: int, reach: int = REACH) -> Place:
     return Place(part.text[left:right], first - left, last - left)
 
 
+def words_around(place: Place) -> dict[str, list[tuple[int, int]]]:
+    """Find where each other word of an excerpt stands, by how it is looked up, as the rows of a store have them."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for match in word_pattern().finditer(place.text):
+        start, end = match.span()
+        name = normal(match[0])
+        if (end <= place.start or start >= place.end) and name != normal(place.form):
+            found.setdefault(name, []).append((start, end))
+    return found
+
+
 def near(place: Place) -> set[str]:
     """List the words around an occurrence, as they are looked up, itself left out."""
-    return {normal(word) for word in words_of(place.text)} - {normal(place.form)}
+    return set(words_around(place))
 
 
 def log_odds(contexts: Sequence[set[str]], labels: Sequence[int], sense: int) -> dict[str, float]:
