@@ -28,6 +28,12 @@ NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor besid
 TRAINED = ["docs/commands/evolve.md", "docs/commands/generate.md"]  # they go on with what docs/training.md trains
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
 BOOK = "Once upon a time there was a man who went to a sunny bank to fish in the old river. " * 40
+LETTERS = [
+    "Letter {}: we walked along the bank of the river and watched the water",
+    "Letter {}: she took her money to the bank and asked for a loan",
+    "Letter {}: he fished from the grassy bank near the old mill",
+    "Letter {}: the clerk of the bank counted the coins twice",
+]
 PAIRS = "".join(f"the river bank, {n}\tla rive, {n}\n" for n in range(40))
 CALLS = [(page, n) for page in pages("sh") for n in range(len(commands(page)))]
 
@@ -91,6 +97,12 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_tiny(folder / "my-model", minilm, num_hidden_layers=3, num_attention_heads=6, max_position_embeddings=1500)
     settings = folder / "my-model" / "tokenizer_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text("utf-8")) | {"model_max_length": 1500}), "utf-8")
+    (folder / "texts").mkdir()
+    lines = [{"text": LETTERS[n % len(LETTERS)].format(n), "period": f"19{n % 2}0"} for n in range(40)]
+    (folder / "texts" / "letters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    (folder / "texts" / "book.txt").write_text(BOOK[:2000], "utf-8")
+    labelled = "".join(f"{text.format(n)},{text.split().index('bank')},{n % 2}\n" for n, text in enumerate(LETTERS * 4))
+    (folder / "labelled.csv").write_text("sentence,position,label\n" + labelled, "utf-8")
     texts = [word for page, n in CALLS for word in commands(page)[n] if "opus-mt-en-fr" in commands(page)[n]]
     words = tokenizers.byte_pairs(texts, size=300, frame="end")
     sizes = regard.TransformerConfig.translator(len(words), words.bos_token_id, d_model=16, heads=2, d_hidden=16)
@@ -132,7 +144,7 @@ def test_commands_run(page: str, number: int, told: dict[tuple[str, int], tuple[
     call, code, error = told[page, number]
     assert (code, error) == (0, "")
     for option, file in zip(call.arguments, call.arguments[1:], strict=False):
-        if option in {"--figure", "--json", "--save"}:
+        if option in {"--figure", "--json", "--save", "--csv"}:
             assert (call.folder / file).stat().st_size > 500, (option, file)
 
 

@@ -33,6 +33,7 @@ IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: t
 Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
 Shard = Annotated[int, options.number("N", "Characters of texts in a shard, the unit of work.")]
 Ray = Annotated[str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Build the shards on a Ray cluster.")]
+EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 MOST_SHOWN = 5  # rejected documents that are named
 
 
@@ -128,10 +129,15 @@ def _sizes(files: list[Path]) -> int | None:
 
 
 class _Line:
-    """One line of progress, written over itself on a terminal and every ten seconds elsewhere."""
+    """One line of progress, written over itself on a terminal elsewhere a new one now and then."""
 
     def __init__(self, console: Any, characters: int | None) -> None:
-        self._console, self._all, self._said, self._status = console, characters, 0.0, console.status("reading …")
+        self._console, self._all, self._said, self._status = (
+            console,
+            characters,
+            time.monotonic(),
+            console.status("reading …"),
+        )
 
     def __enter__(self) -> "_Line":
         if self._console.is_terminal:
@@ -151,6 +157,6 @@ class _Line:
             text += f", about {left / 60:,.0f} min left" if left > 90 else f", about {left:,.0f} s left"
         if self._console.is_terminal:
             self._status.update(text)
-        elif time.monotonic() - self._said > 10:
+        elif time.monotonic() - self._said > EVERY:
             self._said = time.monotonic()
             self._console.print(text, style="dim", markup=False)

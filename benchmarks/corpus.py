@@ -1,0 +1,270 @@
+"""Speed and memory of `regard.corpus`: python -m benchmarks.corpus speed|find|workers|memory [FILE...] [--tokens N]
+
+speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens on disk, tokenising and writing on every
+side, the same texts of mixed length (mean about 57 tokens, at most 256) in rounds that take turns. Others are measured
+where they are installed: sentence-transformers (output_value="token_embeddings") and OpenVINO (precision hint f32).
+find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. memory: the
+largest process at a growing number of tokens.
+
+FILE...: text files that the texts are cut from, by default the book of REGARD_SHARED.
+"""
+
+import argparse
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.measure import machine
+
+SHARED = Path(os.environ.get("REGARD_SHARED", Path(__file__).parents[2] / "shared"))
+BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
+
+
+def texts_of(files: list[str], tokens: int) -> list[str]:
+    import regard
+
+    tokenizer = regard.load().tokenizer
+    raw = " ".join(" ".join(Path(file).read_text(encoding="utf-8", errors="replace").split()) for file in files)
+    found = tokenizer(raw, return_offsets_mapping=True, add_special_tokens=False, truncation=False, verbose=False)
+    offsets, draws = found["offset_mapping"], np.random.default_rng(0)
+    texts, at, count = [], 0, 0
+    while count < tokens:
+        length = int(np.clip(draws.lognormal(3.75, 0.75), 3, 254))
+        at = at if at + length < len(offsets) else int(draws.integers(0, 200))
+        texts.append(raw[offsets[at][0] : offsets[at + length - 1][1]])
+        at, count = at + length, count + length + 2
+    return texts
+
+
+def speed(files: list[str], tokens: int, rounds: int) -> None:
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    texts = texts_of(files, tokens)
+    ways: dict[str, Callable[[Path], int]] = {
+        "regard, vectors": _ours(texts, statistics=False),
+        "regard, vectors and attention of all layers": _ours(texts, statistics=True),
+    }
+    for name, make in (("sentence-transformers", _sentence_transformers), ("OpenVINO f32", _openvino)):
+        try:
+            ways[name] = make(texts)
+        except ImportError as error:
+            print(f"{name}: not measured ({error})")
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    counts = {}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            with tempfile.TemporaryDirectory() as folder:
+                start = time.perf_counter()
+                counts[name] = way(Path(folder))
+                took[name].append(time.perf_counter() - start)
+    print(
+        f"{len(texts)} texts, {counts['regard, vectors']:,} tokens, one core, medians of {rounds} rounds; {machine()}"
+    )
+    rates = {name: counts[name] / statistics.median(each) for name, each in took.items()}
+    for name, rate in rates.items():
+        every = ", ".join(f"{counts[name] / each:,.0f}" for each in took[name])
+        print(f"{name:45} {rate:8,.0f} tokens/s, {rate / rates['regard, vectors']:.2f} of ours ({every})")
+
+
+def _ours(texts: list[str], *, statistics: bool) -> Callable[[Path], int]:
+    import regard
+    from regard.corpus.build_shard import build_shard
+    from regard.corpus.cut_windows import window_size
+    from regard.corpus.document import Document
+    from regard.corpus.read_words import Reading
+    from regard.corpus.settings import Settings
+    from regard.corpus.shard import write_shard
+
+    model, settings = regard.load(), Settings(unit="tokens", statistics=statistics)
+    reading = Reading(model, [5], window_size(model, settings), settings)
+    documents = [Document(f"text {n}", text, 0, "benchmark", n, {}) for n, text in enumerate(texts)]
+
+    def run(folder: Path) -> int:
+        tables = build_shard(reading, documents)
+        write_shard(folder, "one", tables)
+        return tables.tokens
+
+    run(Path(tempfile.mkdtemp()))
+    return run
+
+
+def _sentence_transformers(texts: list[str]) -> Callable[[Path], int]:
+    from sentence_transformers import SentenceTransformer
+
+    from regard.model_files.locate import default_folder
+
+    model = SentenceTransformer(str(default_folder()), device="cpu")
+
+    def run(folder: Path) -> int:
+        found = model.encode(texts, output_value="token_embeddings", convert_to_numpy=False, show_progress_bar=False)
+        vectors = np.concatenate([each.numpy() for each in found]).astype(np.float16)
+        np.save(folder / "vectors.npy", vectors)
+        return len(vectors)
+
+    return run
+
+
+def _openvino(texts: list[str]) -> Callable[[Path], int]:
+    import openvino
+    import transformers
+
+    from regard.model_files.locate import default_folder
+
+    folder = str(default_folder())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    plain = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    example = {name: torch.ones(2, 8, dtype=torch.long) for name in names[:2]} | {
+        names[2]: torch.zeros(2, 8, dtype=torch.long)
+    }
+    converted = openvino.convert_model(plain, example_input=example)
+    hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"}
+    compiled = openvino.Core().compile_model(converted, "CPU", hints)
+
+    def run(into: Path) -> int:
+        ids = tokenizer(texts, truncation=False, padding=False)["input_ids"]
+        order, found = sorted(range(len(ids)), key=lambda n: len(ids[n])), [np.zeros(0)] * len(ids)
+        batch: list[int] = []
+        for n in [*order, -1]:
+            if batch and (n < 0 or len(ids[n]) * (len(batch) + 1) > 2048):
+                longest = len(ids[batch[-1]])
+                rows, mask = (np.zeros((len(batch), longest), np.int64) for _ in range(2))
+                for row, m in enumerate(batch):
+                    rows[row, : len(ids[m])], mask[row, : len(ids[m])] = ids[m], 1
+                states = compiled(dict(zip(names, (rows, mask, np.zeros_like(rows)), strict=True)))[0]
+                for row, m in enumerate(batch):
+                    found[m] = states[row, : len(ids[m])].astype(np.float16)
+                batch = []
+            batch.append(n)
+        vectors = np.concatenate(found)
+        np.save(into / "vectors.npy", vectors)
+        return len(vectors)
+
+    return run
+
+
+def find(rows: int) -> None:
+    """A store of so many rows of made-up words, 1,000 of them "whale", in shards of 50,000."""
+    import pyarrow as pa
+
+    from regard.corpus import schema
+    from regard.corpus.environment import describe_environment, digest_model
+    from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+    from regard.corpus.settings import Settings
+    from regard.corpus.shard import ShardTables, sort_rows, write_shard
+    from regard.corpus.store import Store
+    from regard.models.load import load
+
+    model, draws, size = load(), np.random.default_rng(0), 50_000
+    with tempfile.TemporaryDirectory() as folder:
+        store, shards = Path(folder), []
+        for number in range(rows // size):
+            words = [f"word{n}" for n in draws.zipf(1.2, size).clip(max=50_000)]
+            words[:: size // 50] = ["whale"] * len(words[:: size // 50])
+            text = " ".join(words)
+            ends = np.cumsum([len(word) + 1 for word in words]) - 1
+            zeros = np.zeros(size, np.int32)
+            table = pa.table(
+                {"word": words, "form": words, "lemma": [None] * size, "document": [f"d{number}"] * size, "part": zeros,
+                 "start": ends - [len(word) for word in words], "end": ends, "window": zeros, "position": zeros,
+                 "tokens": zeros + 1}, schema=schema.rows(6, statistics=False, sources=False)
+            )  # fmt: skip
+            texts = pa.table(
+                {"document": [f"d{number}"], "start": [0], "end": [len(text)], "text": [text], "source": ["made"],
+                 "line": [None], "metadata": [[]]}, schema=schema.texts()
+            )  # fmt: skip
+            vectors = draws.standard_normal((size, 1, 384), np.float32).astype(np.float16)
+            table, vectors = sort_rows(table, vectors)
+            write_shard(
+                store / "shards", f"{number:024d}", ShardTables(texts, table, vectors, schema.spans().empty_table())
+            )
+            shards.append(ShardSummary(f"{number:024d}", 1, size, size))
+        summary = ModelSummary(model.name, "", digest_model(model), 6, 12, 384)
+        settings = Settings(statistics=False).to_json()
+        Manifest(summary, settings, describe_environment(), ["made"], [5], shards, {}, True).write(store)
+        start = time.perf_counter()
+        opened = Store(store)
+        opened.sql("SELECT count(*) FROM shards")
+        print(f"{rows:,} rows in {len(shards)} shards; {machine()}")
+        print(f"opening, with the first query: {time.perf_counter() - start:.2f} s")
+        opened.find("whale", like="The whale dived.")  # loads the model
+        asked = {
+            "find, one word": lambda: opened.find("whale"),
+            "find, one word, like a sentence": lambda: opened.find("whale", like="The whale dived."),
+            "find like a sentence, everywhere": lambda: opened.find(
+                "whale", like="The whale dived.", everywhere=True, top=20
+            ),
+        }
+        for name, ask in asked.items():
+            took = []
+            for _ in range(7):
+                start = time.perf_counter()
+                ask()
+                took.append(time.perf_counter() - start)
+            print(f"{name:40} {1e3 * statistics.median(took[1:]):7.0f} ms")
+
+
+def workers(files: list[str], tokens: int) -> None:
+    texts = texts_of(files, tokens)
+    with tempfile.TemporaryDirectory() as folder:
+        _write(texts, Path(folder) / "texts.jsonl")
+        rates = {}
+        for count in (1, 2):
+            line = _embed(Path(folder), f"store{count}", "--workers", str(count))
+            rates[count] = line["tokens_per_second"]
+            print(f"{count} workers: {rates[count]:,.0f} tokens/s with starting and loading ({line['seconds']:.0f} s)")
+        print(f"two workers: {rates[2] / rates[1]:.2f} of one; {machine()}")
+
+
+def memory(files: list[str], tokens: int) -> None:
+    print(machine())
+    for count in (10_000, 100_000, tokens):
+        with tempfile.TemporaryDirectory() as folder:
+            _write(texts_of(files, count), Path(folder) / "texts.jsonl")
+            _embed(Path(folder), "store", "--workers", "1")
+            most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            print(f"{count:>12,} tokens: {most:,.0f} MiB in the largest process")
+
+
+def _write(texts: list[str], file: Path) -> None:
+    import json
+
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+
+def _embed(folder: Path, store: str, *options: str) -> dict[str, float]:
+    import json
+
+    command = [sys.executable, "-m", "regard", "embed", str(folder / "texts.jsonl"), "--out", str(folder / store)]
+    done = subprocess.run([*command, "--json", "-", *options], check=True, capture_output=True, text=True)
+    return json.loads(re.search(r"\{.*\}", done.stdout, re.S)[0])  # type: ignore[index]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "find", "workers", "memory"))
+    parser.add_argument("files", nargs="*", default=[str(BOOK)])
+    parser.add_argument("--tokens", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    if given.what == "find":
+        find(given.rows)
+    elif given.what == "speed":
+        speed(given.files, given.tokens, given.rounds)
+    else:
+        {"workers": workers, "memory": memory}[given.what](given.files, given.tokens)
+
+
+if __name__ == "__main__":
+    main()
