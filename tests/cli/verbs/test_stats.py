@@ -1,0 +1,33 @@
+"""`regard stats` as a person calls it."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from regard.corpus.embed_texts import embed
+from regard.corpus.store import Store
+from tests.support import run_in_process
+
+
+def test_shows_and_writes_every_head(minilm: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The cat saw the cat and the dog saw the dog.", "utf-8")
+    embed(tmp_path / "a.txt", tmp_path / "store", model=minilm)
+    files = [tmp_path / name for name in ("a.png", "a.csv", "a.json")]
+    options = ["--figure", str(files[0]), "--csv", str(files[1]), "--json", str(files[2])]
+    done = run_in_process(tmp_path, ["stats", "--store", str(tmp_path / "store"), *options])
+    assert done.returncode == 0, done.stderr
+    assert "12 tokens, 6 of them with an earlier one alike" in done.stdout
+    with Store(tmp_path / "store") as store:
+        rows = store.stats().rows()
+    told = json.loads(files[2].read_text("utf-8"))["heads"]
+    assert told == rows
+    with files[1].open(encoding="utf-8") as file:
+        assert [float(row["previous"]) for row in csv.DictReader(file)] == [row["previous"] for row in rows]
+    assert files[0].stat().st_size > 10_000
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    done = run_in_process(tmp_path, ["stats", "--store", str(tmp_path / "none")])
+    assert done.returncode == 2
+    assert "there is no such folder" in done.stderr

@@ -1,0 +1,58 @@
+"""What embed is asked to keep: read, checked and written in one line each."""
+
+import pytest
+
+from regard.corpus.settings import Settings, Where, chosen_layers, normal, settings_from_json
+from regard.errors import RegardError
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "values"),
+    [("word=Bank", "word", ("bank",)), (" lemma = run, Walk,run", "lemma", ("run", "walk"))],
+)
+def test_where_is_read(given: str, field: str, values: tuple[str, ...]) -> None:
+    assert Where.parse(given) == Where(field, values)
+
+
+@pytest.mark.parametrize("given", ["bank", "word=", "form=bank", "=bank", "word=,", ""])
+def test_where_of_something_else_is_refused(given: str) -> None:
+    with pytest.raises(RegardError, match="--where: given .*needs word=WORD"):
+        Where.parse(given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"unit": "lines"}, "unit: given 'lines', needs words or tokens"),
+        ({"dtype": "int8"}, "dtype: given 'int8', needs float16 or float32"),
+        ({"window": 0}, "window: given 0, needs a whole number above 0"),
+        ({"shard": -1}, "shard: given -1"),
+        ({"unit": "tokens", "where": Where("word", ("a",))}, "--where needs words"),
+        ({"where": Where("lemma", ("a",))}, "needs --lemma LANGUAGE"),
+        ({"unit": "tokens", "lemma": "en"}, "--lemma needs words"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(RegardError, match=said):
+        Settings(**wrong)
+
+
+def test_settings_go_through_json() -> None:
+    settings = Settings(layers=(0, 5), where=Where("word", ("bank", "line")), dtype="float32", window=64, stride=17)
+    assert settings_from_json(settings.to_json()) == settings
+    assert settings_from_json(Settings().to_json()) == Settings()
+    with pytest.raises(RegardError, match="cannot be read"):
+        settings_from_json({"unit": "words"})
+
+
+def test_layers_are_chosen() -> None:
+    assert chosen_layers(None, 6, "m") == [5]
+    assert chosen_layers((), 6, "m") == [0, 1, 2, 3, 4, 5]
+    assert chosen_layers((3, -1, 0, 5), 6, "m") == [0, 3, 5]
+    with pytest.raises(RegardError, match="layers: 6 is out of range, m has layers 0 to 5"):
+        chosen_layers((6,), 6, "m")
+
+
+def test_words_are_looked_up_composed_and_folded() -> None:
+    assert normal("Cafe\u0301") == normal("CAFÉ") == "café"
+    assert normal("STRASSE") == normal("Straße")
