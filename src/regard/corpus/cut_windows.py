@@ -14,7 +14,7 @@ from regard.models.windows import FAR, looks_ahead, maps_of, plan
 from regard.text.tokens import Encoded, encode_all
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WindowSize:
     """How texts are cut for a model. causal: whether it looks back alone, so that a window's right edge is none."""
 

@@ -1,14 +1,14 @@
 """Read any amount of text once and keep every word's embedding, and what its attention did, in a store."""
 
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.cut_windows import window_size
@@ -21,16 +21,15 @@ from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, r
 from regard.corpus.plan_shards import ShardPlan, plan_shards
 from regard.corpus.settings import Settings, chosen_layers
 from regard.corpus.shard import remove_unfinished
+from regard.corpus.store_folder import SHARDS, check_apart, opened, remove_others
 from regard.corpus.words import check_language
 from regard.corpus.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
-from regard.locks import held_elsewhere
 from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width
 
-LOCK = ".lock"
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
 
 
@@ -91,29 +90,27 @@ def embed(
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    workers = len(os.sched_getaffinity(0)) if workers is None else workers
+    workers = _cores() if workers is None else workers
     if not is_whole(workers) or workers < 1:
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
         check_language(settings.lemma)
-    for path in find_files(given):
-        if str(path) != "-" and Path(out).resolve() in path.resolve().parents:
-            raise RegardError(
-                f"--out: the store {str(out)!r} holds {str(path)!r}, which is to be read: give another one"
-            )
     store = Path(out).absolute()
-    fresh = not (store / NAME).exists()
+    check_apart(Path(out), given, find_files(given))
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
-    if source is not None and os.path.exists(source):
-        source = os.path.abspath(source)  # workers and whoever opens the store may be elsewhere
-    _make_folder(store)
-    with _locked(store):
+    with opened(store), _products_as_before():
         manifest = _begin(store, given, loaded, source, settings)
-        layers = tuple(manifest.layers)
         size = window_size(loaded, settings)
-        summary = manifest.model
-        job = Job(store / "shards", source, summary.digest, settings, layers, size, manifest.environment)
+        job = Job(
+            store / SHARDS,
+            _absolute(source),
+            manifest.model.digest,
+            settings,
+            tuple(manifest.layers),
+            size,
+            manifest.environment,
+        )
         rejected: list[Rejected] = []
         plans = plan_shards(read_documents(given, columns or Columns()), manifest, rejected)
         if runner is not None:
@@ -125,14 +122,33 @@ def embed(
             built = build_in_processes(job, plans, workers)
         shards, counts, new, new_tokens = _gather(built, started, progress)
         if not shards:
-            if fresh:
-                _unmake_folder(store)
             raise RegardError(_nothing(rejected, given))
         counts["quarantined"] = len(rejected)
         _write_quarantine(store, rejected)
-        _remove_others(job.folder, {shard.name for shard in shards})
+        # in this order: a manifest names no shard that is not there, whenever the run is ended
         replace(manifest, shards=shards, counts=dict(counts), complete=True).write(store)
+        remove_others(job.folder, {shard.name for shard in shards})
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started)
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _absolute(source: str | None) -> str | None:
+    """A model's source as any process finds it, whatever folder it is in."""
+    return os.path.abspath(source) if source is not None and os.path.exists(source) else source
+
+
+@contextmanager
+def _products_as_before() -> Iterator[None]:
+    """Leave the caller's choice of matrix products as it was: the store's are pinned inside the block."""
+    before = matmul.pinned()
+    try:
+        yield
+    finally:
+        matmul.restore(before)
 
 
 def _gather(
@@ -171,68 +187,20 @@ def _begin(store: Path, paths: list[str], model: Model, source: str | None, sett
         return manifest
     held = read_manifest(store)
     wanted = settings.to_json()
-    changed = [name for name in wanted if wanted[name] != held.settings.get(name)]
-    others = {
-        "other paths": held.inputs != paths,
-        f"other settings ({', '.join(changed)})": bool(changed),
-        "another model": held.model.digest != summary.digest,
-    }
-    for what, differs in others.items():
-        if differs:
+    for what, was, given in (
+        ("paths", held.inputs, paths),
+        ("model", held.model.digest, summary.digest),
+        *((f"setting {name}", held.settings.get(name), wanted[name]) for name in wanted),
+        ("layers", held.layers, layers),
+    ):
+        if was != given:
             raise RegardError(
-                f"store {str(store)!r} was made with {what}: give another --out, or what it was made with"
+                f"store {str(store)!r} was made with {what} {was}, given is {given}: give another --out, or what it "
+                "was made with"
             )
     check_environment(held.environment)
-    remove_unfinished(store / "shards")
+    remove_unfinished(store / SHARDS)
     return replace(held, shards=[], counts={}, complete=False)
-
-
-def _make_folder(store: Path) -> None:
-    """Make the store's folder where it is not there.
-
-    Raises:
-        RegardError: it is a file, holds something else than a store, or cannot be made or written to.
-    """
-    try:
-        if store.is_dir() and not (store / NAME).exists():
-            others = [path.name for path in store.iterdir() if path.name not in (LOCK, "shards")]
-            if others:
-                raise RegardError(f"--out: the folder {str(store)!r} holds something else than a store ({others[0]!r})")
-        if store.exists() and not store.is_dir():
-            raise RegardError(f"--out: {str(store)!r} is a file, needed is a folder")
-        if not store.parent.is_dir():
-            raise RegardError(f"--out: cannot make {str(store)!r}, there is no folder {str(store.parent)!r}")
-        (store / "shards").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
-
-
-def _unmake_folder(store: Path) -> None:
-    """Remove a store in which nothing was written but its beginning."""
-    for path in (store / NAME, store / LOCK):
-        path.unlink(missing_ok=True)
-    for folder in (store / "shards", store):
-        with suppress(OSError):  # the folder was there before, with something else in it
-            folder.rmdir()
-
-
-@contextmanager
-def _locked(store: Path) -> Iterator[None]:
-    """Keep other runs out of a store inside the block.
-
-    Raises:
-        RegardError: another run is writing into it.
-    """
-    try:
-        handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
-    try:
-        if held_elsewhere(handle):
-            raise RegardError(f"store {str(store)!r} is being written by another run: wait until it has ended")
-        yield
-    finally:
-        os.close(handle)
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> None:
@@ -242,13 +210,6 @@ def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> None:
     columns = {name: [getattr(each, name) for each in rejected] for name in schema.quarantine().names}
     with whole(store / "quarantine.parquet") as file:
         pq.write_table(pa.table(columns, schema=schema.quarantine()), file)
-
-
-def _remove_others(folder: Path, names: set[str]) -> None:
-    """Remove the shards of texts that were changed or taken away since an earlier run of the same paths."""
-    for path in folder.iterdir():
-        if path.is_dir() and path.name not in names:
-            shutil.rmtree(path)
 
 
 def _nothing(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:

@@ -1,17 +1,25 @@
 """Build shards on a Ray cluster: one task a shard, the same bytes as local processes on one kind of CPU."""
 
+import importlib.util
 import os
+import secrets
+import socket
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from regard.corpus.embed_texts import Runner
 from regard.corpus.plan_shards import ShardPlan
+from regard.corpus.shard import PART
 from regard.corpus.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError
 
 RETRIES = 3  # of a task whose worker or node was lost
+HERE = "127.0.0.1"
 
 
 def on_ray(address: str, workers: int | None = None) -> Runner:
@@ -24,77 +32,122 @@ def on_ray(address: str, workers: int | None = None) -> Runner:
         RegardError: Ray is not installed, or (when it runs) the cluster cannot be reached, or a node does not see the
             store's folder.
     """
-    try:
-        import ray  # noqa: F401
-    except ImportError as error:
-        raise RegardError('--ray needs Ray: pip install "regard[corpus,ray]"') from error
+    if importlib.util.find_spec("ray") is None:
+        raise RegardError('--ray needs Ray: pip install "regard[corpus,ray]"')
 
     def run(job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
-        return _run(address, workers, job, plans)
+        with _connected(address, workers):
+            yield from _run(workers, job, plans)
 
     return run
 
 
-def _run(address: str, workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
+def _run(workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
+    """Build the shards on the cluster that this process is connected with."""
     import ray
 
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    options: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False, "configure_logging": False}
+    # a folder that is named as a half-written shard: a run that was killed leaves no other trace of it
+    mark = job.folder / f".seen-{uuid.uuid4().hex}{PART}"
+    mark.mkdir()
     try:
-        if address == "local":
-            ray.init(address="local", _node_ip_address="127.0.0.1", num_cpus=workers, **options)
-        else:
-            del options["include_dashboard"]
-            ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise RegardError(f"--ray: the cluster {address!r} cannot be reached: {str(error).splitlines()[0]}") from error
-    try:
-        _check_folder(job)
+        _check_folder(mark)
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
         shared = ray.put(job)
         at_once = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
 
         def submit(plan: ShardPlan) -> "Future[dict[str, int]]":
-            return task.remote(shared, plan).future()
+            return task.remote(shared, str(mark), plan).future()
 
         yield from in_order(job, plans, at_once, submit)
     except ray.exceptions.RayTaskError as error:
-        cause = error.cause if isinstance(error.cause, RegardError) else None
-        raise cause or RegardError(f"--ray: a task failed: {str(error).splitlines()[-1]}") from error
+        if isinstance(error.cause, RegardError):
+            raise RegardError(str(error.cause)) from error
+        raise RegardError(f"--ray: a task failed: {_line(error, -1)}") from error
     except ray.exceptions.RayError as error:
         raise RegardError(
-            f"--ray: {str(error).splitlines()[0]}: what is written stays, the same command goes on from there"
+            f"--ray: {_line(error)}: what is written stays, the same command goes on from there"
         ) from error
     finally:
-        ray.shutdown()
+        mark.rmdir()
 
 
-def _check_folder(job: Job) -> None:
-    """Check that every node sees the store's folder, by a file that this process writes and each node reads."""
+@contextmanager
+def _connected(address: str, workers: int | None) -> Iterator[None]:
+    """Connect with a cluster, or start one here, for the time of the block.
+
+    Raises:
+        RegardError: it cannot be reached, or started for this machine alone.
+    """
+    local = address == "local"
+    wanted = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    if local:
+        # Ray takes 127.0.0.1 for an address that others reach, and listens there, unless it is told that there are none
+        wanted |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+        # who else is on this machine cannot use it; else Ray would leave a token in the home folder, and say so
+        wanted |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    with _environment(wanted), tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        import ray
+
+        options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if local:
+            options |= {"include_dashboard": False, "num_cpus": workers, "_node_ip_address": HERE, "_temp_dir": folder}
+        try:
+            ray.init(address=address, **options)
+        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            raise RegardError(f"--ray: the cluster {address!r} cannot be reached: {_line(error)}") from error
+        try:
+            bound = [node["NodeManagerAddress"] for node in ray.nodes()]
+            if local and bound != [HERE]:
+                raise RegardError(
+                    f"--ray local: Ray listens on {', '.join(bound)} and not on {HERE} alone: it was imported before; "
+                    "start it in a new process"
+                )
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment inside the block, for this process and those that it starts."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _check_folder(mark: Path) -> None:
+    """Check that every node sees the store's folder, by what this process has made in it."""
     import ray
 
-    mark = job.folder / f".seen-{uuid.uuid4().hex}"
-    mark.write_text("seen")
-    try:
-        look = ray.remote(num_cpus=0)(_sees)
-        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        nodes = [node for node in ray.nodes() if node["Alive"]]
-        seen = ray.get(
-            [look.options(scheduling_strategy=strategy(node["NodeID"], soft=False)).remote(str(mark)) for node in nodes]
-        )
-    finally:
-        mark.unlink()
-    blind = [node["NodeManagerAddress"] for node, sees in zip(nodes, seen, strict=True) if not sees]
-    if blind:
+    look = ray.remote(num_cpus=0)(_look)
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    ray.get([look.options(scheduling_strategy=strategy(node, soft=False)).remote(str(mark)) for node in nodes])
+
+
+def _look(mark: str) -> None:
+    """Check that this node sees the store's folder."""
+    if not os.path.isdir(mark):
+        store = os.path.dirname(os.path.dirname(mark))
         raise RegardError(
-            f"--ray: the node {blind[0]} does not see the store's folder {str(job.folder.parent)!r}: it needs to be on "
-            "a file system that all nodes share, under the same path"
+            f"--ray: the node {socket.gethostname()} does not see the store's folder {store!r}: it needs to be on a "
+            "file system that all nodes share, under the same path"
         )
 
 
-def _sees(mark: str) -> bool:
-    return os.path.exists(mark)
-
-
-def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
+def _work(job: Job, mark: str, plan: ShardPlan) -> dict[str, int]:
+    _look(mark)  # a node that joined meanwhile would write its shard where nobody looks for it
     return build(job, prepare(job), plan)
+
+
+def _line(error: Exception, number: int = 0) -> str:
+    """A line of an error's message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[number]

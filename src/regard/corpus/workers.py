@@ -3,13 +3,17 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from regard.corpus.build_shard import build_shard
@@ -67,16 +71,25 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
         RegardError: what a worker raised, or a worker was ended from outside.
     """
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(job,))
+    ours, end = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(ours,))
+
+    def submit(plan: ShardPlan) -> "Future[dict[str, int]]":
+        with _without_script():
+            return pool.submit(_work, job, plan)
+
     try:
-        yield from in_order(job, plans, workers, lambda plan: pool.submit(_work, plan))
+        yield from in_order(job, plans, workers, submit)
+        pool.shutdown(wait=True)
     except BrokenProcessPool as error:
         raise RegardError(
             "a worker was ended before its shard was written (is there enough memory for all workers?): what is "
             "written stays, the same command goes on from there"
         ) from error
     finally:
+        end.close()  # where something failed: nobody waits for what the workers are at
         pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
 
 
 def in_order(
@@ -101,19 +114,27 @@ def _done(job: Job, plan: ShardPlan, future: "Future[dict[str, int]] | None") ->
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(job: Job) -> None:
-    """Load the model once for all shards of this process, which ends when its parent does."""
+def _start_worker(pipe: Connection) -> None:
+    """Set a process up. pipe: its other end is the parent's alone: it closes when the parent ends, however it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    prepare(job)
+    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
 
-def _end_with(parent: Any) -> None:
-    """Wait for the parent process to end, however it does, and end this one."""
-    parent.join()
+def _end_with(pipe: Connection) -> None:
+    """Wait for the pipe's other end to be closed, and end this process: a shard is written whole or not at all."""
+    wait([pipe])
     os._exit(1)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Start processes that do not run the caller's script again: they need nothing that is in it."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def prepare(job: Job) -> Model:
@@ -135,5 +156,5 @@ def prepare(job: Job) -> Model:
     return _worker["model"]
 
 
-def _work(plan: ShardPlan) -> dict[str, int]:
-    return build(_worker["job"], _worker["model"], plan)
+def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
+    return build(job, prepare(job), plan)

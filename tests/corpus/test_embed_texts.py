@@ -1,0 +1,357 @@
+"""A store has the same bytes however it was made; what cannot be done is told in one line and leaves nothing behind."""
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow.parquet as pq
+import pytest
+
+import regard
+from regard.attention.kernels import matmul
+from regard.corpus import shard
+from regard.corpus.document import Columns
+from regard.corpus.embed_texts import EmbedProgress, EmbedReport, embed
+from regard.corpus.manifest import NAME, Manifest, read_manifest
+from regard.corpus.settings import Settings, Where
+from regard.errors import RegardError
+from tests.support import make_tiny
+from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
+
+SMALL = Settings(shard=700)
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    write_texts(tmp_path / "texts", 12)
+    return "texts"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, minilm: Any) -> Any:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    make_tiny(folder, minilm)
+    return regard.load(folder, device="cpu")
+
+
+def made(texts: str, out: str, model: Any, settings: Settings = SMALL, **options: Any) -> EmbedReport:
+    return embed(texts, out, model=model, settings=settings, **options)
+
+
+def test_what_a_store_holds(texts: str, tiny: Any) -> None:
+    seen: list[EmbedProgress] = []
+    report = made(texts, "store", tiny, progress=seen.append)
+    manifest = read_manifest(Path("store"))
+    rows, vectors = read_rows(Path("store"))
+    folders = {path.name for path in Path("store/shards").iterdir()}
+    assert manifest.complete
+    assert {each.name for each in manifest.shards} == folders
+    assert len(folders) == report.built == len(seen) > 3
+    assert [each.shards for each in seen] == list(range(1, len(folders) + 1))
+    assert report.counts == manifest.counts
+    assert report.counts["documents"] == report.counts["parts"] == 12
+    assert report.counts["rows"] == len(rows) == len(vectors) == sum(each.rows for each in manifest.shards)
+    assert report.counts["tokens"] == report.new_tokens == seen[-1].tokens
+    assert seen[-1].characters == sum(len(path.read_text()) for path in Path(texts).iterdir())
+    assert {row["document"] for row in rows} == {path.as_posix() for path in Path(texts).iterdir()}
+    assert pq.read_table("store/quarantine.parquet").num_rows == 0
+    assert not leftovers(Path("store"))
+
+
+def test_every_word_once_and_where_it_stands(texts: str, tiny: Any) -> None:
+    made(texts, "store", tiny)
+    rows, _ = read_rows(Path("store"))
+    expected = [
+        (path.as_posix(), *match.span(), match.group())
+        for path in sorted(Path(texts).iterdir())
+        for match in re.finditer(r"\w+", path.read_text(encoding="utf-8"))
+    ]
+    assert [(row["document"], row["start"], row["end"], row["form"]) for row in rows] == expected
+    assert all(row["text"]["text"][row["start"] : row["end"]] == row["form"] for row in rows)
+
+
+def test_the_same_bytes_again_and_after_a_resume(texts: str, tiny: Any) -> None:
+    made(texts, "one", tiny)
+    made(texts, "two", tiny)
+    whole = store_digest(Path("one"))
+    assert store_digest(Path("two")) == whole
+    shards = sorted(Path("two/shards").iterdir())
+    for path in shards[::2]:
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+    half = Path("two/shards/.abc-xyz.part")
+    half.mkdir()
+    (half / "rows.parquet").write_bytes(b"half")
+    report = made(texts, "two", tiny)
+    assert report.built == len(shards[::2])
+    assert 0 < report.new_tokens < report.counts["tokens"]
+    assert store_digest(Path("two")) == whole
+    assert not leftovers(Path("two"))
+
+
+def test_all_there_already(texts: str, tiny: Any) -> None:
+    made(texts, "store", tiny)
+    whole = store_digest(Path("store"))
+    with mock.patch("regard.corpus.workers.build", side_effect=AssertionError):
+        report = made(texts, "store", tiny)
+    assert (report.built, report.new_tokens) == (0, 0)
+    assert store_digest(Path("store")) == whole
+
+
+def test_shards_are_read_anywhere_in_the_run(texts: str, tiny: Any) -> None:
+    """An error after two shards leaves these two, which the next run takes."""
+    made(texts, "one", tiny)
+
+    def stop(done: EmbedProgress) -> None:
+        if done.shards == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made(texts, "two", tiny, progress=stop)
+    assert not read_manifest(Path("two")).complete
+    report = made(texts, "two", tiny)
+    assert report.built == len(list(Path("two/shards").iterdir())) - 2
+    assert store_digest(Path("two")) == store_digest(Path("one"))
+
+
+def test_changed_texts_replace_their_shards(texts: str, tiny: Any) -> None:
+    made(texts, "store", tiny)
+    before = {path.name for path in Path("store/shards").iterdir()}
+    Path(texts, "0011.txt").write_text("Another text altogether.")
+    report = made(texts, "store", tiny)
+    after = {path.name for path in Path("store/shards").iterdir()}
+    assert report.built == 1
+    assert len(before - after) == 1 == len(after - before)
+    made(texts, "fresh", tiny)
+    assert store_digest(Path("store")) == store_digest(Path("fresh"))
+
+
+def test_a_manifest_names_no_shard_that_is_not_there(texts: str, tiny: Any) -> None:
+    """Whenever a run ends: stale shards go after the manifest that does not name them is written."""
+    made(texts, "store", tiny)
+    Path(texts, "0000.txt").write_text("Another text altogether.")
+    with mock.patch.object(Manifest, "write", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        made(texts, "store", tiny)
+    assert {each.name for each in read_manifest(Path("store")).shards} <= {
+        path.name for path in Path("store/shards").iterdir()
+    }
+
+
+def test_the_callers_products_and_threads_stay(texts: str, tiny: Any) -> None:
+    import torch
+
+    before = matmul.pinned(), torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM")
+    made(texts, "store", tiny)
+    assert (matmul.pinned(), torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM")) == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"dtype": "float32"}, "setting dtype float16, given is float32"),
+        ({"shard": 701}, "setting shard 700, given is 701"),
+        ({"statistics": False}, "setting statistics True, given is False"),
+        ({"layers": (0,)}, r"setting layers None, given is \[0\]"),
+        ({"where": Where("word", ("whale",))}, r"setting where None, given is \['word', \['whale'\]\]"),
+    ],
+)
+def test_other_settings_are_refused(texts: str, tiny: Any, changed: dict[str, Any], said: str) -> None:
+    made(texts, "store", tiny)
+    whole = store_digest(Path("store"))
+    with pytest.raises(RegardError, match=f"'.*store' was made with {said}: give another --out"):
+        made(texts, "store", tiny, replace(SMALL, **changed))
+    assert store_digest(Path("store")) == whole
+
+
+def test_other_paths_models_versions_and_formats_are_refused(texts: str, tiny: Any, minilm: Any) -> None:
+    made(texts, "store", tiny)
+    whole = store_digest(Path("store"))
+    with pytest.raises(RegardError, match=r"made with paths \['texts'\], given is \['texts/0001.txt'\]"):
+        made("texts/0001.txt", "store", tiny)
+    with pytest.raises(RegardError, match="made with model [0-9a-f]{64}, given is [0-9a-f]{64}"):
+        made(texts, "store", minilm)
+    path = Path("store", NAME)
+    data = json.loads(path.read_text())
+    data["environment"]["torch"] = "1.0"
+    path.write_text(json.dumps(data))
+    with pytest.raises(RegardError, match="the store was made with torch 1.0, here is "):
+        made(texts, "store", tiny)
+    data["format"] = 99
+    path.write_text(json.dumps(data))
+    with pytest.raises(RegardError, match="has format 99, this version of regard reads format 1"):
+        made(texts, "store", tiny)
+    path.write_text("{")
+    with pytest.raises(RegardError, match=NAME):
+        made(texts, "store", tiny)
+    assert whole != store_digest(Path("store"))  # by the edits above alone
+    assert len(list(Path("store/shards").iterdir())) > 3
+
+
+def test_a_locked_store_is_refused(texts: str, tiny: Any) -> None:
+    said: list[str] = []
+
+    def again(_: EmbedProgress) -> None:
+        if not said:
+            with pytest.raises(RegardError, match="is being written by another run") as refused:
+                made(texts, "store", tiny)
+            said.append(str(refused.value))
+
+    made(texts, "store", tiny, progress=again)
+    assert len(said) == 1
+    assert read_manifest(Path("store")).complete
+
+
+def test_a_store_among_what_is_read_is_refused(texts: str, tiny: Any) -> None:
+    for out in ("texts/store", "texts", "texts/../texts/a"):
+        with pytest.raises(RegardError, match="is inside 'texts', which is to be read"):
+            made(texts, out, tiny)
+    assert len(list(Path(texts).iterdir())) == 12
+    made(texts, "store", tiny)
+    shards = sorted(Path("store/shards").iterdir())
+    with pytest.raises(RegardError, match="the store 'store' holds .* which is to be read"):
+        made(str(shards[0] / "texts.parquet"), "store", tiny)
+
+
+def test_nothing_to_read_leaves_nothing(texts: str, tiny: Any) -> None:
+    Path("empty.txt").write_text("")
+    with pytest.raises(RegardError, match=r"no document could be read: empty.txt: "):
+        made("empty.txt", "store", tiny)
+    assert not Path("store").exists()
+    Path("there").mkdir()
+    with pytest.raises(RegardError, match=r"no document could be read"):
+        made("empty.txt", "there", tiny)
+    assert list(Path("there").iterdir()) == []
+    made(texts, "store", tiny)
+    whole = store_digest(Path("store"))
+    for path in Path(texts).iterdir():
+        path.write_text("")
+    with pytest.raises(RegardError, match=r"no document could be read: .*0000.txt.*, and 11 more"):
+        made(texts, "store", tiny)
+    assert store_digest(Path("store")) == whole
+
+
+def test_rows_that_cannot_be_read_are_in_quarantine(texts: str, tiny: Any) -> None:
+    Path("a.jsonl").write_text('{"text": "A whale."}\n{"text": null}\n{broken\n{"body": "x"}\n')
+    report = made("a.jsonl", "store", tiny)
+    quarantine = pq.read_table("store/quarantine.parquet").to_pylist()
+    assert [(each.source, each.line, each.reason) for each in report.rejected] == [
+        tuple(row.values()) for row in quarantine
+    ]
+    assert [row["line"] for row in quarantine] == [2, 3, 4]
+    assert (report.counts["quarantined"], report.counts["documents"]) == (3, 1)
+
+
+def test_columns_and_metadata(texts: str, tiny: Any) -> None:
+    Path("a.csv").write_text("key,body,date\nx,A whale.,1851\ny,A bank.,2001\n")
+    made("a.csv", "store", tiny, columns=Columns("body", "key"))
+    rows, _ = read_rows(Path("store"))
+    assert [(row["document"], row["form"]) for row in rows] == [("x", "A"), ("x", "whale"), ("y", "A"), ("y", "bank")]
+    assert dict(rows[0]["text"]["metadata"]) == {"date": "1851"}
+
+
+def test_what_cannot_be_written(texts: str, tiny: Any, tmp_path: Path) -> None:
+    Path("file").write_text("")
+    with pytest.raises(RegardError, match="is a file, needed is a folder"):
+        made(texts, "file", tiny)
+    with pytest.raises(RegardError, match="there is no folder"):
+        made(texts, "none/store", tiny)
+    Path("other").mkdir()
+    Path("other/notes").write_text("mine")
+    with pytest.raises(RegardError, match="holds something else than a store \\('notes'\\)"):
+        made(texts, "other", tiny)
+    assert [path.name for path in Path("other").iterdir()] == ["notes"]
+    denied = PermissionError(13, "Permission denied")
+    with mock.patch.object(Path, "mkdir", side_effect=denied), pytest.raises(RegardError, match="Permission denied"):
+        made(texts, "store", tiny)
+
+
+def test_a_full_disk(texts: str, tiny: Any) -> None:
+    made(texts, "one", tiny)
+    write, calls = pq.write_table, []
+
+    def full(*given: Any, **options: Any) -> None:
+        calls.append(given)
+        if len(calls) == 6:  # in the second shard, of which a file is there already
+            raise OSError(28, "No space left on device")
+        write(*given, **options)
+
+    with (
+        mock.patch("pyarrow.parquet.write_table", full),
+        pytest.raises(RegardError, match="cannot write .*: No space left"),
+    ):
+        made(texts, "two", tiny)
+    assert len(list(Path("two/shards").iterdir())) == 1
+    assert not leftovers(Path("two"))
+    made(texts, "two", tiny)
+    assert store_digest(Path("two")) == store_digest(Path("one"))
+
+
+def test_models_that_cannot_read_a_corpus(texts: str, tiny: Any) -> None:
+    with mock.patch.object(tiny, "tokenizer", None), pytest.raises(RegardError, match="has no tokenizer"):
+        made(texts, "store", tiny)
+    assert not Path("store").exists()
+    with mock.patch.object(tiny, "pairs", True), pytest.raises(RegardError, match="is an encoder-decoder"):
+        made(texts, "store", tiny)
+    assert not Path("store").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(layers=(2,)), "layers: 2 is out of range, .*tiny has layers 0 to 1"),
+        (Settings(window=32), "32"),
+        (Settings(window=10, stride=9), "stride"),
+        (Settings(lemma="xx"), "--lemma: simplemma knows no language 'xx'"),
+    ],
+)
+def test_bad_settings_leave_nothing(texts: str, tiny: Any, settings: Settings, said: str) -> None:
+    with pytest.raises(RegardError, match=said) as refused:
+        made(texts, "store", tiny, settings)
+    assert "\n" not in str(refused.value)
+    assert not Path("store").exists()
+
+
+def test_bad_workers(texts: str, tiny: Any) -> None:
+    for workers in (0, -1, True):
+        with pytest.raises(RegardError, match="workers: given .*, needs a whole number of processes above 0"):
+            made(texts, "store", tiny, workers=workers)
+
+
+def test_states_that_float16_cannot_hold(texts: str, tiny: Any) -> None:
+    with (
+        mock.patch("regard.corpus.read_words.HALF", 1e-3),
+        pytest.raises(RegardError, match="more than float16 holds: give --dtype float32"),
+    ):
+        made(texts, "store", tiny)
+    assert not Path("store").exists()
+    made(texts, "store", tiny, replace(SMALL, dtype="float32"))
+
+
+def test_the_runner_is_used(texts: str, tiny: Any) -> None:
+    from regard.corpus.workers import build_here
+
+    made(texts, "one", tiny)
+    jobs: list[Any] = []
+
+    def runner(job: Any, plans: Any) -> Any:
+        jobs.append(job)
+        return build_here(job, tiny, plans)
+
+    embed(texts, "two", model=tiny, settings=SMALL, runner=runner)
+    assert store_digest(Path("two")) == store_digest(Path("one"))
+    assert jobs[0].folder == Path("two/shards").absolute()
+
+
+def test_digests_see_everything(texts: str, tiny: Any) -> None:
+    made(texts, "store", tiny)
+    one, other, *_ = sorted(Path("store/shards").iterdir())
+    assert shard.digest(one) != shard.digest(other)
+    before = shard.digest(one)
+    (one / "counts.json").rename(one / "count.json")
+    assert shard.digest(one) != before
