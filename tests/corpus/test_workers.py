@@ -165,8 +165,8 @@ def test_what_a_worker_cannot_do_is_told_in_its_words(texts: str, folder: Path) 
 @pytest.mark.long
 def test_killed_ten_times_at_random_moments(texts: str, group: list["subprocess.Popen[str]"]) -> None:
     """All of the run's processes at once, with SIGKILL; then the same bytes, nothing twice, nothing lost or left."""
-    for n in range(3):
-        write_texts(Path(texts, str(n)), 150, seed=n + 1, longest=120)
+    for n in range(2):
+        write_texts(Path(texts, str(n)), 80, seed=n + 1, longest=120)
     begin = time.monotonic()
     whole = started(texts, "--out", "whole", *FLAGS, "--workers", "2")
     group.append(whole)
@@ -219,7 +219,7 @@ def test_a_killed_worker_is_told_and_the_run_goes_on(texts: str, group: list["su
     os.kill(workers_of(run.pid)[0], signal.SIGKILL)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (2, "")
-    lines = [line for line in err.splitlines() if line]
+    lines = [line for line in err.splitlines() if " tokens a second" not in line]  # of progress
     assert len(lines) == 1, err
     assert "a worker was ended before its shard was written" in lines[0]
     assert not leftovers(Path("store"))
@@ -234,9 +234,11 @@ def test_a_second_run_is_refused(texts: str, group: list["subprocess.Popen[str]"
     first = started(texts, "--out", "store", "--shard", "500", "--workers", "1")
     group.append(first)
     until(lambda: shards("store"))
+    os.kill(first.pid, signal.SIGSTOP)  # it waits, and holds the store
     second = started(texts, "--out", "store", "--shard", "500", "--workers", "1")
     group.append(second)
     _, err = second.communicate(timeout=60)
+    os.kill(first.pid, signal.SIGCONT)
     assert second.returncode == 2
     assert "is being written by another run: wait until it has ended" in err
     assert first.communicate(timeout=120)[1] is not None
