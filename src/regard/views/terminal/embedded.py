@@ -21,7 +21,8 @@ def show_embedded(report: EmbedReport, console: Console, most: int) -> None:
         console.print(text, style=style, markup=False, soft_wrap=True)
 
     rows, tokens = counts.get("rows", 0), counts.get("tokens", 0)
-    put(f"{counts.get('documents', 0):,} documents, {tokens:,} tokens, {rows:,} rows in {report.store}", "bold")
+    documents = counts.get("documents", 0)
+    put(f"{documents:,} document{'s' * (documents != 1)}, {tokens:,} tokens, {rows:,} rows in {report.store}", "bold")
     if report.built:
         rate = report.new_tokens / max(report.seconds, 1e-9)
         put(f"read in {report.seconds:,.0f} s, {rate:,.0f} tokens a second with the model's loading")

@@ -1,0 +1,46 @@
+"""`regard embed` as a person calls it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.corpus.store import Store
+from tests.support import run_all_in_process, run_in_process
+
+
+@pytest.mark.slow
+def test_from_a_folder_to_a_concordance(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("We sat on the river bank.", "utf-8")
+    (tmp_path / "texts" / "b.txt").write_bytes(b"\xff\x00")
+    done = run_in_process(tmp_path, ["embed", "texts", "--out", "store", "--workers", "1", "--json", "told.json"])
+    assert done.returncode == 0, done.stderr
+    assert "1 document, 9 tokens, 6 rows in " in done.stdout
+    assert "1 could not be read (quarantine.parquet)" in done.stdout
+    assert "texts/b.txt" in done.stdout
+    assert json.loads((tmp_path / "told.json").read_text())["counts"]["quarantined"] == 1
+    with Store(tmp_path / "store") as store:
+        assert [line.form for line in store.find("bank").lines] == ["bank"]
+
+
+WRONG = {
+    "no such path": (["embed", "none.txt", "--out", "s"], "'none.txt' cannot be read"),
+    "layers": (["embed", "a.txt", "--out", "s", "--layers", "x"], "--layers: given 'x', needs last, all or numbers"),
+    "where": (["embed", "a.txt", "--out", "s", "--where", "bank"], "--where: given 'bank', needs word=WORD"),
+    "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
+    "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
+    "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
+    "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),
+    "no folder": (["embed", "a.txt", "--out", "no/such/s"], "there is no folder"),
+    "json": (["embed", "a.txt", "--out", "s", "--json", "a.txt"], "--json: cannot write 'a.txt'"),
+}
+
+
+def test_bad_input_gets_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A bank.", "utf-8")
+    told = run_all_in_process(tmp_path, [arguments for arguments, _ in WRONG.values()])
+    for (name, (_, said)), (code, out, error) in zip(WRONG.items(), told, strict=True):
+        assert (code, out, error.count("\n")) == (2, "", 1), (name, error)
+        assert said in error, (name, error)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt"]

@@ -1,0 +1,39 @@
+"""Versions and products that a store's bytes depend on."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from regard.attention.kernels import matmul
+from regard.corpus.environment import check_environment, describe_environment, digest_model, pinned
+from regard.errors import RegardError
+
+
+def test_a_store_of_other_versions_is_refused() -> None:
+    here = describe_environment()
+    assert here["torch"] == torch.__version__
+    with pytest.raises(RegardError, match="made with torch 1.0, here is"):
+        check_environment(here | {"torch": "1.0"})
+    with pytest.raises(RegardError, match="made with the product none"):
+        check_environment(here | {"linear": "none"})
+
+
+def test_products_and_threads_are_pinned_inside_alone() -> None:
+    before, held = torch.get_num_threads(), matmul.pinned()
+    with pinned(describe_environment() | {"linear": "blas", "tiles": "blas"}):
+        assert torch.get_num_threads() == 1
+        assert matmul.linear() is matmul.product() is matmul.blas
+    assert (torch.get_num_threads(), matmul.pinned()) == (before, held)
+
+
+def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any) -> None:
+    first = digest_model(minilm)
+    minilm.tokenizer(["a", "b c"], padding=True, truncation=True, max_length=3)
+    assert digest_model(minilm) == first
+    bias = next(minilm.model.parameters())
+    with torch.no_grad():
+        bias[0, 0] += 1
+        changed = digest_model(minilm)
+        bias[0, 0] -= 1
+    assert changed != first
