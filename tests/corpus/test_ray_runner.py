@@ -267,9 +267,8 @@ def test_a_cluster_with_a_worker_and_a_node_killed(
 
 
 @pytest.mark.ray
-def test_no_cluster_there(texts: str, tmp_path: Path, ray_folder: Path) -> None:
-    run = started(texts, "--out", "store", *FLAGS, "--ray", f"127.0.0.1:{free_port()}")
-    _, err = run.communicate(timeout=200)
-    assert run.returncode == 2
-    assert "--ray: the cluster '127.0.0.1:" in err.splitlines()[-1]
+def test_no_cluster_there(texts: str, minilm: Any, ray_folder: Path) -> None:
+    runner = ray_runner.on_ray(f"127.0.0.1:{free_port()}")
+    with pytest.raises(RegardError, match=r"--ray: the cluster '127.0.0.1:\d+' cannot be reached: .*refused"):
+        embed(texts, "store", model=minilm, runner=runner)
     assert not Path("store").exists()

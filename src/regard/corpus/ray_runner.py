@@ -19,6 +19,7 @@ from regard.corpus.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError
 
 RETRIES = 3  # of a task whose worker or node was lost
+WAIT = 10.0  # seconds for a cluster to answer
 HERE = "127.0.0.1"
 
 
@@ -92,8 +93,9 @@ def _connected(address: str, workers: int | None) -> Iterator[None]:
         if local:
             options |= {"include_dashboard": False, "num_cpus": workers, "_node_ip_address": HERE, "_temp_dir": folder}
         try:
+            _check_port(address)
             ray.init(address=address, **options)
-        except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             raise RegardError(f"--ray: the cluster {address!r} cannot be reached: {_line(error)}") from error
         try:
             bound = [node["NodeManagerAddress"] for node in ray.nodes()]
@@ -105,6 +107,13 @@ def _connected(address: str, workers: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+def _check_port(address: str) -> None:
+    """Check that something listens at an address HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
 
 
 @contextmanager
