@@ -24,7 +24,6 @@ THROUGH_OTHERS = {
     "corpus/attention_passes",
     "corpus/read_words",
     "corpus/shard_tables",
-    "corpus/store_folder",
     "errors",
     "models/call_options",
     "models/memory_estimate",
