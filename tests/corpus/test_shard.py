@@ -1,9 +1,12 @@
 """Shards are written whole or not at all, and the same rows give the same bytes."""
 
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from regard.corpus import schema, shard
@@ -58,3 +61,28 @@ def test_half_written_folders_are_removed(tmp_path: Path) -> None:
     assert remove_unfinished(tmp_path) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
     assert remove_unfinished(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize("call", ["pyarrow.parquet.write_table", "os.fsync", "pathlib.Path.rename"])
+def test_nothing_is_left_wherever_writing_fails(tmp_path: Path, call: str) -> None:
+    with (
+        mock.patch(call, side_effect=OSError(28, "No space left on device")),
+        pytest.raises(RegardError, match="cannot write .*one'?: No space left on device"),
+    ):
+        write_shard(tmp_path, "one", tables())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_worker_was_first(tmp_path: Path) -> None:
+    """Between the look and the renaming: the other's shard stays, and nothing is left."""
+    write = pq.write_table
+
+    def slow(*given: Any, **options: Any) -> None:
+        write(*given, **options)
+        with mock.patch("pyarrow.parquet.write_table", write):
+            write_shard(tmp_path, "one", tables())
+
+    with mock.patch("pyarrow.parquet.write_table", slow):
+        assert write_shard(tmp_path, "one", tables()) == tmp_path / "one"
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert read_counts(tmp_path / "one")["rows"] == 3
