@@ -101,7 +101,7 @@ def _ours(texts: list[str], *, statistics: bool) -> Callable[[Path], int]:
 def _sentence_transformers(texts: list[str]) -> Callable[[Path], int]:
     from sentence_transformers import SentenceTransformer
 
-    from regard.model_files.locate import default_folder
+    from regard.model_files.folder import default_folder
 
     model = SentenceTransformer(str(default_folder()), device="cpu")
 
@@ -118,7 +118,7 @@ def _openvino(texts: list[str]) -> Callable[[Path], int]:
     import openvino
     import transformers
 
-    from regard.model_files.locate import default_folder
+    from regard.model_files.folder import default_folder
 
     folder = str(default_folder())
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

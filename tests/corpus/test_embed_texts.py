@@ -253,6 +253,8 @@ def test_columns_and_metadata(texts: str, tiny: Any) -> None:
     rows, _ = read_rows(Path("store"))
     assert [(row["document"], row["form"]) for row in rows] == [("x", "A"), ("x", "whale"), ("y", "A"), ("y", "bank")]
     assert dict(rows[0]["text"]["metadata"]) == {"date": "1851"}
+    with pytest.raises(RegardError, match="was made with columns"):
+        made("a.csv", "store", tiny, columns=Columns("body"))
 
 
 def test_what_cannot_be_written(texts: str, tiny: Any, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def embed(
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     with opened(store), _products_as_before():
-        manifest = _begin(store, given, loaded, source, settings)
+        manifest = _begin(store, given, loaded, source, settings, columns or Columns())
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS,
@@ -171,7 +171,9 @@ def _gather(
     return shards, counts, new, new_tokens
 
 
-def _begin(store: Path, paths: list[str], model: Model, source: str | None, settings: Settings) -> Manifest:
+def _begin(
+    store: Path, paths: list[str], model: Model, source: str | None, settings: Settings, columns: Columns
+) -> Manifest:
     """The manifest of a new store, or that of a store that is there, where it is of the same."""
     if model.tokenizer is None:
         raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
@@ -181,7 +183,8 @@ def _begin(store: Path, paths: list[str], model: Model, source: str | None, sett
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        manifest = Manifest(summary, settings.to_json(), describe_environment(), paths, layers)
+        environment, named = describe_environment(), [columns.text, columns.id]
+        manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named)
         check_environment(manifest.environment)
         manifest.write(store)
         return manifest
@@ -192,6 +195,7 @@ def _begin(store: Path, paths: list[str], model: Model, source: str | None, sett
         ("model", held.model.digest, summary.digest),
         *((f"setting {name}", held.settings.get(name), wanted[name]) for name in wanted),
         ("layers", held.layers, layers),
+        ("columns", held.columns, [columns.text, columns.id]),
     ):
         if was != given:
             raise RegardError(

@@ -40,8 +40,9 @@ class Manifest:
     """What a store holds.
 
     settings: as `regard.corpus.settings.Settings` gives them. environment: versions and the choice of kernels that the
-    bytes depend on. inputs: the paths as they were given. layers: those whose embeddings are kept, in the order of
-    vectors.npy. complete: whether all inputs were read. counts: of everything that was read or left out.
+    bytes depend on. inputs: the paths as they were given. columns: of tables, those of texts and ids. layers: those
+    whose embeddings are kept, in the order of vectors.npy. complete: whether all inputs were read. counts: of
+    everything that was read or left out.
     """
 
     model: ModelSummary
@@ -52,6 +53,7 @@ class Manifest:
     shards: list[ShardSummary] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     complete: bool = False
+    columns: list[str | None] = field(default_factory=lambda: ["text", None])
     format: int = FORMAT
 
     def write(self, store: Path) -> None:
