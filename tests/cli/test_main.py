@@ -33,7 +33,8 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     assert max(map(len, out.splitlines())) <= 80
     verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.split("Commands:")[1], re.M)
     assert [verb for verb, _ in verbs] == [
-        "see", "why", "map", "tokens", "positions", "steps", "train", "generate", "translate", "evolve"
+        "see", "why", "map", "tokens", "positions", "steps", "train", "generate", "translate", "evolve",
+        "embed", "find", "senses", "shift", "stats",
     ]  # fmt: skip
     assert all(sentence.endswith(".") for _, sentence in verbs)
     assert 'Example: regard see "A man on a river bank." "Money in a bank." --word bank' in out
@@ -45,7 +46,7 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
         ("A text", "No such command 'A text'. To look at a text: regard see \"A text\"\n"),
         ("se", "No such command 'se'. Did you mean 'see'?\n"),
         ("Position", "Did you mean 'positions'?"),
-        ("bank", "There are see, why, map, tokens, positions, steps, train, generate, translate, evolve. To look at"),
+        ("bank", "generate, translate, evolve, embed, find, senses, shift, stats. To look at a text"),
         ('a "quoted" text', "To look at a text: regard see TEXT\n"),
         ("long " * 40, "To look at a text: regard see TEXT\n"),
     ],

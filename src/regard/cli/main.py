@@ -48,12 +48,12 @@ for name, verb, short in (
     ("train", train, "Train a transformer on texts, or on sentence pairs."),
     ("generate", generate, "Let a causal model go on with a text."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
+    ("evolve", evolve, "Show how attention formed while a model was trained."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
     ("find", find, "Find a word's occurrences in a store, by place or meaning."),
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
-    ("stats", stats, "Show what every head does over a whole corpus."),
     ("shift", shift, "Compare a word's meaning in two stores."),
-    ("evolve", evolve, "Show how attention formed while a model was trained."),
+    ("stats", stats, "Show what every head does over a whole corpus."),
 ):
     app.command(name, short_help=short)(verb)
 

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
 Stores = Annotated[
-    list[Path], typer.Option("--store", metavar="STORE", help="Given twice, what is compared; once with --by.")
+    list[Path], typer.Option("--store", metavar="STORE", help="What is compared, needed: twice, or once with --by.")
 ]
 Column = Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="A column of the metadata to compare by.")]
 Values = Annotated[str | None, typer.Option(metavar="A,B", help="Which two of that column's values.")]
