@@ -17,7 +17,7 @@ from tests.web.notebooks import environment, jupyterlab, marimo, notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-SECONDS = 120_000  # milliseconds that a kernel may take to load torch and the model
+SECONDS = 300_000  # milliseconds that a kernel may take to load torch and the model
 SHOW = f"import regard\ntrace = regard.load().trace({RIVER!r})\nw = regard.show(trace, word='bank')\nw"
 NAMES = "(page) => [...page.querySelectorAll('[id], [name]')].flatMap((each) => [each.id, each.name]).filter(Boolean)"
 TITLE = "# A title\n\n| a | b |\n|---|---|\n| 1 | 2 |"
