@@ -78,12 +78,12 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
 
 def _ours(texts: list[str], *, statistics: bool) -> Callable[[Path], int]:
     import regard
-    from regard.corpus.build_shard import build_shard
-    from regard.corpus.cut_windows import window_size
-    from regard.corpus.document import Document
-    from regard.corpus.read_words import Reading
+    from regard.corpus.reading.document import Document
     from regard.corpus.settings import Settings
-    from regard.corpus.shard import write_shard
+    from regard.corpus.writing.build_shard import build_shard
+    from regard.corpus.writing.cut_windows import window_size
+    from regard.corpus.writing.read_words import Reading
+    from regard.corpus.writing.shard import write_shard
 
     model, settings = regard.load(), Settings(unit="tokens", statistics=statistics)
     reading = Reading(model, [5], window_size(model, settings), settings)
@@ -161,8 +161,8 @@ def find(rows: int) -> None:
     from regard.corpus.environment import describe_environment, digest_model
     from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
     from regard.corpus.settings import Settings
-    from regard.corpus.shard import ShardTables, sort_rows, write_shard
     from regard.corpus.store import Store
+    from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
     from regard.models.load import load
 
     model, draws, size = load(), np.random.default_rng(0), 50_000

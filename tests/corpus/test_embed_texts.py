@@ -13,11 +13,11 @@ import pytest
 
 import regard
 from regard.attention.kernels import matmul
-from regard.corpus import shard
-from regard.corpus.document import Columns
 from regard.corpus.embed_texts import EmbedProgress, EmbedReport, embed
 from regard.corpus.manifest import NAME, Manifest, read_manifest
+from regard.corpus.reading.document import Columns
 from regard.corpus.settings import Settings, Where
+from regard.corpus.writing import shard
 from regard.errors import RegardError
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
@@ -98,7 +98,7 @@ def test_the_same_bytes_again_and_after_a_resume(texts: str, tiny: Any) -> None:
 def test_all_there_already(texts: str, tiny: Any) -> None:
     made(texts, "store", tiny)
     whole = store_digest(Path("store"))
-    with mock.patch("regard.corpus.workers.build", side_effect=AssertionError):
+    with mock.patch("regard.corpus.writing.workers.build", side_effect=AssertionError):
         report = made(texts, "store", tiny)
     assert (report.built, report.new_tokens) == (0, 0)
     assert store_digest(Path("store")) == whole
@@ -327,7 +327,7 @@ def test_bad_workers(texts: str, tiny: Any) -> None:
 
 def test_states_that_float16_cannot_hold(texts: str, tiny: Any) -> None:
     with (
-        mock.patch("regard.corpus.read_words.HALF", 1e-3),
+        mock.patch("regard.corpus.writing.read_words.HALF", 1e-3),
         pytest.raises(RegardError, match="more than float16 holds: give --dtype float32"),
     ):
         made(texts, "store", tiny)
@@ -336,7 +336,7 @@ def test_states_that_float16_cannot_hold(texts: str, tiny: Any) -> None:
 
 
 def test_the_runner_is_used(texts: str, tiny: Any) -> None:
-    from regard.corpus.workers import build_here
+    from regard.corpus.writing.workers import build_here
 
     made(texts, "one", tiny)
     jobs: list[Any] = []

@@ -3,7 +3,7 @@
 import re
 
 from regard.corpus import schema
-from regard.corpus.attention_sums import SUMS
+from regard.corpus.writing.attention_sums import SUMS
 from tests.support import ROOT
 
 

@@ -1,8 +1,8 @@
 import inspect
 
-from regard.corpus.find import find
-from regard.corpus.senses import find_senses
-from regard.corpus.shift import find_shift
+from regard.corpus.asking.find import find
+from regard.corpus.asking.senses import find_senses
+from regard.corpus.asking.shift import find_shift
 from regard.corpus.store import Store
 
 

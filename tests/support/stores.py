@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from regard.corpus import schema
+from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.environment import digest_model
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
-from regard.corpus.places import Place, embed_places
-from regard.corpus.shard import ShardTables, sort_rows, write_shard
+from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.text.words import find_spans, words_of
 
 RIVERS = ["The boat drifted towards the muddy bank of the river", "Willows grew along the bank of the river",

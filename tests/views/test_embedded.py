@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from regard.corpus.document import Rejected
 from regard.corpus.embed_texts import EmbedReport
+from regard.corpus.reading.document import Rejected
 from regard.views.embedded import embed_data
 
 

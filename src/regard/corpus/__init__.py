@@ -11,16 +11,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.corpus.document import Columns as Columns
     from regard.corpus.embed_texts import EmbedReport as EmbedReport
     from regard.corpus.embed_texts import embed as embed
     from regard.corpus.ray_runner import on_ray as on_ray
+    from regard.corpus.reading.document import Columns as Columns
     from regard.corpus.settings import Settings as Settings
     from regard.corpus.settings import Where as Where
     from regard.corpus.store import Store as Store
 
 _WHERE = {
-    "Columns": "document",
+    "Columns": "reading.document",
     "EmbedReport": "embed_texts",
     "Settings": "settings",
     "Store": "store",

@@ -11,19 +11,19 @@ from pathlib import Path
 from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.corpus import schema
-from regard.corpus.cut_windows import window_size
-from regard.corpus.document import Columns, Rejected
-from regard.corpus.documents import read_documents
 from regard.corpus.environment import check_environment, describe_environment, digest_model
 from regard.corpus.extra import needed
-from regard.corpus.find_files import find_files
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, read_manifest
-from regard.corpus.plan_shards import ShardPlan, plan_shards
+from regard.corpus.reading.document import Columns, Rejected
+from regard.corpus.reading.documents import read_documents
+from regard.corpus.reading.find_files import find_files
 from regard.corpus.settings import Settings, chosen_layers
-from regard.corpus.shard import remove_unfinished
-from regard.corpus.store_folder import SHARDS, check_apart, opened, remove_others
-from regard.corpus.words import check_language
-from regard.corpus.workers import Built, Job, build_here, build_in_processes
+from regard.corpus.writing.cut_windows import window_size
+from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
+from regard.corpus.writing.shard import remove_unfinished
+from regard.corpus.writing.store_folder import SHARDS, check_apart, opened, remove_others
+from regard.corpus.writing.words import check_language
+from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.load import load

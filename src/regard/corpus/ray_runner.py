@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.corpus.embed_texts import Runner
-from regard.corpus.plan_shards import ShardPlan
-from regard.corpus.shard import PART
-from regard.corpus.workers import Built, Job, build, in_order, prepare
+from regard.corpus.writing.plan_shards import ShardPlan
+from regard.corpus.writing.shard import PART
+from regard.corpus.writing.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError
 
 RETRIES = 3  # of a task whose worker or node was lost

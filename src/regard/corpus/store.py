@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from regard.corpus.change import ROUNDS
-from regard.corpus.find import CONTEXT, Concordance, find
-from regard.corpus.head_means import HeadMeans, head_means
-from regard.corpus.labelled import Labelled
-from regard.corpus.senses import CHECKED, EXAMPLES, WORDS, Senses, find_senses
-from regard.corpus.shift import Shift, find_shift
+from regard.corpus.asking.change import ROUNDS
+from regard.corpus.asking.find import CONTEXT, Concordance, find
+from regard.corpus.asking.head_means import HeadMeans, head_means
+from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.senses import CHECKED, EXAMPLES, WORDS, Senses, find_senses
+from regard.corpus.asking.shift import Shift, find_shift
 from regard.corpus.store_tables import StoreTables
 
 
@@ -29,7 +29,7 @@ class Store(StoreTables):
         layer: int | None = None,
         context: int = CONTEXT,
     ) -> Concordance:
-        """Find the occurrences of a word as a concordance: see `regard.corpus.find.find`."""
+        """Find the occurrences of a word as a concordance: see `regard.corpus.asking.find.find`."""
         return find(
             self, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
         )
@@ -48,7 +48,7 @@ class Store(StoreTables):
         context: int = CONTEXT,
         seed: int = 0,
     ) -> Senses:
-        """Find the senses of a word, with examples and the words that tell them: see `regard.corpus.senses`."""
+        """Find the senses of a word, with examples and the words that tell them: see `regard.corpus.asking.senses`."""
         return find_senses(
             self, word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,
             context=context, seed=seed,
@@ -69,12 +69,12 @@ class Store(StoreTables):
         context: int = CONTEXT,
         seed: int = 0,
     ) -> Shift:
-        """Compare a word's meaning with another store, or by a column of the metadata: see `regard.corpus.shift`."""
+        """Compare a word's meaning with another store, or by a column of the metadata: see `corpus.asking.shift`."""
         return find_shift(
             self, word, other, column, values=values, k=k, by=by, layer=layer, rounds=rounds, examples=examples,
             context=context, seed=seed,
         )  # fmt: skip
 
     def stats(self) -> HeadMeans:
-        """Score every head over the whole corpus: see `regard.corpus.head_means`."""
+        """Score every head over the whole corpus: see `regard.corpus.asking.head_means`."""
         return head_means(self)

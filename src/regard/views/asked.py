@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from typing import Any
 
-from regard.corpus.find import Concordance
-from regard.corpus.head_means import HeadMeans
-from regard.corpus.senses import Senses
-from regard.corpus.shift import Shift
+from regard.corpus.asking.find import Concordance
+from regard.corpus.asking.head_means import HeadMeans
+from regard.corpus.asking.senses import Senses
+from regard.corpus.asking.shift import Shift
 
 VERSION = 1
 

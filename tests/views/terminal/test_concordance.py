@@ -1,4 +1,4 @@
-from regard.corpus.occurrences import Line
+from regard.corpus.asking.occurrences import Line
 from regard.views.terminal.concordance import context_lines
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from regard.corpus.document import Rejected
 from regard.corpus.embed_texts import EmbedReport
+from regard.corpus.reading.document import Rejected
 from regard.views.terminal.embedded import KINDS, show_embedded
 
 COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}

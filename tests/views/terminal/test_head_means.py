@@ -5,7 +5,7 @@ import io
 import numpy as np
 from rich.console import Console
 
-from regard.corpus.head_means import OVER, HeadMeans
+from regard.corpus.asking.head_means import OVER, HeadMeans
 from regard.views.terminal.head_means import MEANINGS, show_head_means
 
 

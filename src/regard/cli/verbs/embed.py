@@ -72,14 +72,14 @@ def embed(
     )
     if json_file is not None:
         check_target(json_file, (".json",), "--json")
-    from regard.corpus.find_files import find_files
+    from regard.corpus.reading.find_files import find_files
 
     sizes = _sizes(find_files(paths))
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
-    from regard.corpus.document import Columns
     from regard.corpus.embed_texts import embed as embed_texts
+    from regard.corpus.reading.document import Columns
     from regard.views.embedded import embed_data
     from regard.views.terminal.embedded import show_embedded
 

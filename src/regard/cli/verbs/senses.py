@@ -43,7 +43,7 @@ def senses(
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     start.settle()  # scikit-learn needs scipy, which a command does without at its start
     from regard.cli.console import consoles, finish
-    from regard.corpus.labelled import read_labelled
+    from regard.corpus.asking.labelled import read_labelled
     from regard.corpus.store import Store
     from regard.views.asked import senses_data
     from regard.views.terminal.senses import show_senses

@@ -17,7 +17,7 @@ def stats(
     outputs = StoreOutputs(csv, parquet, json_file, figure)
     outputs.check()
     from regard.cli.console import consoles, finish
-    from regard.corpus.head_means import head_means
+    from regard.corpus.asking.head_means import head_means
     from regard.corpus.store import Store
     from regard.views.asked import stats_data
     from regard.views.terminal.head_means import show_head_means

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.corpus.head_means import HeadMeans
+from regard.corpus.asking.head_means import HeadMeans
 from regard.files import whole
 
 OPEN_ENDED = {"entropy": "nats", "distance": "tokens"}  # the others are shares from 0 to 1

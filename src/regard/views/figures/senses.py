@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.corpus.senses import Senses
+from regard.corpus.asking.senses import Senses
 from regard.files import whole
 from regard.views.figures.elements.colours import LINES
 from regard.views.terminal.layout import short, visible

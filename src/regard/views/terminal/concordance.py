@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from regard.corpus.find import Concordance
-from regard.corpus.occurrences import Line
+from regard.corpus.asking.find import Concordance
+from regard.corpus.asking.occurrences import Line
 from regard.views.terminal.layout import put, quoted, short, shown, visible
 
 ORDERS = {

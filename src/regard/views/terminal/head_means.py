@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from regard.corpus.head_means import HeadMeans
+from regard.corpus.asking.head_means import HeadMeans
 from regard.views.terminal.layout import columns, put, section
 
 # What a score says, for somebody who meets its name here.

@@ -3,7 +3,7 @@
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from regard.corpus.senses import Sense, Senses
+from regard.corpus.asking.senses import Sense, Senses
 from regard.views.terminal.concordance import context_lines
 from regard.views.terminal.layout import columns, put, quoted, section, short, shown
 

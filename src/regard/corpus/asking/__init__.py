@@ -1,0 +1,1 @@
+"""Answer questions about a store: occurrences, senses, change, heads."""

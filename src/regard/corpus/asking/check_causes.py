@@ -1,0 +1,132 @@
+"""Check by ablation whether a word of the context gives an occurrence its sense.
+
+The edges from the occurrence's tokens to that word's tokens are cut in every layer and head, and the occurrence is
+embedded again: does it now lie nearest to another sense's centroid? Beside it stands the same for a word of the excerpt
+that is drawn at random. What reaches the occurrence through other tokens stays: a small share does not say that the
+word counts for nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.capture.interventions import Ablate, ablate, edge
+from regard.corpus.asking.clusters import Clusters, unit
+from regard.corpus.asking.context_words import words_around
+from regard.corpus.asking.places import Place, state, word_at
+from regard.models.model import Model
+from regard.text.words import Word
+from regard.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What cutting did to occurrences of a sense.
+
+    changed: the share that changes its nearest centroid. moved: the mean of 1 - cosine between the embeddings with and
+    without. random_changed, random_moved: the same for a word drawn at random.
+    """
+
+    occurrences: int
+    changed: float
+    random_changed: float
+    moved: float
+    random_moved: float
+
+
+@dataclass
+class _Count:
+    occurrences: int = 0
+    changed: int = 0
+    random_changed: int = 0
+    moved: float = 0.0
+    random_moved: float = 0.0
+
+
+def check_causes(
+    model: Model,
+    places: Sequence[Place],
+    clusters: Clusters,
+    sense: int,
+    words: Sequence[str],
+    layer: int,
+    *,
+    most: int,
+    seed: int = 0,
+) -> tuple[dict[str, Checked], int]:
+    """Cut each of some words from occurrences of a sense, in at most so many of them a word, drawn at random.
+
+    places: the sense's occurrences in their excerpts. Returns what was found for each word, and how many excerpts were
+    left out, because in them alone, without the rest of the document, the occurrence is nearer to another sense.
+    """
+    random = np.random.default_rng(seed)
+    wanted = {word: _some(places, word, most, random) for word in words}
+    counts = {word: _Count() for word in words}
+    astray = 0
+    for number in sorted({n for own in wanted.values() for n in own}):
+        place = places[number]
+        causes = [word for word in words if number in wanted[word]]
+        done = _cut_all(model, place, causes, layer, random)
+        if int(clusters.assign(done[0][None])[0]) != sense:
+            astray += 1
+            continue
+        labels = clusters.assign(done[1:])
+        moved = 1 - unit(done[1:]) @ unit(done[0])
+        for n, word in enumerate(causes):
+            count = counts[word]
+            count.occurrences += 1
+            count.changed += int(labels[2 * n] != sense)
+            count.random_changed += int(labels[2 * n + 1] != sense)
+            count.moved += float(moved[2 * n])
+            count.random_moved += float(moved[2 * n + 1])
+    return {word: _checked(count) for word, count in counts.items() if count.occurrences}, astray
+
+
+def cut(word: Word, others: Sequence[Word]) -> list[Ablate]:
+    """Make the ablations that cut a word from others, in all layers and heads."""
+    return [ablate(edge(word, other)) for other in others]
+
+
+def _checked(count: _Count) -> Checked:
+    n = count.occurrences
+    return Checked(n, count.changed / n, count.random_changed / n, count.moved / n, count.random_moved / n)
+
+
+def _some(places: Sequence[Place], word: str, most: int, random: np.random.Generator) -> set[int]:
+    """Occurrences in whose excerpts a word stands beside another that can be drawn, at most so many."""
+    having = [n for n, place in enumerate(places) if len(known := words_around(place)) > 1 and word in known]
+    if len(having) > most:
+        having = random.choice(having, most, replace=False).tolist()
+    return set(having)
+
+
+def _cut_all(
+    model: Model, place: Place, causes: Sequence[str], layer: int, random: np.random.Generator
+) -> Float[np.ndarray, "runs M"]:
+    """The occurrence's embedding: as it is, then for each cause with it cut and with another word cut."""
+    plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
+    word, by_name = word_at(plain, place), words_around(place)
+    sets: list[list[Ablate]] = []
+    for cause in causes:
+        names = sorted(set(by_name) - {cause})
+        for name in (cause, names[int(random.integers(len(names)))]):
+            spans = [Place(place.text, *span) for span in by_name[name]]
+            sets.append(cut(word, [found for each in spans if (found := _token_word(plain, each)) is not None]))
+    rows = {0: state(plain, layer)[list(word.tokens)].mean(0)}
+    if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
+        for number, trace in model.ablated(place.text, sets, logits=False):
+            assert isinstance(trace, Trace)
+            rows[number + 1] = trace.contextual[list(word.tokens)].mean(0).detach().float().cpu().numpy()
+    else:
+        for number, each in enumerate(sets):
+            trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)
+            rows[number + 1] = state(trace, layer)[list(word.tokens)].mean(0)
+    return np.stack([rows[n] for n in range(len(sets) + 1)])
+
+
+def _token_word(trace: Trace, place: Place) -> Word | None:
+    """The tokens of a word of the excerpt; None where the tokenizer drops it."""
+    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
+    return Word(place.form, place.start, place.end, tokens) if tokens else None

@@ -1,0 +1,195 @@
+"""Learn a word's senses from labelled sentences, and tell by the nearest centroid which one is meant.
+
+A fifth of the sentences, drawn by label, is put aside. Layer and pooling are chosen on the others by stratified
+cross-validation, the later layer where several are as good; accuracy is that on the fifth, beside that of always naming
+the most frequent label. Labels that occur once are learned, and not asked for: nothing is left to learn them from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.corpus.asking.clusters import unit
+from regard.corpus.asking.labelled import Labelled
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+FOLDS = 5  # of cross-validation; and one fifth is put aside
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """by_word: (right, asked, right by the most frequent label) of each word. micro: of all. macro: mean over words."""
+
+    by_word: dict[str, tuple[int, int, int]]
+
+    @property
+    def micro(self) -> float:
+        """Compute the share of all questions that are answered right."""
+        return sum(right for right, _, _ in self.by_word.values()) / sum(asked for _, asked, _ in self.by_word.values())
+
+    @property
+    def macro(self) -> float:
+        """Compute the mean over words of the share that is right."""
+        return float(np.mean([right / asked for right, asked, _ in self.by_word.values()]))
+
+    @property
+    def most_frequent(self) -> float:
+        """Compute the share that is right where a word's most frequent label is always named."""
+        return sum(most for _, _, most in self.by_word.values()) / sum(asked for _, asked, _ in self.by_word.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Disambiguator:
+    """Centroids of each word's labels, from one layer and pooling.
+
+    tried: the accuracy (micro) of every layer and pooling in cross-validation on the training part. accuracy: on the
+    part that was put aside. The centroids are of all labelled sentences.
+    """
+
+    layer: int
+    pooling: str
+    tried: dict[tuple[int, str], float]
+    accuracy: Accuracy
+    labels: dict[str, tuple[str, ...]]
+    centroids: dict[str, Float[np.ndarray, "labels M"]]
+
+    def label(self, word: str, vectors: Float[np.ndarray, "n M"]) -> list[str]:
+        """Name the label whose centroid is nearest to each vector of a word.
+
+        Raises:
+            RegardError: the word has no labelled sentence.
+        """
+        if word not in self.centroids:
+            known = ", ".join(sorted(self.centroids)[:12])
+            raise RegardError(f"word {word!r} has no labelled sentence: there are {known}")
+        return [self.labels[word][n] for n in (unit(vectors) @ self.centroids[word].T).argmax(1)]
+
+
+def train(
+    model: "Model",
+    examples: Sequence[Labelled],
+    layers: Sequence[int],
+    poolings: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+) -> Disambiguator:
+    """Learn from labelled sentences, embedded by a model. layers, poolings: among which one of each is chosen.
+
+    Raises:
+        RegardError: there is nothing to learn from, or as `embed_places`.
+    """
+    from regard.corpus.asking.places import POOLINGS, embed_places
+
+    vectors = embed_places(model, [each.place for each in examples], layers)
+    chosen = tuple(POOLINGS if poolings is None else poolings)
+    vectors = vectors[:, :, [POOLINGS.index(each) for each in chosen]]
+    return learn(
+        vectors, [each.word for each in examples], [each.label for each in examples], layers, chosen, seed=seed
+    )
+
+
+def learn(
+    vectors: Float[np.ndarray, "n layers poolings M"],
+    words: Sequence[str],
+    labels: Sequence[str],
+    layers: Sequence[int],
+    poolings: Sequence[str],
+    *,
+    seed: int = 0,
+) -> Disambiguator:
+    """Choose layer and pooling, measure the accuracy, and learn the centroids.
+
+    Raises:
+        RegardError: no label of any word occurs twice.
+    """
+    points = unit(vectors)
+    keys = list(zip(words, labels, strict=True))
+    aside = stratified_folds(keys, seed) == 0
+    training = np.flatnonzero(~aside)
+    folds = stratified_folds([keys[n] for n in training], seed + 1)
+    if not aside.any() or (folds < 0).all():
+        raise RegardError("train: given no label that occurs three times, which choosing and testing a layer needs")
+    tried: dict[tuple[int, str], float] = {}
+    for row, layer in enumerate(layers):
+        for column, pooling in enumerate(poolings):
+            each = points[:, row, column]
+            parts = [(training[folds != fold], training[folds == fold]) for fold in range(FOLDS)]
+            answered = [_answer(each, keys, learned, asked) for learned, asked in parts if len(asked)]
+            tried[layer, pooling] = float(np.concatenate(answered).mean())
+    rank = {key: (tried[key], list(layers).index(key[0]), -list(poolings).index(key[1])) for key in tried}
+    layer, pooling = max(rank, key=lambda each: rank[each])
+    best = points[:, list(layers).index(layer), list(poolings).index(pooling)]
+    accuracy = _accuracy(keys, training, np.flatnonzero(aside), _answer(best, keys, training, np.flatnonzero(aside)))
+    known, centroids = _centroids(best, keys, np.arange(len(keys)))
+    return Disambiguator(layer, pooling, tried, accuracy, known, centroids)
+
+
+def stratified_folds(keys: Sequence[tuple[str, str]], seed: int) -> Int[np.ndarray, " n"]:
+    """Deal the examples of each (word, label) to `FOLDS` folds as evenly as can be; -1 for one that is alone."""
+    random = np.random.default_rng(seed)
+    folds = np.full(len(keys), -1)
+    members: dict[tuple[str, str], list[int]] = {}
+    for number, key in enumerate(keys):
+        members.setdefault(key, []).append(number)
+    for _, own in sorted(members.items()):
+        if len(own) > 1:
+            folds[random.permutation(own)] = np.arange(len(own)) % FOLDS
+    return folds
+
+
+def _answer(
+    points: Float[np.ndarray, "n M"],
+    keys: Sequence[tuple[str, str]],
+    learned: Int[np.ndarray, " l"],
+    asked: Int[np.ndarray, " a"],
+) -> Float[np.ndarray, " a"]:
+    """1 where the centroids of some examples name the label of others, else 0."""
+    labels, centroids = _centroids(points, keys, learned)
+    right = np.zeros(len(asked))
+    for place, number in enumerate(asked):
+        word, label = keys[number]
+        if word in centroids:
+            right[place] = labels[word][int((centroids[word] @ points[number]).argmax())] == label
+    return right
+
+
+def _centroids(
+    points: Float[np.ndarray, "n M"], keys: Sequence[tuple[str, str]], learned: Int[np.ndarray, " l"]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Float[np.ndarray, "_ M"]]]:
+    """Each word's labels and their centroids, unit length."""
+    members: dict[str, dict[str, list[int]]] = {}
+    for number in learned:
+        word, label = keys[number]
+        members.setdefault(word, {}).setdefault(label, []).append(int(number))
+    labels = {word: tuple(sorted(own)) for word, own in members.items()}
+    means = {
+        word: unit(np.stack([points[own[label]].mean(0) for label in labels[word]])) for word, own in members.items()
+    }
+    return labels, means
+
+
+def _accuracy(
+    keys: Sequence[tuple[str, str]],
+    learned: Int[np.ndarray, " l"],
+    asked: Int[np.ndarray, " a"],
+    right: Float[np.ndarray, " a"],
+) -> Accuracy:
+    """Count by word what was answered right."""
+    counts: dict[str, dict[str, int]] = {}
+    for number in learned:
+        word, label = keys[number]
+        own = counts.setdefault(word, {})
+        own[label] = own.get(label, 0) + 1
+    found: dict[str, tuple[int, int, int]] = {}
+    for number, answer in zip(asked, right, strict=True):
+        word, label = keys[number]
+        most = max(sorted(counts.get(word, {"": 0})), key=lambda each: counts.get(word, {"": 0})[each])
+        before = found.get(word, (0, 0, 0))
+        found[word] = (before[0] + int(answer), before[1] + 1, before[2] + int(most == label))
+    return Accuracy(dict(sorted(found.items())))

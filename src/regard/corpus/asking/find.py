@@ -1,0 +1,156 @@
+"""Find occurrences of a word as a concordance: each a line in its context, sorted by place, context or meaning.
+
+Sorted by meaning, lines with a sentence to compare with (`like`) go from the most to the least similar. Without one
+they go along the first principal axis of the word's embeddings, so that neighbours mean nearly the same and the ends
+least: an order without a parameter, where senses would need their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from regard.corpus.asking.axes import principal_axes
+from regard.corpus.asking.nearest import cosines, largest
+from regard.corpus.asking.occurrences import COLUMNS, Line, Occurrences, in_store_order, look_up
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+from regard.text.words import find_spans
+
+Sort = Literal["meaning", "source", "left", "right"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+CONTEXT = 60  # characters on either side
+NEAREST = 100  # lines of a search among all words, where no other number is given
+
+
+@dataclass(frozen=True)
+class Concordance:
+    """Lines of occurrences in their order. total: how many occurrences there were to choose from."""
+
+    word: str
+    lines: tuple[Line, ...]
+    total: int
+    sort: str
+    like: str | None
+    layer: int
+    notes: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, str | int | float | None]]:
+        """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
+        return flat_rows(self.lines)
+
+
+def find(
+    tables: StoreTables,
+    word: str,
+    *,
+    like: str | None = None,
+    everywhere: bool = False,
+    by: str = "word",
+    sort: str | None = None,
+    top: int | None = None,
+    layer: int | None = None,
+    context: int = CONTEXT,
+) -> Concordance:
+    """Find the occurrences of a word.
+
+    like: a sentence with the word once, which the store's model embeds; lines get their similarity to it. everywhere:
+    with like, search all rows, whatever their word; exact, the store's file is read once. by: "word" or "lemma". sort:
+    one of `SORTS`; None for "meaning" with like, else "source". top: the first so many lines, None for all (of a search
+    everywhere 100). layer: of the embeddings, None for the last that is kept.
+
+    Raises:
+        RegardError: the word does not occur in the store or not once in the sentence, or an argument does not fit.
+    """
+    chosen = ("meaning" if like is not None else "source") if sort is None else sort
+    if chosen not in SORTS:
+        raise RegardError(f"sort: given {chosen!r}, needs {', '.join(SORTS)}")
+    if top is not None and top < 1:
+        raise RegardError(f"top: given {top}, needs 1 or more")
+    if everywhere and like is None:
+        raise RegardError("everywhere: needs like, a sentence with the word: what the other words are compared with")
+    tables.layer_index(layer)
+    similarity: Float[np.ndarray, " n"] | None
+    query = None if like is None else embed_like(tables, word, like, layer)
+    if everywhere and query is not None:
+        found, similarity, total = _search(tables, query, top or NEAREST, layer)
+    else:
+        found = look_up(tables, word, by)
+        similarity, total = None if query is None else cosines(found.vectors(layer), query), len(found)
+    order = _order(found, similarity, chosen, layer)
+    if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
+        order = order[:top]
+    picked = found.take(order)
+    lines = picked.lines(context, None if similarity is None else similarity[order].tolist())
+    if chosen in ("left", "right"):
+        lines = sorted(lines, key=lambda line: _context_key(line, chosen))[:top]
+    used = tables.layer if layer is None else layer
+    return Concordance(word, tuple(lines), total, chosen, like, used, tables.notes)
+
+
+def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:
+    """Turn lines into rows of one table, in which each name of the metadata is a column."""
+    names = sorted({name for line in lines for name in line.metadata})
+    rows = []
+    for line in lines:
+        row = {name: value for name, value in asdict(line).items() if name != "metadata"}
+        rows.append(row | {f"metadata.{name}": line.metadata.get(name) for name in names})
+    return rows
+
+
+def embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
+    """Embed a word in a sentence as the store's rows were.
+
+    Raises:
+        RegardError: the word is not in the sentence, or more than once.
+    """
+    from regard.corpus.asking.places import Place, embed_places
+
+    spans = find_spans(sentence, word)
+    if len(spans) > 1:
+        raise RegardError(f"like: word {word!r} occurs {len(spans)} times in the sentence, needs to occur once")
+    used = tables.layer if layer is None else layer
+    vector: Float[np.ndarray, " M"] = embed_places(tables.model, [Place(sentence, *spans[0])], [used])[0, 0, 0]
+    return vector
+
+
+def _search(
+    tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None
+) -> tuple[Occurrences, Float[np.ndarray, " n"], int]:
+    """The rows of the store whose vectors are nearest to one, in the order of the store, with their cosines."""
+    best: list[tuple[float, str, int]] = []
+    total = 0
+    for shard, vectors in tables.shard_vectors(layer):
+        scores = cosines(vectors, query)
+        total += len(scores)
+        best += [(float(scores[n]), shard, int(n)) for n in largest(scores, top)]
+        best = sorted(best, key=lambda each: -each[0])[:top]
+    if not best:
+        raise RegardError(f"store {str(tables.path)!r} has no rows")
+    wanted: dict[str, list[int]] = {}
+    for _, shard, row in best:
+        wanted.setdefault(shard, []).append(row)
+    which = " OR ".join(f"(shard = ? AND row IN ({', '.join(map(str, rows))}))" for rows in wanted.values())
+    found = in_store_order(tables, tables.sql(f"SELECT {COLUMNS} FROM rows WHERE {which}", list(wanted)))
+    score = {(shard, row): value for value, shard, row in best}
+    similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
+    return found, np.array(similarity, dtype=np.float32), total
+
+
+def _order(
+    found: Occurrences, similarity: Float[np.ndarray, " n"] | None, sort: str, layer: int | None
+) -> Int[np.ndarray, " n"]:
+    """The order of occurrences, as far as it does not depend on their contexts."""
+    if sort != "meaning":
+        return np.arange(len(found))
+    if similarity is not None:
+        return np.argsort(-similarity, kind="stable")
+    return np.argsort(principal_axes(found.vectors(layer), 1)[0][:, 0], kind="stable")
+
+
+def _context_key(line: Line, side: str) -> list[str]:
+    """The words beside an occurrence, the nearest first."""
+    words = (line.left if side == "left" else line.right).casefold().split()
+    return words[::-1] if side == "left" else words

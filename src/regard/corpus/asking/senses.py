@@ -1,0 +1,206 @@
+"""Tell the senses of a word in a store: clusters of its occurrences, good examples, and what in the context tells them.
+
+Senses are found as `clusters` beside it says, or learned from labelled sentences as `disambiguate` does. The words that
+set a sense apart (`context_words`) are each checked by ablation (`check_causes`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.corpus.asking.axes import principal_axes
+from regard.corpus.asking.clusters import Clusters, find_clusters, unit
+from regard.corpus.asking.context_words import excerpt, near, telling_words
+from regard.corpus.asking.disambiguate import Disambiguator, train
+from regard.corpus.asking.find import CONTEXT, flat_rows
+from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.occurrences import Line, Occurrences, look_up
+from regard.corpus.asking.places import Place
+from regard.corpus.settings import normal
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.corpus.asking.check_causes import Checked
+
+EXAMPLES = 5
+WORDS = 5  # of the context, for each sense
+CHECKED = 30  # occurrences in which a word of the context is cut
+
+
+@dataclass(frozen=True)
+class ContextWord:
+    """A word that sets a sense apart, and what cutting it did.
+
+    score: standard deviations of its log-odds. near: in how many of the sense's excerpts it stands; near_others: in how
+    many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.Checked`, None
+    where none was.
+    """
+
+    word: str
+    score: float
+    near: int
+    near_others: int
+    checked: int = 0
+    changed: float | None = None
+    random_changed: float | None = None
+    moved: float | None = None
+    random_moved: float | None = None
+
+
+@dataclass(frozen=True)
+class Sense:
+    """One sense. name: its label, or its number from 1. share: of all occurrences. distance: mean from the centroid."""
+
+    name: str
+    occurrences: int
+    share: float
+    distance: float
+    examples: tuple[Line, ...]
+    words: tuple[ContextWord, ...]
+
+
+@dataclass(frozen=True)
+class Senses:
+    """The senses of a word, the largest first.
+
+    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
+    where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
+    sentences taught the senses, where they did.
+    """
+
+    word: str
+    layer: int
+    senses: tuple[Sense, ...]
+    silhouettes: dict[int, float]
+    notes: tuple[str, ...]
+    found: Occurrences = field(repr=False)
+    clusters: Clusters = field(repr=False)
+    points: Float[np.ndarray, "R 2"] = field(repr=False)
+    axes: tuple[float, ...] = (0.0, 0.0)
+    learned: Disambiguator | None = None
+
+    def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
+        """List every occurrence with its sense, sense by sense, the nearest to the centroid first."""
+        order = np.lexsort((self.clusters.distances, self.clusters.labels))
+        lines = flat_rows(self.found.take(order).lines(context))
+        labels, distances = self.clusters.labels[order], self.clusters.distances[order]
+        return [
+            {"sense": self.senses[int(label)].name, "distance": float(distance), **row}
+            for label, distance, row in zip(labels, distances, lines, strict=True)
+        ]
+
+
+def find_senses(
+    tables: StoreTables,
+    word: str,
+    k: int | None = None,
+    *,
+    by: str = "word",
+    layer: int | None = None,
+    labelled: Sequence[Labelled] | None = None,
+    examples: int = EXAMPLES,
+    words: int = WORDS,
+    checked: int = CHECKED,
+    context: int = CONTEXT,
+    seed: int = 0,
+) -> Senses:
+    """Find the senses of a word.
+
+    k: how many, None for as many as the silhouette says. labelled: sentences that teach the senses instead; of the
+    store's layers the one is taken that tells them apart best. examples, words: of each sense how many. checked: in how
+    many occurrences at most each word is cut, drawn at random; 0 for none.
+
+    Raises:
+        RegardError: the word does not occur, there are no labelled sentences of it, or an argument does not fit.
+    """
+    for name, given in (("examples", examples), ("words", words), ("checked", checked)):
+        if given < 0:
+            raise RegardError(f"{name}: given {given}, needs 0 or more")
+    if labelled is not None and (k is not None or layer is not None):
+        raise RegardError(
+            "senses: labelled sentences say how many senses there are and in which layer, leave out k and layer"
+        )
+    tables.layer_index(layer)
+    found = look_up(tables, word, by)
+    learned = None if labelled is None else train(tables.model, labelled, tables.manifest.layers, ("mean",), seed=seed)
+    used = learned.layer if learned is not None else tables.layer if layer is None else layer
+    vectors = found.vectors(used)
+    if learned is None:
+        clusters = find_clusters(vectors, k, seed=seed)
+        names = [str(n + 1) for n in range(clusters.k)]
+    else:
+        clusters, names = _by_labels(learned, normal(word.strip()), vectors)
+    texts = found.texts()
+    parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
+    spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
+    places = [excerpt(part, start, end) for part, start, end in spans]
+    notes = [*tables.notes, *clusters.notes]
+    telling = _context_words(tables, places, clusters, used, words, checked, seed, notes)
+    made = []
+    for sense, size in enumerate(clusters.sizes()):
+        own = clusters.labels == sense
+        lines = found.take(clusters.examples(sense, examples)).lines(context)
+        distance = float(clusters.distances[own].mean()) if size else 0.0
+        made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
+    points, axes = principal_axes(vectors, 2)
+    return Senses(word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned)
+
+
+def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R M"]) -> tuple[Clusters, list[str]]:
+    """Occurrences by the nearest centroid of labelled sentences, the most frequent label first."""
+    learned.label(word, vectors[:0])  # refuses a word without any
+    centroids, names, points = learned.centroids[word], learned.labels[word], unit(vectors)
+    labels = (points @ centroids.T).argmax(1)
+    order = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
+    labels, centroids = np.argsort(order)[labels], centroids[order]
+    distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
+    return Clusters(labels, centroids, distances, {}), [names[n] for n in order]
+
+
+def _context_words(
+    tables: StoreTables,
+    places: Sequence[Place],
+    clusters: Clusters,
+    layer: int,
+    words: int,
+    checked: int,
+    seed: int,
+    notes: list[str],
+) -> list[tuple[ContextWord, ...]]:
+    """What sets each sense apart, checked by ablation; what was left out goes to the notes."""
+    if clusters.k == 1 or not words:
+        return [()] * clusters.k
+    contexts, labels = [near(place) for place in places], clusters.labels.tolist()
+    found = []
+    for sense in range(clusters.k):
+        telling = telling_words(contexts, labels, sense, words)
+        own = [n for n, label in enumerate(labels) if label == sense]
+        results: dict[str, Checked] = {}
+        if checked and telling:
+            from regard.corpus.asking.check_causes import check_causes
+
+            names = [word for word, _ in telling]
+            mine = [places[n] for n in own]
+            results, astray = check_causes(tables.model, mine, clusters, sense, names, layer, most=checked, seed=seed)
+            if astray:
+                notes.append(
+                    f"sense {sense + 1}: {astray} occurrences were not checked: read in their excerpt alone they are "
+                    "nearer to another sense"
+                )
+        ranked = []
+        for word, score in telling:
+            near_own = sum(word in contexts[n] for n in own)
+            everywhere = sum(word in context for context in contexts)
+            each, done = ContextWord(word, score, near_own, everywhere - near_own), results.get(word)
+            if done is not None:
+                each = ContextWord(
+                    word, score, near_own, everywhere - near_own, done.occurrences, done.changed, done.random_changed,
+                    done.moved, done.random_moved,
+                )  # fmt: skip
+            ranked.append(each)
+        found.append(tuple(ranked))
+    return found

@@ -1,0 +1,191 @@
+"""Tell whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
+
+`change` beside it measures and tests the change. Senses are clusters of both groups' occurrences together: one is
+gained where it has at most 2 % of the first group and 10 % of the second or more, and lost the other way round.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from regard.corpus.asking.change import ROUNDS, Change, permutation_test
+from regard.corpus.asking.clusters import Clusters, find_clusters
+from regard.corpus.asking.find import CONTEXT, flat_rows
+from regard.corpus.asking.occurrences import Line, Occurrences, look_up
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+
+ABSENT, PRESENT = 0.02, 0.10  # shares of a group's occurrences
+DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
+EXAMPLES = 3
+Fate = Literal["gained", "lost", "kept"]
+
+
+@dataclass(frozen=True)
+class SharedSense:
+    """A sense in both groups: how many occurrences, and which share, each group has of it, with good examples."""
+
+    name: str
+    occurrences: tuple[int, int]
+    shares: tuple[float, float]
+    fate: Fate
+    examples: tuple[tuple[Line, ...], tuple[Line, ...]]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences"."""
+
+    word: str
+    layer: int
+    groups: tuple[str, str]
+    change: Change
+    permuted: str
+    senses: tuple[SharedSense, ...]
+    silhouettes: dict[int, float]
+    notes: tuple[str, ...]
+    found: tuple[Occurrences, Occurrences] = field(repr=False)
+    clusters: Clusters = field(repr=False)
+
+    def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
+        """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
+        rows: list[dict[str, str | int | float | None]] = []
+        first = 0
+        for name, found in zip(self.groups, self.found, strict=True):
+            labels = self.clusters.labels[first : first + len(found)]
+            distances = self.clusters.distances[first : first + len(found)]
+            first += len(found)
+            order = np.lexsort((distances, labels))
+            for n, row in zip(order, flat_rows(found.take(order).lines(context)), strict=True):
+                sense, distance = self.senses[int(labels[n])].name, float(distances[n])
+                rows.append({"group": name, "sense": sense, "distance": distance, **row})
+        return rows
+
+
+def find_shift(
+    tables: StoreTables,
+    word: str,
+    other: StoreTables | None = None,
+    column: str | None = None,
+    *,
+    values: Sequence[str] | None = None,
+    k: int | None = None,
+    by: str = "word",
+    layer: int | None = None,
+    rounds: int = ROUNDS,
+    examples: int = EXAMPLES,
+    context: int = CONTEXT,
+    seed: int = 0,
+) -> Shift:
+    """Compare a word in two stores, or by a column of one store's metadata.
+
+    values: which two values of the column are compared, where it has others. The other arguments are as in
+    `find_senses` and `permutation_test`.
+
+    Raises:
+        RegardError: the stores are of two models, the column is not there or its values are not two, the word has fewer
+            than two occurrences in a group, or an argument does not fit.
+    """
+    if (other is None) == (column is None):
+        raise RegardError("shift: needs a second store, or a column of the metadata to compare by: one of both")
+    if examples < 0:
+        raise RegardError(f"examples: given {examples}, needs 0 or more")
+    notes = list(tables.notes)
+    if other is not None:
+        check_same_model(tables, other)
+        notes += [f"second store: {note}" for note in other.notes]
+        found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
+    else:
+        assert column is not None
+        found, groups = _by_column(look_up(tables, word, by), column, values, notes)
+    used = tables.layer if layer is None else layer
+    one, two = (each.vectors(used) for each in found)
+    documents = _documents(found)
+    few = min(len(np.unique(each)) for each in documents)
+    whole = few >= DOCUMENTS
+    if not whole:
+        notes.append(
+            f"a group has {few} document(s), whole ones are permuted from {DOCUMENTS} on: occurrences were, and as "
+            "those of one document are alike, p may be too small"
+        )
+    change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
+    clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
+    senses = tuple(_sense(sense, clusters, found, examples, context) for sense in range(clusters.k))
+    permuted = "documents" if whole else "occurrences"
+    notes += clusters.notes
+    return Shift(word, used, groups, change, permuted, senses, clusters.silhouettes, tuple(notes), found, clusters)
+
+
+def check_same_model(one: StoreTables, other: StoreTables) -> None:
+    """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
+    first, second = one.manifest.model, other.manifest.model
+    if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
+        raise RegardError(f"shift: the stores are of two models, {first.name} and {second.name}: one is needed")
+    units = [each.manifest.settings.get("unit") for each in (one, other)]
+    if units[0] != units[1]:
+        raise RegardError(f"shift: one store keeps {units[0]}, the other {units[1]}: the same is needed")
+
+
+def _store_names(one: Path, other: Path) -> tuple[str, str]:
+    """The stores' folders' names; where these are the same, their paths."""
+    names = one.resolve().name, other.resolve().name
+    return names if names[0] != names[1] else (str(one), str(other))
+
+
+def _by_column(
+    found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
+) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
+    """Occurrences by the value of a column of their documents' metadata."""
+    texts = found.texts()
+    own = [texts[key].metadata.get(column) for key in zip(found.shard, found.part.tolist(), strict=True)]
+    there = sorted({value for value in own if value is not None})
+    if not there:
+        known = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
+        raise RegardError(f"by: no document with the word has a column {column!r}; there are {known}")
+    wanted = list(there if values is None else values)
+    if len(wanted) != 2 or wanted[0] == wanted[1]:
+        listed = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
+        raise RegardError(f"by: given {len(wanted)} value(s) of {column!r}, needs two: values says which of {listed}")
+    missing = [value for value in wanted if value not in there]
+    if missing:
+        listed = ", ".join(there[:12])
+        raise RegardError(f"by: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
+    left_out = sum(value not in wanted for value in own)
+    if left_out:
+        notes.append(f"{left_out} of {len(own)} occurrences are left out: their {column!r} is neither")
+    parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
+    return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
+
+
+def _documents(found: tuple[Occurrences, Occurrences]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
+    """Number the documents of both groups; those of two stores differ, whatever their names."""
+    first, second = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
+    return first, second + first.max(initial=-1) + 1
+
+
+def _sense(
+    sense: int, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
+) -> SharedSense:
+    """Count a sense in both groups, with the examples of each that are nearest to the centroid."""
+    counts, shares, lines, first = [], [], [], 0
+    for group in found:
+        labels, distances = (each[first : first + len(group)] for each in (clusters.labels, clusters.distances))
+        own = np.flatnonzero(labels == sense)
+        best = own[np.argsort(distances[own], kind="stable")][:examples]
+        counts.append(len(own))
+        shares.append(len(own) / len(group))
+        lines.append(tuple(group.take(best).lines(context)))
+        first += len(group)
+    return SharedSense(
+        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate(*shares), (lines[0], lines[1])
+    )
+
+
+def _fate(before: float, after: float) -> Fate:
+    if before <= ABSENT and after >= PRESENT:
+        return "gained"
+    return "lost" if after <= ABSENT and before >= PRESENT else "kept"

@@ -1,0 +1,120 @@
+"""Find the files of a corpus: those that are named, all in a folder, all that a pattern matches.
+
+The same paths give the same files in the same order: as named, and sorted by name within a folder. Each file and folder
+is read once, under its first name, however many paths and links lead to it; so links cannot lead round in circles.
+Hidden files in folders are passed over; of all else that is not read, it is said why.
+"""
+
+import glob
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from regard.corpus.reading.document import Rejected
+from regard.corpus.reading.streams import NEEDED, kind_of
+from regard.errors import RegardError
+from regard.files import KINDS, check_regular
+
+STANDARD_INPUT = Path("-")
+_MOST_NAMED = 5  # endings that a message names
+
+
+def find_files(paths: Sequence[str]) -> list[Path]:
+    """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-".
+
+    Raises:
+        RegardError: a path leads to nothing, to a pipe or a device, or a folder holds no file of a known kind.
+    """
+    return [each for each in find(paths) if isinstance(each, Path)]
+
+
+def find(paths: Sequence[str]) -> list[Path | Rejected]:
+    """Find files as `find_files` does, and between them what is not read, with the reason.
+
+    Raises:
+        RegardError: as `find_files`.
+    """
+    if isinstance(paths, str) or not paths:
+        raise RegardError(f"paths: given {paths!r}, needed is a list of files, folders, patterns or '-'")
+    found: list[Path | Rejected] = []
+    names: dict[tuple[int, int], Path] = {}
+    for given in paths:
+        if given == "-":
+            found += [STANDARD_INPUT] * (STANDARD_INPUT not in found)
+            continue
+        several, there = _expand(given)
+        entries, known = _walk(there, names)
+        if several and not known:
+            seen = ", ".join(_counted(entries)) or "nothing that is not hidden"
+            raise RegardError(f"{given!r} holds nothing to read: found {seen}; {NEEDED}")
+        found += entries
+    if not any(isinstance(each, Path) for each in found):
+        raise RegardError(f"nothing to read in {', '.join(map(repr, paths[:_MOST_NAMED]))}: {NEEDED}")
+    return found
+
+
+def _expand(given: str) -> tuple[bool, list[Path]]:
+    """Look at a path: does it stand for several files (a folder, a pattern), and what is there."""
+    if os.path.isdir(given):
+        return True, [Path(given)]
+    if not os.path.lexists(given) and glob.has_magic(given):
+        matches = sorted(glob.glob(given, recursive=True))
+        if not matches:
+            raise RegardError(f"{given!r} matches no file")
+        return True, [Path(match) for match in matches]
+    check_regular(given)
+    return False, [Path(given)]
+
+
+def _walk(paths: Iterable[Path], names: dict[tuple[int, int], Path]) -> tuple[list[Path | Rejected], bool]:
+    """List files that are not listed yet, and those in folders and below, in order; and tell whether any can be read.
+
+    names: of each file and folder on the disk the path under which it is listed, added to here.
+    """
+    found: list[Path | Rejected] = []
+    known = False
+    ahead = list(reversed(list(paths)))
+    while ahead:
+        path = ahead.pop()
+        name = path.as_posix()
+        try:
+            name.encode()
+            status = path.stat()
+            folder = stat.S_ISDIR(status.st_mode)
+            place = status.st_dev, status.st_ino
+            first = names.get(place)
+            if first is not None and os.path.abspath(first) == os.path.abspath(path):
+                known = known or folder or kind_of(path) is not None  # listed already, by a path before this one
+            elif first is not None:
+                known = True
+                what = "folder" if folder else "file"
+                found.append(Rejected(name, None, f"it is the same {what} as {first.as_posix()!r}, which is read"))
+            elif folder:
+                names[place] = path
+                inside = sorted(each for each in os.listdir(path) if not each.startswith("."))
+                ahead += [path / each for each in reversed(inside)]
+            elif not stat.S_ISREG(status.st_mode):
+                kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
+                found.append(Rejected(name, None, f"it is {kind}, needed is a regular file"))
+            elif kind_of(path) is None:
+                found.append(Rejected(name, None, f"it is of no known kind; {NEEDED}"))
+            else:
+                known, names[place] = True, path
+                found.append(path)
+        except UnicodeEncodeError:
+            shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+            found.append(Rejected(shown, None, "its name is no UTF-8"))
+        except OSError as error:  # a link to nothing or to itself, or a folder that is not ours to read
+            found.append(Rejected(name, None, f"cannot be read: {error.strerror or error}"))
+    return found, known
+
+
+def _counted(entries: Iterable[Path | Rejected]) -> list[str]:
+    """Count what was found by its ending, for a message."""
+    endings = Counter(Path(each.source).suffix for each in entries if isinstance(each, Rejected))
+    ranked = sorted(endings.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{count} {ending or 'without an ending'}" for ending, count in ranked[:_MOST_NAMED]]
+    rest = sum(count for _, count in ranked[_MOST_NAMED:])
+    return [*named, f"{rest} others"] if rest else named

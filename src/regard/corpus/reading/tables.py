@@ -1,0 +1,145 @@
+"""Read the rows of .jsonl and .csv one by one; what is wrong with one does not keep the next from being read."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+
+from regard.corpus.reading.document import Columns, Document, Rejected
+from regard.corpus.reading.rows import no_column, repeated, to_document
+from regard.corpus.reading.streams import FAULTS, LONGEST_LINE, Stream, lines, no_utf8, reason
+from regard.errors import RegardError
+from regard.json_files import parse_json
+
+LONGEST_CELL = 32 << 20  # characters of a cell of .csv: Python's reader takes 4 to 8 bytes for each
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they are decoded
+
+
+def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read a JSON object from each line; lines that are empty or blank hold none.
+
+    JSON is read strictly: an entry that is named twice, NaN and infinite numbers are refused, with the line.
+    """
+    number, rows = 0, 0
+    try:
+        for number, line in enumerate(lines(stream), 1):
+            if line is not None and not line.strip():
+                continue
+            rows += 1
+            yield _from_json(source, number, line, columns)
+    except FAULTS as error:
+        yield _broken_off(source, number, error)
+        return
+    if not rows:
+        yield Rejected(source, None, "blank: it holds no line of JSON" if number else "empty")
+
+
+def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read the rows of comma-separated values, whose first names the columns; blank lines hold none.
+
+    A row's line is the one that it begins in. A row with more or fewer cells than there are columns is refused, and so
+    is one whose quotes do not match, from which reading goes on in the next line.
+    """
+    reader = csv.reader(_text_lines(stream), strict=True)
+    header: list[str] | None = None
+    rows = 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = _next_row(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            rows += 1
+            through = f", lines {line} to {reader.line_num}" if reader.line_num > line else ""
+            yield Rejected(source, line, f"no row of comma-separated values{through}: {error}")
+            if header is None:
+                return
+            continue
+        except FAULTS as error:
+            yield _broken_off(source, line - 1, error)
+            return
+        if not cells:
+            continue
+        if header is None:
+            if said := _no_header(cells, columns):
+                yield Rejected(source, None, said)
+                return
+            header = cells
+            continue
+        rows += 1
+        if said := _no_text(cells, header):
+            yield Rejected(source, line, said)
+        else:
+            yield to_document(source, line, dict(zip(header, cells, strict=True)), columns)
+    if not rows:
+        yield Rejected(source, None, "empty" if header is None else "it has no rows, but the names of its columns")
+
+
+def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -> Document | Rejected:
+    """Make a document of a line; None: it was too long to be held."""
+    if line is None:
+        return Rejected(
+            source, number, f"longer than {LONGEST_LINE:,} bytes: a text of this length needs a .txt of its own"
+        )
+    try:
+        text = line.decode().removeprefix("\ufeff" if number == 1 else "")
+        cells = parse_json(text)
+    except UnicodeDecodeError as error:
+        return Rejected(source, number, no_utf8(error))
+    except RegardError as error:
+        return Rejected(source, number, f"invalid JSON: {error}")
+    if not isinstance(cells, dict):
+        return Rejected(source, number, f"needed is a JSON object, given {type(cells).__name__}")
+    return to_document(source, number, cells, columns)
+
+
+def _text_lines(stream: Stream) -> Iterator[str]:
+    """Decode lines, their ends as they stand; bytes that are no UTF-8 become what `_ESCAPED` finds."""
+    for number, line in enumerate(lines(stream)):
+        if line is None:
+            raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needed are texts in files .txt")
+        text = line.decode(errors="surrogateescape").removeprefix("" if number else "\ufeff")
+        if "\r" in text[:-2]:
+            yield from io.StringIO(text, newline="")  # which takes \r alone for a line's end, too
+        else:
+            yield text
+
+
+def _next_row(reader: "Iterator[list[str]]") -> list[str]:
+    """Read a row with cells as long as we allow; the limit is one for all of Python, so it is put back each time."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        return next(reader)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _no_header(names: list[str], columns: Columns) -> str:
+    """Say why a first row does not name the columns; nothing where it does."""
+    if any("\0" in name for name in names):
+        return "binary: character U+0000 in the names of the columns"
+    if said := _bad_byte(names, range(1, len(names) + 1)):
+        return f"{said} of the first row"
+    needed = [columns.text] if columns.id is None else [columns.text, columns.id]
+    return repeated(names) or no_column(needed, names)
+
+
+def _no_text(cells: list[str], header: list[str]) -> str:
+    """Say why cells are no row of text; nothing where they are."""
+    if len(cells) != len(header):
+        return f"{len(cells)} cells where there are {len(header)} columns"
+    return _bad_byte(cells, map(repr, header))
+
+
+def _bad_byte(cells: Iterable[str], names: Iterable[object]) -> str:
+    """Name the first byte that is no UTF-8; nothing where none is."""
+    for name, cell in zip(names, cells, strict=True):
+        if not cell.isascii() and (found := _ESCAPED.search(cell)):
+            return f"invalid UTF-8: byte {ord(found[0]) - 0xDC00:#04x} at character {found.start()} in column {name}"
+    return ""
+
+
+def _broken_off(source: str, line: int, error: Exception) -> Rejected:
+    """Say that a file can be read no further than a line."""
+    return Rejected(source, line + 1, f"{reason(error)}; nothing after line {line:,} is read")

@@ -1,0 +1,1 @@
+"""Turn documents into shards: words, windows, forward passes, tables, files."""

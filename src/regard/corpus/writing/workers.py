@@ -1,0 +1,160 @@
+"""Build shards in processes of this machine, one thread each; more shards are handed out as others are done."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from regard.corpus.environment import check_environment, digest_model, pinned
+from regard.corpus.settings import Settings
+from regard.corpus.writing.build_shard import build_shard
+from regard.corpus.writing.cut_windows import WindowSize
+from regard.corpus.writing.plan_shards import ShardPlan
+from regard.corpus.writing.read_words import Reading
+from regard.corpus.writing.shard import read_counts, write_shard
+from regard.errors import RegardError
+from regard.models.load import load
+from regard.models.model import Model
+
+AHEAD = 2  # shards that wait for each worker: their texts are in memory
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker has to know to build any shard of a store; it can be sent to another process or machine.
+
+    folder: where shards are written. source, digest: the model, as `regard.load` takes it, and what it has to be.
+    """
+
+    folder: Path
+    source: str | None
+    digest: str
+    settings: Settings
+    layers: tuple[int, ...]
+    size: WindowSize
+    environment: dict[str, str]
+
+
+Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether it was built now
+
+
+def build(job: Job, model: Model, plan: ShardPlan) -> dict[str, int]:
+    """Build and write one shard, and return its counts."""
+    reading = Reading(model, list(job.layers), job.size, job.settings)
+    return read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
+
+
+def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[Built]:
+    """Build the shards that are not there yet one after another, in this process."""
+    for plan in plans:
+        missing = not (job.folder / plan.name).is_dir()
+        with pinned(job.environment):
+            counts = build(job, model, plan) if missing else read_counts(job.folder / plan.name)
+        yield plan, counts, missing
+
+
+def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Iterator[Built]:
+    """Build the shards that are not there yet in so many processes; yield all of them in order.
+
+    Raises:
+        RegardError: what a worker raised, or a worker was ended from outside.
+    """
+    context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
+    ours, end = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(ours,))
+
+    def submit(plan: ShardPlan) -> "Future[dict[str, int]]":
+        with _without_script():
+            return pool.submit(_work, job, plan)
+
+    try:
+        yield from in_order(job, plans, workers, submit)
+        pool.shutdown(wait=True)
+    except BrokenProcessPool as error:
+        raise RegardError(
+            "a worker was ended before its shard was written (is there enough memory for all workers?): what is "
+            "written stays, the same command goes on from there"
+        ) from error
+    finally:
+        end.close()  # where something failed: nobody waits for what the workers are at
+        pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
+
+
+def in_order(
+    job: Job, plans: Iterable[ShardPlan], workers: int, submit: "Callable[[ShardPlan], Future[dict[str, int]]]"
+) -> Iterator[Built]:
+    """Hand out shards, some ahead of what is done, and yield them in the order of the plans."""
+    waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
+    for plan in plans:
+        waiting.append((plan, None if (job.folder / plan.name).is_dir() else submit(plan)))
+        while len(waiting) > workers * AHEAD or (waiting and waiting[0][1] is None):
+            yield _done(job, *waiting.popleft())
+    while waiting:
+        yield _done(job, *waiting.popleft())
+
+
+def _done(job: Job, plan: ShardPlan, future: "Future[dict[str, int]] | None") -> Built:
+    if future is None:
+        return plan, read_counts(job.folder / plan.name), False
+    return plan, future.result(), True
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start_worker(pipe: Connection) -> None:
+    """Set a process up. pipe: its other end is the parent's alone: it closes when the parent ends, however it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+
+
+def _end_with(pipe: Connection) -> None:
+    """Wait for the pipe's other end to be closed, and end this process: a shard is written whole or not at all."""
+    wait([pipe])
+    os._exit(1)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Start processes that do not run the caller's script again: they need nothing that is in it."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def prepare(job: Job) -> Model:
+    """Load a job's model into this process and set it up as the job says; once for each job.
+
+    Raises:
+        RegardError: the model or the environment is not the job's.
+    """
+    if _worker.get("job") != job:
+        import torch
+
+        torch.set_num_threads(1)
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        check_environment(job.environment)
+        model = load(job.source, device="cpu")
+        if digest_model(model) != job.digest:
+            raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
+        _worker.update(job=job, model=model)
+    return _worker["model"]
+
+
+def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
+    return build(job, prepare(job), plan)

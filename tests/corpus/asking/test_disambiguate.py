@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from regard.corpus.asking.disambiguate import FOLDS, learn, stratified_folds, train
+from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.places import POOLINGS, Place
+from regard.errors import RegardError
+
+RIVERS = (
+    "The boat drifted towards the muddy bank", "Willows grew along the bank of the stream",
+    "The river burst its bank", "He fished from the bank of the river", "Otters slid down the steep bank",
+    "Reeds covered the far bank of the lake", "The canoe was pulled up on the bank",
+    "They walked along the bank of the Thames",
+)  # fmt: skip
+MONEYS = (
+    "She opened an account at the bank", "The bank raised its interest rates", "The bank refused him a loan",
+    "He withdrew money from the bank", "Robbers held up the bank on Friday", "My bank charges a fee for transfers",
+    "Shares of the bank fell by ten percent", "Her salary is paid into the bank",
+)  # fmt: skip
+
+
+def made(random: np.random.Generator) -> tuple[np.ndarray, list[str], list[str]]:
+    """Two words of two and three labels: only layer 7, pooling "last", tells them apart."""
+    words = ["bank"] * 34 + ["bat"] * 51
+    labels = ["a", "b"] * 17 + ["a", "b", "c"] * 17
+    vectors = random.standard_normal((85, 2, 3, 13)).astype(np.float32)
+    for number, (word, label) in enumerate(zip(words, labels, strict=True)):
+        vectors[number, 1, 2, "abc".index(label) + 3 * (word == "bat")] += 9
+    return vectors, words, labels
+
+
+def test_the_layer_and_pooling_that_tell_labels_apart_are_chosen() -> None:
+    random = np.random.default_rng(0)
+    vectors, words, labels = made(random)
+    found = learn(vectors, words, labels, [3, 7], POOLINGS)
+    assert (found.layer, found.pooling) == (7, "last")
+    assert found.tried[7, "last"] == 1.0
+    assert max(rate for key, rate in found.tried.items() if key != (7, "last")) < 0.75
+    assert found.accuracy.micro == found.accuracy.macro == 1.0
+    assert found.label("bat", vectors[34:, 1, 2]) == labels[34:]
+    with pytest.raises(RegardError, match="word 'sea' has no labelled sentence: there are bank, bat"):
+        found.label("sea", vectors[:1, 1, 2])
+
+
+def test_accuracy_by_word_micro_and_macro_by_hand() -> None:
+    """Vectors that say nothing of "bat": every vector of it is the same, so the first label is named always."""
+    random = np.random.default_rng(1)
+    vectors, words, labels = made(random)
+    vectors[34:] = 1
+    found = learn(vectors, words, labels, [3, 7], POOLINGS).accuracy
+    (bank, bank_asked, _), (bat, bat_asked, _) = found.by_word["bank"], found.by_word["bat"]
+    assert (bank, bank_asked) == (8, 8)  # a fifth of 17, twice
+    assert (bat, bat_asked) == (4, 12)
+    assert found.micro == 12 / 20
+    assert found.macro == pytest.approx((1 + 1 / 3) / 2)
+    assert found.most_frequent == 8 / 20
+
+
+def test_what_is_put_aside_teaches_nothing() -> None:
+    """Labels without any relation to the vectors: accuracy on the part that was put aside is that of chance."""
+    rates = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        vectors = random.standard_normal((100, 3, 3, 17)).astype(np.float32)
+        rates.append(learn(vectors, ["w"] * 100, ["a", "b"] * 50, [0, 1, 2], POOLINGS, seed=seed).accuracy.micro)
+    assert abs(np.mean(rates) - 0.5) < 0.08  # three standard deviations of 400 answers
+
+
+def test_folds_have_each_label_as_evenly_as_can_be() -> None:
+    keys = [("w", "a")] * 13 + [("w", "b")] * 4 + [("v", "a")]
+    folds = stratified_folds(keys, 0)
+    counts = np.bincount(folds[:13], minlength=FOLDS)
+    assert counts.max() - counts.min() == 1
+    assert len(set(folds[13:17])) == 4
+    assert folds[17] == -1
+    assert (folds == stratified_folds(keys, 0)).all()
+
+
+def test_too_little_to_learn_from_is_refused() -> None:
+    vectors = np.ones((2, 1, 3, 5), dtype=np.float32)
+    with pytest.raises(RegardError, match="given no label that occurs three times"):
+        learn(vectors, ["w", "w"], ["a", "b"], [0], POOLINGS)
+
+
+@pytest.mark.slow
+def test_bank_is_told_apart_by_the_model(minilm) -> None:
+    examples = [
+        Labelled(Place(text, text.index("bank"), text.index("bank") + 4), "bank", label)
+        for label, texts in (("river", RIVERS), ("money", MONEYS))
+        for text in texts
+    ]
+    found = train(minilm, examples, range(6))
+    assert found.accuracy.by_word["bank"] == (4, 4, 2)
+    assert found.labels == {"bank": ("money", "river")}
+    assert len(found.tried) == 18

@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.corpus.asking.occurrences import look_up
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+from tests.support.stores import Document, write_store
+
+
+def test_order_vectors_and_contexts(tmp_path: Path) -> None:
+    documents = [Document("b", "no end,\n\n the  End and"), Document("a", "END")]
+    vectors = np.arange(6, dtype=np.float32).repeat(3).reshape(6, 1, 3)
+    with StoreTables(write_store(tmp_path / "s", [(documents, vectors)])) as tables:
+        found = look_up(tables, "eNd")
+        assert (found.document, found.start.tolist()) == (("b", "b", "a"), [3, 15, 0])
+        np.testing.assert_array_equal(found.vectors()[:, 0], [1, 3, 5])
+        lines = found.lines(8)
+        assert [(line.left, line.form, line.right) for line in lines] == [
+            ("no ", "end", ", the "), (" the ", "End", " and"), ("", "END", "")
+        ]  # fmt: skip
+        assert [line.document for line in found.take([2, 0]).lines(1)] == ["a", "b"]
+
+
+def test_an_unfinished_store_says_so_where_a_word_is_missing(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s", [([Document("a", "x")], np.ones((1, 1, 3), np.float16))], complete=False)
+    with (
+        StoreTables(store) as tables,
+        pytest.raises(RegardError, match="not occur in .*the store is not finished"),
+    ):
+        look_up(tables, "sea")

@@ -1,0 +1,248 @@
+"""A corpus of all kinds of files, in one order; and what is wrong in one of them keeps no other from being read."""
+
+import gzip
+import importlib.util
+import io
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas
+import pytest
+import zstandard
+
+from regard.corpus.reading.document import DEFAULT
+from regard.corpus.reading.documents import Columns, Document, Rejected, find_files, read_documents
+from regard.errors import RegardError
+from tests.support import SHARED
+
+BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def documents(*paths: str, columns: Columns = DEFAULT, most: int = 200_000) -> list[Document]:
+    found = list(read_documents(paths, columns, most=most))
+    assert all(isinstance(each, Document) for each in found), found
+    return [each for each in found if isinstance(each, Document)]
+
+
+def write_all() -> None:
+    """The same three texts in a file of each kind, in each compression."""
+    texts = ["one", "two\n\nand more", "thr\u00e9e"]
+    rows = "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(texts)).encode()
+    table = pandas.DataFrame({"text": texts, "n": range(3)})
+    for name, content in (
+        ("a.txt", "".join(texts).encode()),
+        ("a.jsonl", rows),
+        ("a.csv", table.to_csv(index=False).encode()),
+    ):
+        Path("c", name).write_bytes(content)
+        Path("c", f"{name}.gz").write_bytes(gzip.compress(content))
+        Path("c", f"{name}.zst").write_bytes(zstandard.compress(content))
+    table.to_parquet("c/a.parquet")
+
+
+def test_all_kinds_hold_the_same() -> None:
+    Path("c").mkdir()
+    write_all()
+    found = documents("c")
+    by_source: dict[str, list[Document]] = {}
+    for each in found:
+        by_source.setdefault(each.source, []).append(each)
+    assert list(by_source) == [path.as_posix() for path in find_files(["c"])] == sorted(by_source)
+    assert len(by_source) == 10
+    for source, parts in by_source.items():
+        if ".txt" in source:
+            assert parts == [Document(source, "onetwo\n\nand morethr\u00e9e", 0, source, None, {})]
+            continue
+        assert [part.text for part in parts] == ["one", "two\n\nand more", "thr\u00e9e"]
+        assert [part.metadata for part in parts] == [{"n": str(n)} for n in range(3)]
+        lines = [2, 3, 6] if ".csv" in source else [1, 2, 3]
+        assert [(part.id, part.line) for part in parts] == [(f"{source}:{line}", line) for line in lines]
+    assert documents("c") == found  # the same sequence again
+
+
+def test_cells_are_cut_as_texts_are() -> None:
+    text = "".join(f"Sentence {n} of a text. " for n in range(100))
+    Path("a.txt").write_text(text)
+    Path("a.jsonl").write_text(json.dumps({"text": text, "date": "1851"}))
+    whole, row = documents("a.txt", most=500), documents("a.jsonl", most=500)
+    assert [(part.start, part.text) for part in whole] == [(part.start, part.text) for part in row]
+    assert len(whole) > 4
+    assert "".join(part.text for part in row) == text
+    assert {(part.id, part.line, part.metadata["date"]) for part in row} == {("a.jsonl:1", 1, "1851")}
+
+
+def test_standard_input_is_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.txt").write_text("a")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO('{"text": "é"}\n'.encode())))
+    assert documents("-", "a.txt") == [
+        Document("-", '{"text": "é"}\n', 0, "-", None, {}),
+        Document("a.txt", "a", 0, "a.txt", None, {}),
+    ]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\xff")))
+    assert list(read_documents(["-"])) == [Rejected("-", None, "invalid UTF-8: byte 0xff at place 1")]
+    monkeypatch.setattr(sys, "stdin", None)
+    assert list(read_documents(["-"])) == [Rejected("-", None, "there is no standard input")]
+
+
+def test_ids_that_are_there_twice() -> None:
+    Path("a.csv").write_text("text,id\n" + "a long text. " * 20 + ",x\nb,y\nc,x\n")
+    Path("b.jsonl").write_text('{"text": "d", "id": "y"}\n{"text": "e", "id": "a.txt"}\n')
+    Path("a.txt").write_text("f g " * 100)
+    found = list(read_documents(["a.csv", "b.jsonl", "a.txt"], Columns(id="id"), most=50))
+    parts = [(each.id, each.text[0]) for each in found if isinstance(each, Document)]
+    assert list(dict.fromkeys(parts)) == [("x", "a"), ("y", "b"), ("a.txt", "e")]
+    assert len(parts) > 3
+    assert [each for each in found if isinstance(each, Rejected)] == [
+        Rejected("a.csv", 4, "the id 'x' is there already: 'a.csv', line 2"),
+        Rejected("b.jsonl", 1, "the id 'y' is there already: 'a.csv', line 3"),
+        Rejected("a.txt", None, "the id 'a.txt' is there already: 'b.jsonl', line 2"),
+    ]
+    assert len({each.id for each in documents("a.csv", "b.jsonl", "a.txt")}) == 6
+
+
+def test_bad_files_between_good_ones() -> None:
+    rows = b"".join(b'{"text": "%s"}\n' % random.Random(n).randbytes(30).hex().encode() for n in range(2000))
+    Path("c").mkdir()
+    for name, content in (
+        ("1.txt", b"good"),
+        ("2.txt", b""),
+        ("3.jsonl.gz", gzip.compress(rows)[:-5000]),
+        ("4.jsonl.zst", zstandard.compress(rows)[:-5000]),
+        ("5.txt.gz", gzip.compress(rows)[:-5]),
+        ("6.parquet", b"PAR1"),
+        ("7.csv.gz", b"text\na"),
+        ("8.pdf", b"%PDF"),
+        ("9.txt", b"good, too"),
+    ):
+        Path("c", name).write_bytes(content)
+    found = list(read_documents(["c"]))
+    assert [each.id for each in found if isinstance(each, Document) and each.line is None] == ["c/1.txt", "c/9.txt"]
+    rejected = {each.source[2:]: each for each in found if isinstance(each, Rejected)}
+    assert list(rejected) == ["2.txt", "3.jsonl.gz", "4.jsonl.zst", "5.txt.gz", "6.parquet", "7.csv.gz", "8.pdf"]
+    for name in ("3.jsonl.gz", "4.jsonl.zst"):
+        read = [each.line for each in found if isinstance(each, Document) and each.source == f"c/{name}"]
+        assert read == list(range(1, len(read) + 1))
+        assert 100 < len(read) < 2000
+        at = rejected[name]
+        assert (at.line, at.reason) == (
+            len(read) + 1,
+            f"truncated: the compressed data end too early; nothing after line {len(read):,} is read",
+        )
+
+
+def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "b.txt", "c.csv", "d.parquet"):
+        Path(name).write_text("text\nb")
+
+    def refuse(path: Path, flags: int) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("regard.corpus.reading.streams.os.open", refuse)
+    found = list(read_documents(["a.txt", "c.csv", "d.parquet"]))
+    assert found == [
+        Rejected(name, None, "cannot be read: Permission denied") for name in ("a.txt", "c.csv", "d.parquet")
+    ]
+
+
+def test_what_is_refused_before_any_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RegardError, match="No such file"):
+        read_documents(["none"])
+    Path("a.txt").write_text("a")
+    with pytest.raises(RegardError, match="most: given 0, needs to be at least 1"):
+        read_documents(["a.txt"], most=0)
+    Path("b.csv.zst").write_text("")
+    Path("b.parquet").write_text("")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name, package in (("b.csv.zst", "zstandard"), ("b.parquet", "pyarrow")):
+        with pytest.raises(RegardError, match=rf"'{name}': reading .* needs {package}: pip install 'regard\[corpus\]'"):
+            read_documents(["a.txt", name])
+    assert documents("a.txt")
+
+
+PEAK = """
+import resource, sys
+from regard.corpus.reading.documents import Document, read_documents
+import pyarrow.parquet
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+parts = length = rejected = 0
+for each in read_documents(sys.argv[1:]):
+    if isinstance(each, Document):
+        parts, length = parts + 1, length + len(each.text)
+    else:
+        rejected += 1
+print(parts, length, rejected, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def peak(*paths: str) -> tuple[int, int, int, int]:
+    """How many parts, characters and refusals there are, and how many KiB more were needed to read them."""
+    command = [sys.executable, "-c", PEAK, *paths]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    parts, length, rejected, grown = map(int, done.stdout.split())
+    return parts, length, rejected, grown
+
+
+def write(path: str, pieces: Iterator[bytes]) -> None:
+    with open(path, "wb") as file:
+        file.writelines(pieces)
+
+
+@pytest.mark.long
+def test_memory_does_not_grow_with_the_file() -> None:
+    size = 1_000_000_000
+    sentence = b"A whale, as the word is understood here, is a large animal. \n"
+    write("a.txt", (sentence * 10_000 for _ in range(size // len(sentence) // 10_000)))
+    parts, length, rejected, grown = peak("a.txt")
+    assert (length, rejected) == (Path("a.txt").stat().st_size, 0)
+    assert parts == pytest.approx(length / 200_000, rel=0.01)
+    assert grown < 40_000
+    Path("a.txt").unlink()
+    write("a.csv", (b"text,n\n", *(sentence.replace(b",", b"")[:-1] + b",1\n" for _ in range(2_000_000))))
+    parts, length, rejected, grown = peak("a.csv")
+    assert (parts, rejected) == (2_000_000, 0)
+    assert grown < 40_000
+    frame = pandas.DataFrame({"text": [str(n) * 2_000 for n in range(60_000)]})
+    frame.to_parquet("a.parquet", row_group_size=60_000)
+    parts, length, rejected, grown = peak("a.parquet")
+    assert (parts, rejected) == (60_000, 0)
+    assert length > 500_000_000
+    assert grown < 250_000
+
+
+@pytest.mark.long
+def test_a_line_of_100_megabytes() -> None:
+    size = 100_000_000
+    write("a.txt", iter([b"x" * size]))
+    assert peak("a.txt")[:3] == (500, size, 0)
+    assert peak("a.txt")[3] < 40_000
+    write("a.jsonl", iter([b'{"text": "', b"x" * size, b'"}\n{"text": "after"}\n']))
+    parts, length, rejected, grown = peak("a.jsonl")
+    assert (parts, length, rejected) == (501, size + 5, 0)
+    assert grown < 600_000
+    write("b.jsonl", iter([b'{"text": "', b"x" * 2 * size, b'"}\n{"text": "after"}\n']))
+    assert peak("b.jsonl")[:3] == (1, 5, 1)
+    assert peak("b.jsonl")[3] < 300_000
+    write("a.csv", iter([b"text,n\n", b"x" * size, b",1\nafter,2\n"]))
+    assert peak("a.csv")[:3] == (1, 5, 1)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not BOOK.is_file(), reason=f"no file {BOOK} (REGARD_SHARED names another place)")
+def test_a_book() -> None:
+    parts = documents(str(BOOK))
+    text = BOOK.read_bytes().decode("utf-8-sig")
+    assert "".join(part.text for part in parts) == text
+    assert all(text.startswith(part.text, part.start) for part in parts)
+    assert len(parts) > 5
+    assert all(part.text.endswith(("\n\n", "\n\r\n")) for part in parts[:-1])  # the chapters' paragraphs stay whole
+    assert sum(part.text.count("whale") for part in parts) == text.count("whale") > 1000

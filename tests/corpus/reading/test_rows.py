@@ -1,0 +1,78 @@
+"""A row becomes a document: its text, its id, and the rest as strings; or it is said what is wrong with it."""
+
+import datetime
+import decimal
+
+import pytest
+
+from regard.corpus.reading.document import Columns, Document, Rejected
+from regard.corpus.reading.rows import as_string, lone_surrogate, no_column, repeated, to_document
+
+IDS = Columns("body", "name")
+
+
+def test_a_row() -> None:
+    cells = {"body": "a text", "name": 7, "date": datetime.date(1851, 10, 18), "tags": ["é", None], "none": None}
+    metadata = {"date": "1851-10-18", "tags": '["é", null]'}
+    assert to_document("a.csv", 3, cells, IDS) == Document("7", "a text", 0, "a.csv", 3, metadata)
+    named = to_document("a.csv", 3, cells, Columns("body"))
+    assert isinstance(named, Document)
+    assert (named.id, named.metadata["name"]) == ("a.csv:3", "7")
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"name": "a", "date": "x"}, "no column 'body': there are 'name', 'date'"),
+        ({}, "no column 'body', nor any"),
+        ({"body": "a"}, "no column 'name': there are 'body'"),
+        ({"body": None, "name": "a"}, "column 'body' is null, needed is a string"),
+        ({"body": 3, "name": "a"}, "column 'body' is a number, needed is a string"),
+        ({"body": True, "name": "a"}, "column 'body' is true or false, needed is a string"),
+        ({"body": ["a"], "name": "a"}, "column 'body' is a list, needed is a string"),
+        ({"body": "", "name": "a"}, "column 'body' is empty"),
+        ({"body": " \n\u3000", "name": "a"}, "column 'body' is blank"),
+        ({"body": "ab\0", "name": "a"}, "column 'body' is binary: character U+0000 at place 2"),
+        ({"body": "é\ud83d", "name": "a"}, "column 'body' holds a lone surrogate, U+D83D at place 1"),
+        ({"body": "a", "name": "\udc00"}, "column 'name' holds a lone surrogate, U+DC00 at place 0"),
+        ({"body": "a", "name": "a", "x": "\udc00"}, "column 'x' holds a lone surrogate, U+DC00 at place 0"),
+        ({"body": "a", "name": "a", "\udc00": "x"}, r"column '\udc00' holds a lone surrogate, U+DC00 at place 0"),
+        ({"body": "a", "name": " "}, "column 'name' is blank, needed is a string or a whole number"),
+        ({"body": "a", "name": None}, "column 'name' is null, needed is a string or a whole number"),
+        ({"body": "a", "name": True}, "column 'name' is true or false, needed is a string or a whole number"),
+    ],
+)
+def test_what_is_no_document(cells: dict[str, object], reason: str) -> None:
+    assert to_document("a.jsonl", 9, cells, IDS) == Rejected("a.jsonl", 9, reason)
+
+
+def test_values_as_strings() -> None:
+    values = [
+        "a",
+        True,
+        5,
+        0.1,
+        {"a": [1, None]},
+        b"\xff",
+        datetime.datetime(2001, 2, 3, 4, 5),
+        decimal.Decimal("1.50"),
+    ]
+    assert list(map(as_string, values)) == [
+        "a",
+        "true",
+        "5",
+        "0.1",
+        '{"a": [1, null]}',
+        "/w==",
+        "2001-02-03T04:05:00",
+        "1.50",
+    ]
+    assert as_string({"at": datetime.date(2001, 2, 3), "raw": b"\xff"}) == '{"at": "2001-02-03", "raw": "/w=="}'
+
+
+def test_names_of_columns() -> None:
+    assert no_column(["a"], ["a", "b"]) == ""
+    assert no_column(["a"], map(str, range(23))).endswith("'19' and 3 more")
+    assert repeated(["a", "b"]) == ""
+    assert repeated(["a", "b", "a"]) == "column 'a' is there twice"
+    assert lone_surrogate("😀") == ""

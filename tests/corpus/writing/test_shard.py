@@ -1,0 +1,89 @@
+"""Shards are written whole or not at all, and the same rows give the same bytes."""
+
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regard.corpus import schema
+from regard.corpus.writing import shard
+from regard.corpus.writing.shard import ShardTables, digest, read_counts, remove_unfinished, sort_rows, write_shard
+from regard.errors import RegardError
+
+
+def tables() -> ShardTables:
+    words = ["b", "a", "b"]
+    zeros, documents = np.zeros(3, np.int32), ["y", "y", "x"]
+    rows = pa.table(
+        {"word": words, "form": words, "lemma": [None] * 3, "document": documents, "part": zeros, "start": [0, 2, 0],
+         "end": [1, 3, 1], "window": zeros, "position": zeros, "tokens": zeros + 1},
+        schema=schema.rows(3, statistics=False, sources=False),
+    )  # fmt: skip
+    vectors = np.arange(3, dtype=np.float32).reshape(3, 1, 1)
+    rows, vectors = sort_rows(rows, vectors)
+    spans = pa.table({"document": ["x"], "start": [1], "end": [2], "kind": ["unknown"], "text": ["?"]}, schema.spans())
+    return ShardTables(schema.texts().empty_table(), rows, vectors, spans, None, 9)
+
+
+def test_rows_are_sorted_with_their_vectors(tmp_path: Path) -> None:
+    made = tables()
+    assert made.rows.column("word").to_pylist() == ["a", "b", "b"]
+    assert made.rows.column("document").to_pylist() == ["y", "x", "y"]
+    assert made.vectors[:, 0, 0].tolist() == [1.0, 2.0, 0.0]
+    path = write_shard(tmp_path, "one", made)
+    assert read_counts(path) == {"parts": 0, "rows": 3, "tokens": 9, "unknown": 1}
+    assert np.load(path / "vectors.npy").tolist() == made.vectors.tolist()
+    assert digest(path) == digest(write_shard(tmp_path, "two", tables()))
+
+
+def test_a_shard_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    write_shard(tmp_path, "one", tables())
+    assert list((tmp_path / "one").iterdir()) == []
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shard.np, "save", full)
+    with pytest.raises(RegardError, match="cannot write .*one.*: No space left"):
+        write_shard(tmp_path, "one", tables())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_written_folders_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".one-abc.part").mkdir()
+    (tmp_path / "two").mkdir()
+    assert remove_unfinished(tmp_path) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["two"]
+    assert remove_unfinished(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize("call", ["pyarrow.parquet.write_table", "os.fsync", "pathlib.Path.rename"])
+def test_nothing_is_left_wherever_writing_fails(tmp_path: Path, call: str) -> None:
+    with (
+        mock.patch(call, side_effect=OSError(28, "No space left on device")),
+        pytest.raises(RegardError, match="cannot write .*one'?: No space left on device"),
+    ):
+        write_shard(tmp_path, "one", tables())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_worker_was_first(tmp_path: Path) -> None:
+    """Between the look and the renaming: the other's shard stays, and nothing is left."""
+    write = pq.write_table
+
+    def slow(*given: Any, **options: Any) -> None:
+        write(*given, **options)
+        with mock.patch("pyarrow.parquet.write_table", write):
+            write_shard(tmp_path, "one", tables())
+
+    with mock.patch("pyarrow.parquet.write_table", slow):
+        assert write_shard(tmp_path, "one", tables()) == tmp_path / "one"
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert read_counts(tmp_path / "one")["rows"] == 3
