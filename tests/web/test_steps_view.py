@@ -34,6 +34,7 @@ def table(page: Any) -> dict[str, Tensor]:
     page.tab.wait_for_selector("[data-step=weights]")
     if page.tab.locator("details[open] table").count() == 0:
         page.tab.click("summary:has-text('The numbers as a table')")
+        page.tab.wait_for_selector("details[open] tbody tr")  # it is filled once it is open
     more = page.tab.locator("details button:has-text('all ')")
     if more.count():
         more.click()
