@@ -49,6 +49,7 @@ ABOUT_SEVERAL = {
     "capture/status",
     "cli/help",
     "cli/see_models",
+    "corpus/moby_dick",
     "docs",
     "docs_commands",
     "documented",
