@@ -9,6 +9,7 @@ from jaxtyping import config
 
 import regard
 from regard.explain.frames import to_frame
+from regard.explain.weights.cross_head_scores import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
 
 
@@ -60,6 +61,7 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.trace("a", interventions=[3]), "interventions: given int, needs regard.ablate"),
     (lambda g: head_scores([g.trace]), "given list, needs the trace of one text$"),
     (lambda g: head_scores(g.read), "given WindowedTrace, needs the trace of one text: one of its .windows, or what"),
+    (lambda g: cross_head_scores([g.trace]), "given Trace, needs the traces of text and target$"),
     (lambda g: to_frame(3), "to_frame: given int, needs something that regard.explain found"),
     (lambda g: g.model.why([g.trace], "man"), "why: given list, needs a trace of this model"),
     (lambda g: g.model.why(g.trace, 3), r"why: given int, needs a word, or one occurrence: trace.word\(...\)\[n\]"),

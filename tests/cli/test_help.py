@@ -17,6 +17,7 @@ NEEDED = {  # what a call needs beside its texts, as --help says it
     "why": ["--word", "text"],
     "steps": ["--word", "text"],
     "map": [],
+    "heads": [],
     "generate": ["--model", "m"],
     "translate": ["--model", "m"],
     "tokens": [],

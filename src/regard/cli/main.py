@@ -14,6 +14,7 @@ from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
+from regard.cli.verbs.heads import heads
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
@@ -42,6 +43,7 @@ for name, verb, short in (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by ablating each of them."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
+    ("heads", heads, "Show what every head's attention follows, in texts and in tests."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),

@@ -1,12 +1,13 @@
-"""What questions to a store answered, as JSON: `regard find`, `regard senses`, `regard shift` and `regard stats`."""
+"""What questions to a store answered, as JSON: `regard find`, `senses`, `shift`, `stats`, and `heads` beside it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from regard.corpus.asking.find import Concordance
-from regard.corpus.asking.head_means import HeadMeans
 from regard.corpus.asking.senses import Senses
 from regard.corpus.asking.shift import Shift
+from regard.explain.weights.head_means import HeadMeans
 
 VERSION = 1
 
@@ -71,5 +72,19 @@ def shift_data(found: Shift) -> dict[str, Any]:
 
 def stats_data(found: HeadMeans) -> dict[str, Any]:
     """Return every head's scores, null where no query has such a key, and over how many queries they are means."""
+    return {"format": "regard stats", "version": VERSION, **_heads(found)}
+
+
+def heads_data(tables: Mapping[str, HeadMeans]) -> dict[str, Any]:
+    """Return every head's scores in each of several tables, by their names."""
+    return {
+        "format": "regard heads",
+        "version": VERSION,
+        "tables": {name: _heads(each) for name, each in tables.items()},
+    }
+
+
+def _heads(found: HeadMeans) -> dict[str, Any]:
+    """Every head's scores, null for NaN."""
     rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows()]
-    return {"format": "regard stats", "version": VERSION, "counts": found.counts, "heads": rows}
+    return {"counts": found.counts, "heads": rows}

@@ -5,8 +5,9 @@ import io
 import numpy as np
 from rich.console import Console
 
-from regard.corpus.asking.head_means import OVER, HeadMeans
-from regard.views.terminal.head_means import MEANINGS, show_head_means
+from regard.corpus.asking.head_means import OVER
+from regard.explain.weights.head_means import HeadMeans
+from regard.views.terminal.head_means import MEANINGS, show_head_means, show_heads
 
 
 def made() -> HeadMeans:
@@ -16,14 +17,25 @@ def made() -> HeadMeans:
 
 
 def test_every_score_has_a_line_with_its_largest_head() -> None:
-    assert set(MEANINGS) == set(OVER)
+    assert set(MEANINGS) >= set(OVER)
     written = io.StringIO()
     show_head_means(made(), Console(file=written, width=150), ["the store is not finished"])
     out = written.getvalue()
     assert "1,234 tokens, 56 of them with an earlier one alike" in out
     lines = {line.split()[0]: line for line in out.splitlines() if line.split() and line.split()[0] in OVER}
     assert set(lines) == set(OVER)
-    assert lines["previous"].split()[1:3] == ["1.0", "0.90"]
-    assert "2.1 0.40, 1.1 0.30" in lines["previous"]
-    assert "no token has one" in lines["induction"]
+    assert " ".join(lines["previous"].split()) == "previous the token before 1.0 0.90, 2.1 0.40, 1.1 0.30 0.32"
+    assert "no token could" in lines["induction"]
     assert "the store is not finished" in out
+
+
+def test_position_and_content_name_heads_by_how_much_more_they_follow_the_one() -> None:
+    """A head that looks everywhere evenly is alike in both, one that hardly looks at what was exchanged in nothing."""
+    tables = {"position": [[1.0, 0.9, 0.9]], "content": [[1.0, 0.2, 0.1]], "looked": [[1.0, 0.5, 0.05]]}
+    written = io.StringIO()
+    found = HeadMeans({name: np.array(table) for name, table in tables.items()}, {"queries": 5}, (4,))
+    show_heads([("tokens exchanged", found)], Console(file=written, width=80))
+    lines = {line.split()[0]: line for line in written.getvalue().splitlines() if line.split()}
+    assert "4.1 0.90, 4.0 1.00" in lines["position"]
+    assert "4.0 1.00, 4.1 0.20" in lines["content"]
+    assert "looked" not in lines

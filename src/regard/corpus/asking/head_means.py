@@ -5,15 +5,13 @@ that are not special and not the first of their window, each counted once howeve
 only windows that have such a word were read, and count.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from regard.corpus.writing.attention_sums import SUMS
 from regard.errors import RegardError
-from regard.explain.frames import Row, Table
+from regard.explain.weights.head_means import COUNTS, HeadMeans
 
 if TYPE_CHECKING:
     from regard.corpus.store_tables import StoreTables
@@ -30,34 +28,6 @@ OVER = {
     "entropy": "queries",
     "distance": "queries",
 }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeadMeans(Table):
-    """The scores of every head by their names, (layers, H) each; NaN where no query has such a key.
-
-    entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with an
-    earlier token of their id (duplicates) and with one that has a token behind it (inductions).
-    """
-
-    scores: dict[str, Float[np.ndarray, "layers H"]]
-    counts: dict[str, int]
-
-    def rows(self) -> list[Row]:
-        """One row a head: layer, head, and every score."""
-        layers, heads = next(iter(self.scores.values())).shape
-        return [
-            {"layer": layer, "head": head} | {name: float(each[layer, head]) for name, each in self.scores.items()}
-            for layer in range(layers)
-            for head in range(heads)
-        ]
-
-    def best(self, name: str, count: int = 3) -> list[tuple[int, int, float]]:
-        """List the heads with the largest score of a name: (layer, head, score); none where it is NaN."""
-        table = self.scores[name]
-        order = np.argsort(np.where(np.isnan(table), np.inf, -table), axis=None, kind="stable")[:count]
-        places = [np.unravel_index(n, table.shape) for n in order]
-        return [(int(a), int(b), float(table[a, b])) for a, b in places if not np.isnan(table[a, b])]
 
 
 def head_means(store: "StoreTables") -> HeadMeans:
@@ -79,5 +49,5 @@ def head_means(store: "StoreTables") -> HeadMeans:
         sums[name][columns["layer"], columns["head"]] = columns[name]
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}
-    counts = {name: int(columns[name].max()) for name in ("queries", "duplicates", "inductions")}
+    counts = {name: int(columns[name].max()) for name in COUNTS}
     return HeadMeans(scores, counts)

