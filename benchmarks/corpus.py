@@ -226,12 +226,13 @@ def workers(files: list[str], tokens: int) -> None:
         print(f"two workers: {rates[2] / rates[1]:.2f} of one; {machine()}")
 
 
-def memory(files: list[str], tokens: int) -> None:
+def memory(files: list[str], tokens: int, model: str | None) -> None:
+    options = [] if model is None else ["--model", model]
     print(machine())
     for count in (10_000, 100_000, tokens):
         with tempfile.TemporaryDirectory() as folder:
             _write(texts_of(files, count), Path(folder) / "texts.jsonl")
-            _embed(Path(folder), "store", "--workers", "1")
+            _embed(Path(folder), "store", "--workers", "1", *options)
             most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(f"{count:>12,} tokens: {most:,.0f} MiB in the largest process")
 
@@ -256,14 +257,17 @@ def main() -> None:
     parser.add_argument("files", nargs="*", default=[str(BOOK)])
     parser.add_argument("--tokens", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--model", help="of memory: a small one reads many tokens soon")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     if given.what == "find":
         find(given.rows)
     elif given.what == "speed":
         speed(given.files, given.tokens, given.rounds)
+    elif given.what == "memory":
+        memory(given.files, given.tokens, given.model)
     else:
-        {"workers": workers, "memory": memory}[given.what](given.files, given.tokens)
+        workers(given.files, given.tokens)
 
 
 if __name__ == "__main__":
