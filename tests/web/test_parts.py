@@ -128,3 +128,18 @@ def means(matrix: torch.Tensor, rows: int, cols: int) -> torch.Tensor:
 def overlap(a: dict[str, float], b: dict[str, float]) -> bool:
     across = a["x"] < b["x"] + b["width"] and b["x"] < a["x"] + a["width"]
     return across and a["y"] < b["y"] + b["height"] and b["y"] < a["y"] + a["height"]
+
+
+def test_words_in_texts_are_sorted_and_read_as_their_texts() -> None:
+    rows = [[{"left": left, "form": "bank", "right": "."}] for left in ("the ", "a ", "The 2", "the 10")]
+    assert call("parts/sorting", "ordered", rows, 0, False) == [1, 2, 3, 0]  # numbers by value
+    assert call("parts/sorting", "formatted", rows[0][0], {"name": "", "digits": None, "bar": False}) == "the bank."
+
+
+def test_two_axes_of_one_scale_have_as_many_pixels_a_unit() -> None:
+    xs, ys = [0.0, 1.0, 4.0], [10.0, 11.0]
+    across, up = call("parts/ticks", "evenRanges", xs, ys, 400, 200)
+    assert (across, up) == ([0, 4], [9.5, 11.5])  # a hundred pixels a unit, the middle stays
+    across, up = call("parts/ticks", "evenRanges", ys, xs, 400, 200)
+    assert (across, up) == ([6.5, 14.5], [0, 4])
+    assert call("parts/ticks", "evenRanges", [1.0], [2.0], 400, 200) == [[1], [2]]  # no extent: as they are

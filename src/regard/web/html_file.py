@@ -17,9 +17,16 @@ from regard.errors import RegardError
 from regard.files import whole
 from regard.web.built_page import Shell
 from regard.web.page import Page
+from regard.web.plain_tables import plain_tables
 from regard.web.score_rules import Data
 
 CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {127: 0x2421}  # a picture of each
+ATTENTION = (  # what JavaScript would do, and what the file is
+    "With it, this page shows what every token of the text pays attention to, computed here from the model's queries "
+    "and keys",
+    "What every token of a text pays attention to",
+)
+NUMBERS = ("With it, this page draws the tables below, to point at and to sort", "Sentences and tables")
 STYLE = (
     "body{margin:0 auto;max-width:60rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}"
     "#regard-static pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}"
@@ -47,7 +54,8 @@ def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
     """Make the file's bytes, part by part: numbers may be many."""
     data = page.data()
     yield _head(str(data["title"]), shell).encode("utf-8", "replace")
-    yield _body(data).encode("utf-8", "replace")
+    for text in _body(data):
+        yield text.encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
     for at in range(len(page.numbers.blobs)):
         yield f'<script type="text/plain" id="numbers-{at}">'.encode("ascii")
@@ -95,22 +103,29 @@ def _head(title: str, shell: Shell) -> str:
     )
 
 
-def _body(data: Data) -> str:
-    """What is read without JavaScript: what the file is, the sentences, the texts. The program takes it away."""
-    findings, status, texts = data["findings"], data["status"], data["texts"]
+def _body(data: Data) -> Iterator[str]:
+    """What is read without JavaScript: what the file is, the sentences, the texts. The program takes it away.
+
+    A page without attention has its numbers in panels alone: they stand here as plain tables.
+    """
+    findings, status, texts, panels = data["findings"], data["status"], data["texts"], data["panels"]
     assert isinstance(findings, list)
     assert isinstance(status, list)
     assert isinstance(texts, list)
+    assert isinstance(panels, list)
     sentences = "".join(f"<p>{readable(each)}</p>\n" for each in findings)
     shown = "".join(
         f'<h2>{readable(each["name"])}</h2>\n<pre dir="{each["direction"]}">{readable(each["text"])}</pre>\n'
         for each in texts
     )
     how = "".join(f"<li>{readable(each)}</li>\n" for each in status)
-    return (
+    attention = bool(data["calls"])
+    off, what = ATTENTION if attention else NUMBERS
+    yield (
         f'<body>\n<div id="regard-page">\n<main id="regard-static">\n<h1>{readable(str(data["title"]))}</h1>\n'
-        "<noscript><p>JavaScript is off. With it, this page shows what every token of the text pays attention to, "
-        "computed here from the model's queries and keys; nothing is loaded from anywhere.</p></noscript>\n"
-        f"<p>What every token of a text pays attention to, made by {escape(str(data['made_by']))}.</p>\n"
-        f"{sentences}{shown}<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"
+        f"<noscript><p>JavaScript is off. {off}; nothing is loaded from anywhere.</p></noscript>\n"
+        f"<p>{what}, made by {escape(str(data['made_by']))}.</p>\n{sentences}{shown}"
     )
+    if not attention:
+        yield from plain_tables(panels, readable)
+    yield f"<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from regard.explain.causes.why import Cause, Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings.why import measured
 from regard.web.score_rules import Data
 
-Cell = str | int | float | None
+Cell = str | int | float | None | Data
 Row = list[Cell]
 MEASURES = {
     "effect": "1 − cosine of the word's contextual embedding with and without",
@@ -23,7 +24,7 @@ def column(name: str, digits: int | None = None, *, bar: bool = False) -> Data:
 
 
 def table(title: str, note: str, columns: Sequence[Data], rows: Sequence[Sequence[Cell]], *, name: str = "") -> Data:
-    """Write a table; a cell is text or a number, None where there is none. name: of its tab, by default its title."""
+    """Write a table; a cell is text, a number or `in_context`, None where there is none. name: of its tab."""
     cells = [[_finite(cell) for cell in row] for row in rows]
     return {
         "kind": "table", "name": name or title, "title": title, "note": note, "columns": list(columns), "rows": cells,
@@ -39,26 +40,54 @@ def heat(
     *,
     signed: bool = False,
     unit: str = "",
+    largest: float | None = None,
     name: str = "",
 ) -> Data:
-    """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are."""
+    """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are.
+
+    largest: the value of the darkest colour, None for the largest there is.
+    """
     own = [[_finite(value) for value in row] for row in values]
     return {
         "kind": "heat", "name": name or title, "title": title, "note": note, "rows": list(rows),
-        "columns": list(columns), "values": own, "signed": signed, "unit": unit,
+        "columns": list(columns), "values": own, "signed": signed, "unit": unit, "largest": largest,
     }  # fmt: skip
 
 
-def scatter(title: str, note: str, x: str, y: str, points: Sequence[Data], *, name: str = "") -> Data:
-    """Write a cloud of points. x, y: what its axes are."""
+def scatter(
+    title: str,
+    note: str,
+    x: str,
+    y: str,
+    points: Sequence[Data],
+    *,
+    called: tuple[str, str, str] = ("label", "group", "text"),
+    drawn: Literal["labels", "groups"] = "labels",
+    equal: bool = False,
+    name: str = "",
+) -> Data:
+    """Write a cloud of points. x, y: what its axes are. equal: one scale on both, so that distances can be compared.
+
+    called: what labels, groups and contexts are. drawn: whether each point's label stands beside it, or each group's
+    name beside its first point.
+    """
     return {
         "kind": "scatter", "name": name or title, "title": title, "note": note, "x": x, "y": y, "points": list(points),
+        "called": dict(zip(("label", "group", "context"), called, strict=True)), "drawn": drawn, "equal": equal,
     }  # fmt: skip
 
 
-def point(x: float, y: float, label: str, group: str, after: int | None = None) -> Data:
-    """Write a point. group: those of one share a colour. after: the number of the point that this one moved from."""
-    return {"x": x, "y": y, "label": label, "group": group, "after": after}
+def point(x: float, y: float, label: str, group: str, after: int | None = None, *, context: Data | None = None) -> Data:
+    """Write a point. group: those of one share a colour. after: the number of the point that this one moved from.
+
+    context: where it is a word of a text, as `in_context` writes it.
+    """
+    return {"x": x, "y": y, "label": label, "group": group, "after": after, "context": context}
+
+
+def in_context(left: str, form: str, right: str) -> Data:
+    """Write a word as it stands in a text, which marks it: a cell of a table, or what a point shows."""
+    return {"left": left, "form": form, "right": right}
 
 
 def strip(

@@ -126,12 +126,13 @@ export interface HeadScores {
 /** A sorted list, a grid of colours, a cloud of points: components that know no attention. name: of its tab, short. */
 export type Panel = { name: string; title: string; note: string } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
-  | { kind: "heat"; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string }
-  | { kind: "scatter"; x: string; y: string; points: Point[] }
+  // largest: the value of the darkest colour, null for the largest there is
+  | { kind: "heat"; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string; largest: number | null }
+  | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
   | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string }
 );
 
-export type Cell = string | number | null;
+export type Cell = string | number | null | InContext;
 export interface Column {
   name: string;
   digits: number | null; // of a number's decimals; null: text
@@ -143,6 +144,20 @@ export interface Point {
   label: string;
   group: string; // points of one group share a colour and mark
   after: number | null; // the number of the point that this one moved from: joined by an arrow
+  context: InContext | null; // where the point is a word in a text
+}
+/** A word as it stands in a text, marked where it is shown. */
+export interface InContext {
+  left: string;
+  form: string;
+  right: string;
+}
+/** What a cloud's labels, groups and contexts are called in its sentence and its table. drawn says which of labels and groups stand
+ *  in the picture; equal, whether both axes have one scale, so that distances can be compared. */
+export interface Called {
+  label: string;
+  group: string;
+  context: string;
 }
 
 /** A translation: the words of both texts, and the calls whose weights align them. */

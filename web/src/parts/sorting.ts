@@ -1,5 +1,5 @@
 // The order of a table's rows, and how its cells are written.
-import type { Cell, Column } from "../data/format";
+import type { Cell, Column, InContext } from "../data/format";
 
 const collator = new Intl.Collator(undefined, { numeric: true });
 
@@ -18,7 +18,12 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
 /** A cell as it is read: numbers with their column's decimals, – where there is nothing. */
 export function formatted(cell: Cell, column: Column): string {
   if (cell === null) return "–";
-  return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : cell;
+  return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : textOf(cell);
+}
+
+/** What a cell reads as. */
+export function textOf(cell: string | InContext): string {
+  return typeof cell === "string" ? cell : cell.left + cell.form + cell.right;
 }
 
 /** A number with so many decimals, 0 without a sign. */
@@ -26,6 +31,7 @@ export function fixed(value: number, digits: number): string {
   return value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1");
 }
 
-function compared(a: string | number, b: string | number): number {
-  return typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
+function compared(a: string | number | InContext, b: string | number | InContext): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return collator.compare(typeof a === "number" ? String(a) : textOf(a), typeof b === "number" ? String(b) : textOf(b));
 }

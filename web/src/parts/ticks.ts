@@ -5,11 +5,21 @@ export interface Axis {
   ticks: { value: number; label: string }[];
 }
 
+/** Two axes' values, one of them widened about its middle so that a unit is as long on both. width, height: in pixels. */
+export function evenRanges(xs: number[], ys: number[], width: number, height: number): [number[], number[]] {
+  const [across, up] = [ends(xs), ends(ys)];
+  const unit = Math.max((across[1] - across[0]) / width, (up[1] - up[0]) / height);
+  const widened = ([low, high]: [number, number], pixels: number) => {
+    const [middle, half] = [(low + high) / 2, (unit * pixels) / 2];
+    return [middle - half, middle + half];
+  };
+  return unit > 0 && Number.isFinite(unit) && width > 0 ? [widened(across, width), widened(up, height)] : [xs, ys];
+}
+
 /** The axis of some values: about five ticks at multiples of 1, 2 or 5 times a power of ten. */
 export function ticksOf(values: number[]): Axis {
   const known = values.filter(Number.isFinite);
-  let [low, high] = [known.reduce((a, b) => Math.min(a, b), Infinity), known.reduce((a, b) => Math.max(a, b), -Infinity)];
-  if (!known.length) [low, high] = [0, 1];
+  let [low, high] = known.length ? ends(known) : [0, 1];
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.5, high + (Math.abs(high) || 1) * 0.5];
   const room = (high - low) * 0.06;
   [low, high] = [low - room, high + room];
@@ -23,4 +33,9 @@ export function ticksOf(values: number[]): Axis {
     ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1") });
   }
   return { low, high, ticks };
+}
+
+/** The smallest and the largest; of any number of values, more than a call can take as its arguments. */
+function ends(values: number[]): [number, number] {
+  return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
 }

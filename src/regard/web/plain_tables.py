@@ -1,0 +1,55 @@
+"""Write a page's panels as plain tables of HTML, for those who read it without JavaScript."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+Escape = Callable[[str], str]
+
+
+def plain_tables(panels: Iterable[Mapping[str, Any]], escape: Escape) -> Iterator[str]:
+    """Write each panel as a table with its title and its note. escape: makes a text HTML."""
+    for panel in panels:
+        heads, rows = _cells(panel)
+        yield f"<h2>{escape(panel['title'])}</h2>\n"
+        if panel["note"]:
+            yield f"<p>{escape(panel['note'])}</p>\n"
+        yield '<div class="plain">\n<table>\n<thead><tr>'
+        yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+        yield "</tr></thead>\n<tbody>\n"
+        for row in rows:
+            first, *others = (_cell(cell, escape) for cell in row)
+            cells = "".join(f"<td>{cell}</td>" for cell in others)
+            yield f'<tr><th scope="row">{first}</th>{cells}</tr>\n'
+        yield "</tbody>\n</table>\n</div>\n"
+
+
+def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+    """The names of the columns, and the rows."""
+    kind = panel["kind"]
+    if kind == "table":
+        digits = [each["digits"] for each in panel["columns"]]
+        heads = [each["name"] for each in panel["columns"]]
+        return heads, ([_number(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
+    if kind == "heat":
+        named = zip(panel["rows"], panel["values"], strict=True)
+        return [panel["unit"], *panel["columns"]], ([name, *(_number(each, 3) for each in row)] for name, row in named)
+    if kind == "scatter":
+        called = panel["called"]
+        heads = [called["label"], called["group"], called["context"], panel["x"], panel["y"]]
+        return heads, (
+            [each["label"], each["group"], each["context"], _number(each["x"], 3), _number(each["y"], 3)]
+            for each in panel["points"]
+        )
+    named = zip(panel["tokens"], panel["values"], strict=True)
+    return ["token", panel["unit"]], ([token, _number(value, 3)] for token, value in named)
+
+
+def _number(cell: Any, digits: int | None) -> Any:
+    """A number as text; anything else as it is."""
+    return f"{cell:.{3 if digits is None else digits}f}" if isinstance(cell, int | float) else cell
+
+
+def _cell(cell: Any, escape: Escape) -> str:
+    if isinstance(cell, Mapping):
+        return f"<bdi>{escape(cell['left'])}<mark>{escape(cell['form'])}</mark>{escape(cell['right'])}</bdi>"
+    return "–" if cell is None else f"<bdi>{escape(cell)}</bdi>"

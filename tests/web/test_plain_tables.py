@@ -1,0 +1,40 @@
+"""Panels as plain tables: each number, and no text that could be an element."""
+
+from regard.web.html_file import readable
+from regard.web.panels import column, heat, in_context, point, scatter, strip, table
+from regard.web.plain_tables import plain_tables
+from tests.support.web_pages import Parsed
+
+
+def read(panel: dict[str, object]) -> list[list[str]]:
+    """The cells of the table that stands for a panel, row by row, the heads first."""
+    parsed = Parsed("".join(plain_tables([panel], readable)))
+    rows: list[list[str]] = []
+    for tag, _, text in parsed.elements:
+        if tag == "tr":
+            rows.append([])
+        elif tag in ("th", "td"):
+            rows[-1].append("".join(text))
+        elif tag in ("bdi", "mark"):
+            rows[-1][-1] += "".join(text)
+    return rows
+
+
+def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
+    cells = [["<b>a</b>", 1.25, None], [in_context("the ", "bank", " of"), float("nan"), 2.0]]
+    assert read(table("t", "", [column("x"), column("y", 1), column("z", 0)], cells)) == [
+        ["x", "y", "z"], ["<b>a</b>", "1.2", "–"], ["the bank", "–", "2"],
+    ]  # fmt: skip
+    assert read(heat("t", "", ["r"], ["a", "b"], [[0.5, None]], unit="share")) == [
+        ["share", "a", "b"], ["r", "0.500", "–"],
+    ]  # fmt: skip
+    cloud = scatter("t", "", "across", "up", [point(0.5, -1.0, "d", "g", context=in_context("", "w", ""))])
+    assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "-1.000"]]
+    assert read(strip("t", "", ["a", "b"], [1.0, None], unit="nats")) == [["token", "nats"], ["a", "1.000"], ["b", "–"]]
+
+
+def test_a_marked_word_stands_in_its_text_and_notes_are_paragraphs() -> None:
+    panel = table("<i>", "a & b", [column("x")], [[in_context("<left ", "form", " right>")]])
+    html = "".join(plain_tables([panel], readable))
+    assert "<bdi>&lt;left <mark>form</mark> right&gt;</bdi>" in html
+    assert "<h2>&lt;i&gt;</h2>\n<p>a &amp; b</p>" in html
