@@ -81,6 +81,7 @@ ABOUT_SEVERAL = {
     "web/parts",
     "web/region",
     "web/steps_view",
+    "web/store_pages_view",
     "web/tokens_view",
     "web/workers",
 }

@@ -69,7 +69,10 @@ ANY_RULE = {(f"{name}.forward", "rule") for name in ("SelfAttention", "CrossAtte
 ANY_SETS = {("Model.ablated", "sets")}  # what is no intervention is refused by name
 ANY_JSON = {("TransformerConfig.from_json", "content")}
 # Names that annotations have while they are checked only, for what is slow to import or may not be installed.
-SHOWN = ("Axes", "AttentionWidget", "DataFrame", "Figure", "RenderableType", "Console", "ConsoleOptions")
+SHOWN = (
+    "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans", "RenderableType",
+    "Senses",
+)  # fmt: skip
 LATE = {"PreTrainedTokenizerFast": object, "Encoding": object, "regard": regard, **dict.fromkeys(SHOWN, object)}
 
 

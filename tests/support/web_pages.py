@@ -9,12 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from regard.trace.layer_subset import call_numbers
+from regard.web import built_page
 from regard.web.built_page import Shell
 from regard.web.numbers import NumberStore
 
 SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: black }")
+
+
+def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a built page that shows nothing stand in for the real one, so that no test waits for Node."""
+    folder.mkdir()
+    (folder / "page.js").write_text(SHELL.script)
+    (folder / "page.css").write_text(SHELL.style)
+    monkeypatch.setattr(built_page, "BUILT", folder)
 
 
 class Parsed(HTMLParser):

@@ -10,6 +10,7 @@ from regard.web import built_page
 from regard.web.assemble import page_of
 from regard.web.save_page import write_page
 from tests.support.web_pages import SHELL, Read, check_page
+from tests.web.test_head_means import made
 
 
 @pytest.fixture
@@ -68,3 +69,24 @@ def test_the_limit_holds_for_what_is_written(bank: list[Trace], tmp_path: Path) 
         write_page(page, tmp_path / "a.html", SHELL, 1000)
     assert list(tmp_path.iterdir()) == []
     assert write_page(page, tmp_path / "a.html", SHELL, None) > 1000
+
+
+def test_what_a_store_found_is_a_page_too(bank_store: Any, built: Path, tmp_path: Path) -> None:
+    found = bank_store.senses("bank", checked=0)
+    size = regard.save_page(found, tmp_path / "a.html", title="Banks", findings=["Two."])
+    assert size == (tmp_path / "a.html").stat().st_size
+    page = Read(tmp_path / "a.html")
+    assert (page.data["title"], page.data["findings"]) == ("Banks", ["Two."])
+    assert len(page.data["panels"][0]["points"]) == len(found.found)
+    assert (page.data["calls"], page.blobs) == ([], {})
+    regard.save_page(made(), tmp_path / "b.html")
+    assert Read(tmp_path / "b.html").data["panels"][1]["name"] == "previous"
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"word": "bank"}, {"layers": [0]}, {"heads": [1]}, {"numbers": "float32"}, {"steps": True}]
+)
+def test_what_chooses_of_traces_is_refused_for_numbers(built: Path, tmp_path: Path, chosen: Any) -> None:
+    with pytest.raises(RegardError, match=f"save_page: {next(iter(chosen))} chooses of traces, and HeadMeans has none"):
+        regard.save_page(made(), tmp_path / "b.html", **chosen)
+    assert not (tmp_path / "b.html").exists()

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options
+from regard.cli.page_file import PageFile
 from regard.files import check_target
 
 if TYPE_CHECKING:
     from regard.corpus.export import Cell
+    from regard.web.page import Page
 
 StoreFolder = Annotated[Path, typer.Option("--store", metavar="STORE", help="What regard embed wrote, needed.")]
 By = Annotated[str, typer.Option("--lookup", metavar="word|lemma", help="What WORD is compared with.")]
@@ -19,6 +21,7 @@ LayerOption = Annotated[int | None, options.number("N", "The layer, of those kep
 Context = Annotated[int, options.number("N", "Characters on either side.")]
 Seed = Annotated[int, options.number("N", "Of all that is drawn at random.")]
 CsvFile = Annotated[Path | None, options.file("--csv", "Write a row for each occurrence: .csv, safe in spreadsheets.")]
+HtmlFile = Annotated[Path | None, options.file("--html", "Write a page to hover over, in one offline file: .html.")]
 ParquetFile = Annotated[Path | None, options.file("--parquet", "Write the same rows: .parquet.")]
 
 
@@ -30,11 +33,12 @@ class StoreOutputs:
     parquet: Path | None = None
     json: Path | None = None
     figure: Path | None = None
+    html: Path | None = None
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """The files, in the order in which they are named at the end."""
-        return self.figure, self.csv, self.parquet, self.json
+        return self.figure, self.html, self.csv, self.parquet, self.json
 
     def check(self) -> None:
         """Refuse files that cannot be written later, before anything is read."""
@@ -47,17 +51,25 @@ class StoreOutputs:
         for option, file, kinds in wanted:
             if file is not None:
                 check_target(file, kinds, option)
+        PageFile(self.html).check()
 
     def write(
         self,
         rows: "Callable[[], Sequence[Mapping[str, Cell]]]",
         data: Callable[[], dict[str, Any]],
         draw: Callable[[Path], None] | None = None,
+        page: "Callable[[], Page] | None" = None,
     ) -> None:
-        """Write the files. rows: makes the table's rows; data: what --json writes; draw: the picture."""
+        """Write the files. rows: makes the table's rows; data: what --json writes; draw: the picture.
+
+        page: puts the page together; it may refuse, and then nothing is written.
+        """
         from regard.corpus.export import write_csv, write_parquet
         from regard.json_files import write_json
 
+        html = PageFile(self.html)
+        assembled = None if page is None else html.assemble(lambda _: page())
+        html.write(assembled)
         if self.figure is not None and draw is not None:
             draw(self.figure)
         table = rows() if self.csv is not None or self.parquet is not None else []

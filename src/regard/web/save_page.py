@@ -1,22 +1,26 @@
-"""`save_page`: traces as one offline HTML file, to hover over."""
+"""`save_page`: traces, or what a store answered, as one offline HTML file to hover over."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from regard.errors import RegardError
 from regard.files import check_target
-from regard.generation.generator import Generated
-from regard.models.windows import WindowedTrace
-from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_of
+from regard.web.assemble import Choice, Opening, Shown, page_of
 from regard.web.built_page import Shell, built_shell
 from regard.web.html_file import write_html
 from regard.web.numbers import Encoding
 from regard.web.page import Page
 from regard.web.sizes import LIMIT, check_size
 
+if TYPE_CHECKING:  # of what traces do without
+    from regard.corpus.asking.senses import Senses
+    from regard.explain.weights.head_means import HeadMeans
+
 
 def save_page(
-    traces: Trace | PairTrace | WindowedTrace | Generated | Sequence[Trace | PairTrace | WindowedTrace | Generated],
+    traces: "Shown | Sequence[Shown] | Senses | HeadMeans",
     file: str | Path,
     *,
     word: str | None = None,
@@ -35,7 +39,8 @@ def save_page(
 
     Args:
         traces: of a text, of a text and its target, of a long text in windows, what `model.generate` gives, or several
-            of these. Two of the same tokens, such as before and after an ablation, are also compared.
+            of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what
+            `store.senses(word)` or `store.stats()` found: numbers alone, for which title, findings and limit count.
         file: its ending is .html.
         word: to open at; the sentences above are then about it.
         layers, heads: the numbers of those to carry, None for all.
@@ -51,13 +56,44 @@ def save_page(
 
     Raises:
         RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, a file that
-            cannot be written or would be too large, or a checkout in which the page is not built.
+            cannot be written or would be too large, a checkout in which the page is not built, or a choice of
+            attention for what has none.
     """
     path = Path(file)
     check_target(path, (".html",), "save_page")
     shell = built_shell()
+    answer = answer_page(traces)
+    if answer is not None:
+        chosen = {"word": word, "layers": layers, "heads": heads, "numbers": numbers != "int16", "steps": steps}
+        for name, value in chosen.items():
+            if value is not None and value is not False:
+                raise RegardError(
+                    f"save_page: {name} chooses of traces, and {type(traces).__name__} has none: leave it out"
+                )
+        answer.title = answer.title if title is None else title
+        answer.findings = answer.findings if findings is None else findings
+        return write_page(answer, path, shell, limit)
+    traces = cast("Shown | Sequence[Shown]", traces)
     choice, opening = Choice(layers, heads, numbers, steps), Opening(word=word)
     return write_page(page_of(traces, choice, opening, title=title, findings=findings, limit=limit), path, shell, limit)
+
+
+def answer_page(found: object) -> Page | None:
+    """Put together the page of what a store answered; None of anything else.
+
+    Who holds an answer has imported what it is of: others do not wait for that.
+    """
+    senses = sys.modules.get("regard.corpus.asking.senses")
+    means = sys.modules.get("regard.explain.weights.head_means")
+    if senses is not None and isinstance(found, senses.Senses):
+        from regard.web.senses import senses_page
+
+        return senses_page(found)
+    if means is not None and isinstance(found, means.HeadMeans):
+        from regard.web.head_means import head_means_page
+
+        return head_means_page(found)
+    return None
 
 
 def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:

@@ -1,13 +1,26 @@
 """`regard senses`: the senses of a word in a store, with examples and the words that tell them, checked by ablation."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import options, start
-from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreFolder, StoreOutputs
+from regard.cli.store_outputs import (
+    By,
+    Context,
+    CsvFile,
+    HtmlFile,
+    LayerOption,
+    ParquetFile,
+    Seed,
+    StoreFolder,
+    StoreOutputs,
+)
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
 K = Annotated[int | None, options.number("N", "How many senses; by default as many as the silhouette says.")]
@@ -32,12 +45,13 @@ def senses(
     context: Context = 60,
     seed: Seed = 0,
     figure: options.FigureFile = None,
+    html: HtmlFile = None,
     csv: CsvFile = None,
     parquet: ParquetFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Tell the senses of a word: clusters of its occurrences, examples, and what in the context tells them."""
-    outputs = StoreOutputs(csv, parquet, json_file, figure)
+    outputs = StoreOutputs(csv, parquet, json_file, figure, html)
     outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
@@ -61,6 +75,11 @@ def senses(
 
             draw_senses(found, file)
 
-        outputs.write(lambda: found.rows(context), lambda: senses_data(found), draw)
+        def page() -> "Page":
+            from regard.web.senses import senses_page
+
+            return senses_page(found)
+
+        outputs.write(lambda: found.rows(context), lambda: senses_data(found), draw, page)
     show_senses(found, console)
     finish(console, errors, outputs.files)

@@ -50,4 +50,4 @@ def head_means(store: "StoreTables") -> HeadMeans:
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}
     counts = {name: int(columns[name].max()) for name in COUNTS}
-    return HeadMeans(scores, counts)
+    return HeadMeans(scores, counts, model=store.manifest.model.name, notes=store.notes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from regard.corpus.asking.axes import principal_axes
 from regard.corpus.asking.clusters import Clusters, find_clusters, unit
@@ -69,7 +69,7 @@ class Senses:
 
     silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
     where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
-    sentences taught the senses, where they did.
+    sentences taught the senses, where they did. context: characters on either side that were asked for.
     """
 
     word: str
@@ -82,10 +82,15 @@ class Senses:
     points: Float[np.ndarray, "R 2"] = field(repr=False)
     axes: tuple[float, ...] = (0.0, 0.0)
     learned: Disambiguator | None = None
+    context: int = CONTEXT
+
+    def order(self) -> Int[np.ndarray, " R"]:
+        """Number the occurrences sense by sense, the nearest to the centroid first."""
+        return np.lexsort((self.clusters.distances, self.clusters.labels))
 
     def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
         """List every occurrence with its sense, sense by sense, the nearest to the centroid first."""
-        order = np.lexsort((self.clusters.distances, self.clusters.labels))
+        order = self.order()
         lines = flat_rows(self.found.take(order).lines(context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
         return [
@@ -147,7 +152,9 @@ def find_senses(
         distance = float(clusters.distances[own].mean()) if size else 0.0
         made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
     points, axes = principal_axes(vectors, 2)
-    return Senses(word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned)
+    return Senses(
+        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context
+    )  # fmt: skip
 
 
 def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R M"]) -> tuple[Clusters, list[str]]:

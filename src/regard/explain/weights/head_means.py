@@ -20,12 +20,14 @@ class HeadMeans(Table):
 
     entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with an
     earlier token of their id (duplicates) and with one that has a token behind it (inductions). layers: the layer of
-    each row, empty for 0, 1, 2, ….
+    each row, empty for 0, 1, 2, …. model, notes: of a store's, what read the texts, and what to know of them.
     """
 
     scores: dict[str, Float[np.ndarray, "layers H"]]
     counts: dict[str, int]
     layers: tuple[int, ...] = ()
+    model: str = ""
+    notes: tuple[str, ...] = ()
 
     def layer(self, row: int) -> int:
         """Return the layer of a row."""

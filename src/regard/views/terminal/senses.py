@@ -4,6 +4,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from regard.corpus.asking.senses import Sense, Senses
+from regard.views.sense_sentences import how_found
 from regard.views.terminal.concordance import context_lines
 from regard.views.terminal.layout import columns, put, quoted, section, short, shown
 
@@ -12,7 +13,7 @@ def show_senses(found: Senses, console: Console) -> None:
     """Print every sense, the largest first, and how many were tried."""
     count = len(found.senses)
     title = f"{quoted(found.word)}: {len(found.found):,} occurrences, {count} sense{'s' if count > 1 else ''}"
-    parts: list[RenderableType] = [Text(title, style="bold"), *_how(found), Text()]
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(how_found(found), style="dim"), Text()]
     parts += [_sense(each, console.width) for each in found.senses]
     if any(word.checked for each in found.senses for word in each.words):
         parts.append(
@@ -24,22 +25,6 @@ def show_senses(found: Senses, console: Console) -> None:
         )
     parts += [Text(note, style="yellow") for note in found.notes]
     put(parts, console)
-
-
-def _how(found: Senses) -> list[Text]:
-    """How the number of senses was found."""
-    if found.learned is not None:
-        rate = found.learned.accuracy
-        said = (
-            f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
-            f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
-        )
-    elif found.silhouettes:
-        tried = ", ".join(f"{k}: {value:.2f}" for k, value in found.silhouettes.items())
-        said = f"layer {found.layer}; mean silhouette by number of senses: {tried}; one below 0.25"
-    else:
-        return [Text(f"layer {found.layer}", style="dim")]
-    return [Text(said, style="dim")]
 
 
 def _sense(each: Sense, width: int) -> RenderableType:

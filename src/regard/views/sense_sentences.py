@@ -1,0 +1,109 @@
+"""Say in sentences what the senses of a word are, which words of the context tell them, and what cutting those did."""
+
+from collections.abc import Sequence
+
+from regard.corpus.asking.clusters import THRESHOLD
+from regard.corpus.asking.senses import ContextWord, Sense, Senses
+from regard.explain.findings.wording import capital, listed
+
+FEW = 3  # words that a sentence names as those that did most
+CUT = (
+    "To cut a word from an occurrence: the occurrence may not attend to it, in any layer or head, and is embedded "
+    "again; beside it the same is done with another word of the text, drawn at random."
+)
+
+
+def how_found(found: Senses) -> str:
+    """Say how it was decided how many senses there are, and in which layer."""
+    if found.learned is not None:
+        rate = found.learned.accuracy
+        return (
+            f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
+            f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
+        )
+    if found.silhouettes:
+        tried = ", ".join(f"{k}: {value:.2f}" for k, value in found.silhouettes.items())
+        return f"layer {found.layer}; mean silhouette by number of senses: {tried}; one below {THRESHOLD}"
+    return f"layer {found.layer}"
+
+
+def sense_name(found: Senses, sense: Sense) -> str:
+    """Return what a sense is called: its label, or "sense 1" where it has a number alone."""
+    return f"sense {sense.name}" if found.learned is None else sense.name
+
+
+def sense_sentences(found: Senses) -> list[str]:
+    """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
+    sentences = [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
+    if len(found.senses) == 1 and found.silhouettes:
+        k, best = max(found.silhouettes.items(), key=lambda each: each[1])
+        sentences.append(
+            f"It is one sense because none of the numbers tried lies apart: {k} senses do so best, with a mean "
+            f"silhouette of {best:.2f}, and {THRESHOLD} is needed."
+        )
+    done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
+    if done:
+        sentences.append(_all_cut(found, done))
+    elif any(sense.words for sense in found.senses):
+        sentences.append("Whether these words are what gives a sense was not checked: none of them was cut.")
+    return sentences
+
+
+def ablation_sentence(sense: Sense) -> str:
+    """Say what cutting each of a sense's words changed, beside words drawn at random; empty where none was cut."""
+    done = [word for word in sense.words if word.checked]
+    if not done:
+        return ""
+    shares: dict[str, list[ContextWord]] = {}
+    for word in sorted(done, key=lambda word: -(word.changed or 0.0)):
+        shares.setdefault(f"{word.changed or 0.0:.0%}", []).append(word)
+    told = [f"{listed([_quoted(word) for word in words])} {share}" for share, words in shares.items()]
+    random, counts = [word.random_changed or 0.0 for word in done], [word.checked for word in done]
+    return (
+        f"Cut from {_range(f'{min(counts)}', f'{max(counts)}')} occurrences, a word turns this share of them to "
+        f"another sense: {'; '.join(told)}; random words {_range(f'{min(random):.0%}', f'{max(random):.0%}')}."
+    )
+
+
+def _titled(found: Senses, sense: Sense) -> str:
+    return capital(sense_name(found, sense)) if found.learned is None else f"“{sense.name}”"
+
+
+def _size(found: Senses, sense: Sense) -> str:
+    return f"{sense.occurrences:,} of {len(found.found):,} occurrences ({sense.share:.0%})"
+
+
+def _told_by(sense: Sense) -> str:
+    """Name the words that stand near a sense more often than near the others."""
+    return f"; more often near it: {listed([_quoted(word) for word in sense.words])}" if sense.words else ""
+
+
+def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
+    """How many of the words turn more occurrences to another sense than a random word does, and which most."""
+    more = [(sense, word) for sense, word in done if (word.changed or 0.0) > (word.random_changed or 0.0)]
+    more.sort(key=lambda each: (each[1].random_changed or 0.0) - (each[1].changed or 0.0))
+    words = (
+        f"{len(done)} such word{'s' if len(done) > 1 else ''}, cut one at a time (the occurrence may not attend to it)"
+    )
+    if not more:
+        return (
+            f"Of {words}, none turns more occurrences to another sense than a random word does: a "
+            "sense does not hang on one of them alone."
+        )
+    told = [
+        f"{_quoted(word)} ({sense_name(found, sense)}: {word.changed:.0%}, random {word.random_changed:.0%})"
+        for sense, word in more[:FEW]
+    ]
+    which = ", most of all " if len(more) > FEW else ": "
+    return (
+        f"Of {words}, {len(more)} turn{'s' if len(more) == 1 else ''} more occurrences to another "
+        f"sense than a random word does{which}{listed(told)}."
+    )
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _quoted(word: ContextWord) -> str:
+    return f"“{word.word}”"

@@ -1,0 +1,100 @@
+"""The page of what heads do over many tokens: a grid of layers and heads for every score, and one table of all."""
+
+import numpy as np
+
+from regard.explain.weights.head_means import HeadMeans
+from regard.web.page import Page
+from regard.web.panels import Row, column, heat, table
+from regard.web.score_rules import Data
+from regard.web.scores_of_heads import MEANINGS
+
+UNITS = {"entropy": "nats", "distance": "tokens"}  # the others are shares of a token's attention
+SAYS = MEANINGS | {
+    "entropy": "How evenly a token spreads its attention, in nats: 0 where one token gets all of it.",
+    "distance": "How far away the tokens lie that a token attends to: their mean distance in tokens, by weight.",
+    "position": "How much a head looks at the same places when other tokens stand there, from 0 to 1.",
+    "content": "How much a head looks at the same tokens when they stand at other places, from 0 to 1.",
+    "looked": "How much of its attention a token gives to the tokens that changed places.",
+    "written": "How much attention the source of the token that is written now gets.",
+    "read": "How much attention the source of the token that was just read gets.",
+    "successor": "How much attention the source token after that gets.",
+}
+COUNTED = {  # whose mean a score is, where that is not all tokens
+    "next": "with one after them",
+    "duplicate": "that stood in the same text before",
+    "induction": "that stood in the same text before with another token behind them",
+}
+
+
+def head_means_page(found: HeadMeans) -> Page:
+    """Put together the page of the heads' scores."""
+    layers, heads = next(iter(found.scores.values())).shape
+    tokens, alike = found.counts["queries"], found.counts.get("duplicates")
+    page = Page(f"What {layers * heads} attention heads do over {tokens:,} tokens")
+    earlier = "" if alike is None else f", {alike:,} of them with an earlier one alike"
+    page.findings = [
+        f"Each number is a mean over {tokens:,} tokens{earlier}. In one text a head may do something by chance; "
+        "the mean over many says what it does as a rule.",
+        "Heads are numbered layer.head, from 0. A score says where a head looks, not what that is good for.",
+        *found.notes,
+    ]
+    page.status = [
+        f"Read with {found.model}." if found.model else "",
+        "Means over all tokens that are not special and not the first of their window, each counted once.",
+    ]
+    page.status = [line for line in page.status if line]
+    shares = [value for name in found.scores if name not in UNITS for value in _known(found.scores[name])]
+    page.panels = [_overview(found)]
+    page.panels += [_grid(found, name, max(shares, default=0.0)) for name in found.scores]
+    page.panels.append(_all(found))
+    page.opening["view"] = "panel 0"
+    return page
+
+
+def _overview(found: HeadMeans) -> Data:
+    """Of each score the head that has most of it."""
+    rows: list[Row] = []
+    for name in found.scores:
+        known = _known(found.scores[name])
+        most: Row = [None, None]
+        for layer, head, score in found.best(name, 1):
+            most = [f"{layer}.{head}", score]
+        rows.append([name, *most, float(np.mean(known)) if known else None, SAYS[name]])
+    columns = [
+        column("score"), column("head with most"), column("its mean", 2), column("all heads", 2), column("what it is"),
+    ]  # fmt: skip
+    note = "shares of a token's attention, from 0 to 1; entropy in nats, distance in tokens"
+    return table("The heads with most of each score", note, columns, rows, name="Overview")
+
+
+def _grid(found: HeadMeans, name: str, most: float) -> Data:
+    """One score of every head; all shares have one scale, so that grids can be compared."""
+    values = found.scores[name]
+    own = [[None if value != value else float(value) for value in row] for row in values]
+    unit = UNITS.get(name, "share")
+    says = [SAYS[name]]
+    best = found.best(name)
+    if best:
+        told = ", ".join(f"{layer}.{head} ({score:.2f})" for layer, head, score in best)
+        says.append(f"Most of it have heads {told}; the mean of all heads is {np.mean(_known(values)):.2f}.")
+    else:
+        says.append(f"There are no tokens {COUNTED.get(name, 'that it could be of')}: there is no number.")
+    return heat(
+        f"{name}: {unit if name in UNITS else 'share of attention'}", " ".join(says),
+        [f"layer {found.layer(n)}" for n in range(values.shape[0])], [f"head {n}" for n in range(values.shape[1])], own,
+        unit=unit, largest=None if name in UNITS else most, name=name,
+    )  # fmt: skip
+
+
+def _all(found: HeadMeans) -> Data:
+    rows: list[Row] = [
+        [f"{row['layer']}.{row['head']}", *(float(str(row[name])) for name in found.scores)] for row in found.rows()
+    ]
+    columns = [column("head"), *(column(name, 3) for name in found.scores)]
+    note = "one row a head; a click on a column's name sorts by it"
+    return table("Every head with every score", note, columns, rows, name="All heads")
+
+
+def _known(values: np.ndarray) -> list[float]:
+    """The numbers that there are."""
+    return [float(value) for value in values.ravel() if value == value]

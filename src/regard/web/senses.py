@@ -1,0 +1,146 @@
+"""The page of a word's senses: a cloud of its occurrences, the words that tell the senses, good examples of each."""
+
+from regard.checks import megabytes
+from regard.corpus.asking.context_words import REACH, excerpt
+from regard.corpus.asking.occurrences import BLANKS, Part
+from regard.corpus.asking.senses import Senses
+from regard.errors import RegardError
+from regard.views.sense_sentences import CUT, ablation_sentence, how_found, sense_name, sense_sentences
+from regard.web.page import Page
+from regard.web.panels import Row, column, in_context, point, scatter, table
+from regard.web.score_rules import Data
+from regard.web.sizes import LIMIT
+
+MOST = 20_000  # occurrences, each an element: in Chromium, on one busy core, as many took 9 s to open
+
+
+def senses_page(found: Senses) -> Page:
+    """Put together the page of a word's senses.
+
+    Raises:
+        RegardError: there are more occurrences than a page draws, or a text is missing in the store.
+    """
+    if len(found.found) > MOST:
+        raise RegardError(
+            f"page: {found.word!r} has {len(found.found):,} occurrences, {MOST:,} are the most that a page shows: "
+            "--csv and --figure have all of them, or embed fewer texts"
+        )
+    count = len(found.senses)
+    occurrences = f"{len(found.found):,} occurrence{'s' if len(found.found) != 1 else ''}"
+    title = f"“{found.word}”: {occurrences}, {count} sense{'s' if count != 1 else ''}"
+    page = Page(title, findings=[*sense_sentences(found), *found.notes])
+    page.status = [
+        f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",
+        "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; senses are its nearest "
+        "centroids by cosine.",
+    ]
+    contexts = contexts_of(found)
+    _check_size(found, contexts)
+    page.panels = [_cloud(found, contexts), _senses(found)]
+    if any(sense.words for sense in found.senses):
+        page.panels.append(_words(found))
+    page.panels.append(_examples(found, contexts))
+    page.opening["view"] = "panel 0"
+    return page
+
+
+def _check_size(found: Senses, contexts: list[Data]) -> None:
+    """Raise RegardError where the texts, which a file has twice, once for those without JavaScript, are too long."""
+    size = 2 * sum(len(str(each["left"])) + len(str(each["right"])) for each in contexts)
+    if size > LIMIT:
+        raise RegardError(
+            f"page: its sentences would have about {megabytes(size)}, {megabytes(LIMIT)} are the most: give fewer "
+            f"characters on either side than {found.context:,} (context=, --context)"
+        )
+
+
+def contexts_of(found: Senses) -> list[Data]:
+    """Put every occurrence into its context, cut where words end; … stands where a text goes on."""
+    texts = found.found.texts()
+    spans = zip(found.found.start.tolist(), found.found.end.tolist(), strict=True)
+    contexts = []
+    for key, (start, end) in zip(
+        zip(found.found.shard, found.found.part.tolist(), strict=True), spans, strict=True
+    ):  # fmt: skip
+        if key not in texts:
+            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet has not")
+        contexts.append(_context(texts[key], start, end, found.context))
+    return contexts
+
+
+def _context(part: Part, start: int, end: int, reach: int) -> Data:
+    place = excerpt(part, start, end, reach)
+    left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
+    before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
+    return in_context("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
+
+
+def _cloud(found: Senses, contexts: list[Data]) -> Data:
+    """Every occurrence as a point, sense by sense, the nearest to the centroid first."""
+    axes = [f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes)]
+    names = [sense_name(found, sense) for sense in found.senses]
+    points = []
+    for n in found.order().tolist():
+        x, y = (round(float(each), 6) for each in found.points[n])
+        sense = names[int(found.clusters.labels[n])]
+        points.append(point(x, y, found.found.document[n], sense, context=contexts[n]))
+    note = (
+        f"Each mark is one place where “{found.word}” stands; its shape and colour say which sense it was given. Marks "
+        "near each other: the model gives the word nearly the same meaning there. The two axes are those along which "
+        f"the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks which "
+        "lie together here may lie apart in what is left out."
+    )
+    return scatter(
+        f"Where “{found.word}” stands", note, axes[0], axes[1], points, called=("document", "sense", "sentence"),
+        drawn="groups", equal=True, name="Occurrences",
+    )  # fmt: skip
+
+
+def _senses(found: Senses) -> Data:
+    """Every sense with its size, and in a sentence what cutting its telling words did."""
+    rows: list[Row] = [
+        [sense_name(found, sense), ablation_sentence(sense), sense.occurrences, sense.share, sense.distance]
+        for sense in found.senses
+    ]
+    columns = [
+        column("sense"), column("without the words near it"), column("occurrences", 0), column("share", 2, bar=True),
+        column("distance", 3),
+    ]  # fmt: skip
+    note = f"distance: mean of 1 − cosine between the occurrences and their centroid. {CUT}"
+    return table("The senses", note, columns, rows, name="Senses")
+
+
+def _words(found: Senses) -> Data:
+    rows: list[Row] = [
+        [word.word, sense_name(found, sense), word.near, word.near_others, word.score, word.checked,
+         word.changed, word.random_changed, word.moved, word.random_moved]
+        for sense in found.senses
+        for word in sense.words
+    ]  # fmt: skip
+    columns = [
+        column("word near it"), column("sense"), column("occurrences", 0), column("of other senses", 0),
+        column("z", 1), column("cut in", 0), column("changes sense", 2), column("random word", 2),
+        column("moves", 4), column("random word moves", 4),
+    ]  # fmt: skip
+    note = (
+        f"Words within {REACH} characters of the occurrence that stand near one sense more often than near the others; "
+        "z: standard deviations of the log-odds. cut in: how many occurrences it was cut from; changes sense: the "
+        "share of them that then lies nearest to another sense; moves: mean of 1 − cosine between the occurrence with "
+        "and without it; random word: the same for another word of the text."
+    )
+    return table("The words that tell the senses", note, columns, rows, name="Words near it")
+
+
+def _examples(found: Senses, contexts: list[Data]) -> Data:
+    places = {(shard, row): n for n, (shard, row) in enumerate(
+        zip(found.found.shard, found.found.row.tolist(), strict=True))}  # fmt: skip
+    rows: list[Row] = [
+        [sense_name(found, sense), contexts[places[line.shard, line.row]], line.document]
+        for sense in found.senses
+        for line in sense.examples
+    ]
+    columns = [column("sense"), column("sentence"), column("document")]
+    return table(
+        "Good examples of each sense", "those nearest to the centroid of their sense, the nearest first", columns, rows,
+        name="Examples",
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""The sentences on a word's senses, held against their numbers."""
+
+from dataclasses import replace
+from typing import Any
+
+from regard.corpus.asking.senses import ContextWord, Sense
+from regard.views.sense_sentences import ablation_sentence, how_found, sense_name, sense_sentences
+
+
+def sense(*words: ContextWord, name: str = "1") -> Sense:
+    return Sense(name, 12, 0.75, 0.1, (), words)
+
+
+def word(name: str, checked: int = 0, changed: float | None = None, random: float | None = None) -> ContextWord:
+    return ContextWord(name, 2.0, 6, 1, checked, changed, random)
+
+
+def test_words_that_changed_as_much_stand_together_the_most_first() -> None:
+    done = sense(word("river", 6, 0.0, 0.0), word("the", 4, 0.5, 0.25), word("of", 6, 0.0, 0.0), word("boat"))
+    assert ablation_sentence(done) == (
+        "Cut from 4 to 6 occurrences, a word turns this share of them to another sense: “the” 50%; “river” and “of” "
+        "0%; random words 0% to 25%."
+    )
+    assert ablation_sentence(sense(word("a", 3, 1.0, 0.0))) == (
+        "Cut from 3 occurrences, a word turns this share of them to another sense: “a” 100%; random words 0%."
+    )
+    assert ablation_sentence(sense(word("boat"))) == ""
+
+
+def test_every_sense_has_a_sentence_and_all_cuts_one(bank_store: Any) -> None:
+    found = bank_store.senses("bank", checked=0, words=2)
+    own = [sense(word("river", 6, 0.5, 0.0), word("the", 6, 0.0, 0.5)), sense(name="2")]
+    first, second, cut = sense_sentences(replace(found, senses=tuple(own)))
+    assert first == "Sense 1: 12 of 16 occurrences (75%); more often near it: “river” and “the”."
+    assert second == "Sense 2: 12 of 16 occurrences (75%)."
+    assert cut == (
+        "Of 2 such words, cut one at a time (the occurrence may not attend to it), 1 turns more occurrences to another "
+        "sense than a random word does: “river” (sense 1: 50%, random 0%)."
+    )
+    own = [sense(word("the", 6, 0.0, 0.0))]
+    assert sense_sentences(replace(found, senses=(*own, *own)))[-1].startswith(
+        "Of 2 such words, cut one at a time (the occurrence may not attend to it), none turns more occurrences"
+    )
+    assert sense_sentences(found)[-1] == (
+        "Whether these words are what gives a sense was not checked: none of them was cut."
+    )
+
+
+def test_one_sense_says_why(bank_store: Any) -> None:
+    found = bank_store.senses("bank", 1)
+    assert len(sense_sentences(found)) == 1  # k was given: there is nothing to explain
+    found = replace(found, silhouettes={2: 0.125, 3: 0.0625})
+    assert "2 senses do so best, with a mean silhouette of 0.12, and 0.25 is needed" in sense_sentences(found)[1]
+    assert how_found(found) == "layer 5; mean silhouette by number of senses: 2: 0.12, 3: 0.06; one below 0.25"
+    assert sense_name(found, found.senses[0]) == "sense 1"

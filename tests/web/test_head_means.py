@@ -1,0 +1,68 @@
+"""The page of the heads of a corpus, held against their scores."""
+
+from typing import Any
+
+import numpy as np
+
+from regard.corpus.asking.head_means import OVER
+from regard.explain.weights import content_or_position, cross_head_scores, repeated_tokens
+from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.head_scores import NAMES
+from regard.web.head_means import SAYS, head_means_page
+from regard.web.html_file import script_json
+
+
+def made() -> HeadMeans:
+    """Three layers of two heads; no token has one to follow by induction, one head no next token."""
+    scores = {name: np.arange(6.0).reshape(3, 2) / 10 + n / 100 for n, name in enumerate(OVER)}
+    scores["induction"] = np.full((3, 2), np.nan)
+    scores["next"][1, 0] = np.nan
+    scores["distance"] = scores["distance"] * 40
+    counts = {"queries": 1234, "duplicates": 56, "inductions": 0}
+    return HeadMeans(scores, counts, model="a model", notes=("the store is not finished",))
+
+
+def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> None:
+    found = made()
+    page: Any = head_means_page(found).data()
+    script_json(page)
+    assert page["title"] == "What 6 attention heads do over 1,234 tokens"
+    assert page["findings"][-1] == "the store is not finished"
+    assert page["status"][0] == "Read with a model."
+    overview, *grids, table = page["panels"]
+    assert [grid["name"] for grid in grids] == list(OVER)
+    shares = [name for name in OVER if name not in ("entropy", "distance")]
+    largest = max(float(np.nanmax(found.scores[name])) for name in shares if name != "induction")
+    for grid in grids:
+        expected = found.scores[grid["name"]]
+        values = [[np.nan if value is None else value for value in row] for row in grid["values"]]
+        np.testing.assert_array_equal(values, expected)
+        assert grid["largest"] == (largest if grid["name"] in shares else None)
+        assert grid["note"].startswith(SAYS[grid["name"]])
+        assert (grid["rows"][2], grid["columns"][1]) == ("layer 2", "head 1")
+    by_name = {grid["name"]: grid["note"] for grid in grids}
+    assert (
+        "Most of it have heads 2.1 (0.50), 2.0 (0.40), 1.1 (0.30); the mean of all heads is 0.25."
+        in by_name["previous"]
+    )
+    assert "with another token behind them: there is no number" in by_name["induction"]
+    rows = {row[0]: row for row in overview["rows"]}
+    assert rows["previous"][1:4] == ["2.1", 0.5, float(found.scores["previous"].mean())]
+    assert rows["next"][3] == float(np.nanmean(found.scores["next"]))
+    assert rows["induction"][1:4] == [None, None, None]
+    assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
+    assert table["rows"][2][2] is None  # a head without such a token
+    assert table["rows"][5][1] == found.scores["previous"][2, 1]
+
+
+def test_every_score_that_there_is_has_a_sentence() -> None:
+    tests = (cross_head_scores.NAMES, content_or_position.NAMES, repeated_tokens.NAMES)
+    assert {*NAMES, *OVER, *(name for names in tests for name in names)} == set(SAYS)
+
+
+def test_rows_are_named_by_their_layers() -> None:
+    found = HeadMeans({"looked": np.array([[0.5], [0.25]])}, {"queries": 5}, (2, 7))
+    overview, grid, table = head_means_page(found).panels
+    assert grid["rows"] == ["layer 2", "layer 7"]
+    assert [row[0] for row in table["rows"]] == ["2.0", "7.0"]  # type: ignore[attr-defined]
+    assert overview["rows"][0][1:3] == ["2.0", 0.5]  # type: ignore[index]

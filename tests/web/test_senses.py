@@ -1,0 +1,69 @@
+"""The page of a word's senses, held against what the store answered."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.errors import RegardError
+from regard.views.sense_sentences import ablation_sentence, sense_sentences
+from regard.web import senses
+from regard.web.html_file import script_json
+from regard.web.senses import contexts_of, senses_page
+
+
+def joined(context: Any) -> str:
+    return f"{context['left']}|{context['form']}|{context['right']}"
+
+
+def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any) -> None:
+    found = bank_store.senses("bank", checked=2, words=2)
+    page: Any = senses_page(found).data()
+    assert page["title"] == "“bank”: 16 occurrences, 2 senses"
+    assert page["findings"] == [*sense_sentences(found), *found.notes]
+    assert page["opening"]["view"] == "panel 0"
+    cloud, table, words, examples = page["panels"]
+    assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Words near it", "Examples"]
+    order = found.order()
+    np.testing.assert_allclose([(p["x"], p["y"]) for p in cloud["points"]], found.points[order], atol=1e-6)
+    rows = found.rows()
+    assert [p["group"] for p in cloud["points"]] == [f"sense {row['sense']}" for row in rows]
+    assert [p["label"] for p in cloud["points"]] == [row["document"] for row in rows]
+    texts = [f"{row['left']}|{row['form']}|{row['right']}" for row in rows]
+    assert [joined(p["context"]) for p in cloud["points"]] == texts  # all shorter than 60 characters on either side
+    assert cloud["equal"] is True
+    assert cloud["x"] == f"axis 1 ({found.axes[0]:.0%} of the variance)"
+    assert [row[2] for row in table["rows"]] == found.clusters.sizes()
+    assert [row[1] for row in table["rows"]] == [ablation_sentence(sense) for sense in found.senses]
+    told = [word for sense in found.senses for word in sense.words]
+    assert [row[0] for row in words["rows"]] == [word.word for word in told]
+    assert [row[5:8] for row in words["rows"]] == [[w.checked, w.changed, w.random_changed] for w in told]
+    assert [row[2] for row in examples["rows"]] == [line.document for sense in found.senses for line in sense.examples]
+    script_json(page)
+
+
+def test_labels_are_the_names_and_one_sense_has_no_words(bank_store: Any) -> None:
+    page: Any = senses_page(bank_store.senses("bank", 1)).data()
+    assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Examples"]
+    assert {point["group"] for point in page["panels"][0]["points"]} == {"sense 1"}
+    assert page["title"] == "“bank”: 16 occurrences, 1 sense"
+
+
+def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_store: Any) -> None:
+    found = bank_store.senses("bank", 1, context=12)
+    contexts = {name: joined(each) for name, each in zip(found.found.document, contexts_of(found), strict=True)}
+    assert contexts["r0"] == "… the muddy |bank| of the …"  # "The boat drifted towards the muddy bank of the river."
+    assert contexts["r5"] == "… up on the |bank| of the …"
+    assert contexts["m1"] == "The |bank| raised its …"
+    found = bank_store.senses("bank", 1, context=0)
+    assert {joined(each) for each in contexts_of(found)} == {"… |bank| …"}
+
+
+def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = bank_store.senses("bank", 1)
+    monkeypatch.setattr(senses, "LIMIT", 500)
+    with pytest.raises(RegardError, match=r"fewer characters on either side than 60 \(context=, --context\)"):
+        senses_page(found)
+    monkeypatch.setattr(senses, "MOST", 15)
+    with pytest.raises(RegardError, match="'bank' has 16 occurrences, 15 are the most that a page shows"):
+        senses_page(found)

@@ -1,0 +1,220 @@
+"""The pages of a word's senses and of a corpus' heads in a browser: every number against the library's."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import regard
+from regard.corpus.asking.senses import Senses
+from regard.corpus.embed_texts import embed
+from regard.corpus.store import Store
+from regard.views.sense_sentences import ablation_sentence, sense_sentences
+from tests.web.tables import open_twin, rows_of
+from tests.web.test_head_means import made
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+NASTY = "<b>bold</b> </script> \x1b[31m The שלום left bank of the river.\nIt rose."
+
+
+@pytest.fixture(scope="module")
+def found(bank_folder: Path, minilm: Any) -> Senses:
+    """Two senses, their words cut from some occurrences."""
+    with Store(bank_folder) as store:
+        vars(store)["model"] = minilm
+        return store.senses("bank", checked=2, words=3, examples=4)
+
+
+@pytest.fixture
+def senses(page_of: Any, found: Senses, tmp_path: Path) -> Any:
+    """The page of those senses. width: of the window."""
+
+    def make(width: int = 1000) -> Any:
+        regard.save_page(found, tmp_path / "senses.html")
+        return page_of(None, file=tmp_path / "senses.html", width=width)
+
+    return make
+
+
+def places(tab: Any) -> np.ndarray:
+    """Where each mark lies, in pixels from the plot's lower left."""
+    read = tab.evaluate(
+        "[...document.querySelectorAll('[data-point]')].map(each => each.getAttribute('transform')"
+        ".match(/translate\\(([-\\d.e]+) ([-\\d.e]+)\\)/).slice(1).map(Number))"
+    )
+    return np.array(read) * [1, -1]
+
+
+def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: Any, found: Senses) -> None:
+    page = senses()
+    assert page.tab.locator(".findings li").all_inner_texts() == [
+        text.replace("“", "“\u2068").replace("”", "\u2069”") for text in sense_sentences(found)
+    ]
+    order = found.order()
+    marks, points = places(page.tab), found.points[order]
+    (across, _), (up, _) = (np.polyfit(points[:, n], marks[:, n], 1) for n in (0, 1))
+    np.testing.assert_allclose(across, up, rtol=1e-3)  # one scale: a distance is a distance
+    np.testing.assert_allclose(marks - marks.mean(0), across * (points - points.mean(0)), atol=0.05)
+    drawn = page.tab.evaluate(
+        "[...document.querySelectorAll('[data-point]')].map(each => each.getAttribute('d') + each.getAttribute('fill'))"
+    )
+    labels = found.clusters.labels[order].tolist()
+    assert len(set(zip(drawn, labels, strict=True))) == len(set(drawn)) == 2
+    assert page.tab.locator("[data-label]").all_text_contents() == ["sense 1", "sense 2"]
+    page.tab.focus("[role=application]")
+    axes = [f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes)]
+    first = [labels.index(n) for n in (0, 1)]
+    for key, n in (("PageDown", first[0]), ("PageDown", first[1]), ("ArrowRight", first[1] + 1), ("PageUp", 0)):
+        page.tab.keyboard.press(key)
+        row, (x, y) = found.rows()[n], found.points[order[n]]
+        said = " ".join(page.tab.inner_text("[data-says]").split())
+        assert said == (
+            f"{row['left']}{row['form']}{row['right']} {row['document']} (sense {row['sense']}): "
+            f"{axes[0]} {x:.3f}, {axes[1]} {y:.3f}"
+        )
+        assert page.tab.inner_text("[data-says] mark") == "bank"
+
+
+def test_pointing_and_tapping_name_an_occurrence_beside_it(senses: Any, found: Senses) -> None:
+    page = senses(390)
+    for n in (0, len(found.found) - 1):
+        box = page.tab.locator(f"[data-point='{n}']").bounding_box()
+        page.tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        card = page.tab.locator("[data-says]").bounding_box()
+        assert page.tab.inner_text("[data-says] mark") == "bank"
+        assert box["y"] + box["height"] < card["y"] or card["y"] + card["height"] < box["y"]  # it hides not its point
+        assert card["x"] >= 0
+        assert card["x"] + card["width"] <= 390
+
+
+def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
+    page = senses()
+    open_twin(page.tab)
+    rows = rows_of(page.tab, "Where “bank” stands")
+    assert rows == [
+        [row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", f"{x:.3f}", f"{y:.3f}"]
+        for row, (x, y) in zip(found.rows(), found.points[found.order()], strict=True)
+    ]
+    page.tab.click("th >> button:has-text('sentence')")
+    sentences = [row[2] for row in rows_of(page.tab, "Where “bank” stands")]
+    assert sentences == sorted(sentences, key=str.casefold)
+    page.open_view("Senses")
+    assert rows_of(page.tab, "The senses") == [
+        [
+            f"sense {each.name}",
+            ablation_sentence(each),
+            f"{each.occurrences}",
+            f"{each.share:.2f}",
+            f"{each.distance:.3f}",
+        ]
+        for each in found.senses
+    ]
+    page.open_view("Words near it")
+    told = [(sense, word) for sense in found.senses for word in sense.words]
+    assert any(word.checked for _, word in told)
+    assert rows_of(page.tab, "The words that tell the senses") == [
+        [
+            word.word,
+            f"sense {sense.name}",
+            f"{word.near}",
+            f"{word.near_others}",
+            f"{word.score:.1f}",
+            f"{word.checked}",
+        ]
+        + ["–" if v is None else f"{v:.2f}" for v in (word.changed, word.random_changed)]
+        + ["–" if v is None else f"{v:.4f}" for v in (word.moved, word.random_moved)]
+        for sense, word in told
+    ]
+    page.open_view("Examples")
+    assert rows_of(page.tab, "Good examples of each sense") == [
+        [f"sense {sense.name}", f"{line.left}{line.form}{line.right}", line.document]
+        for sense in found.senses
+        for line in sense.examples
+    ]
+
+
+def test_what_stands_in_a_text_is_text(page_of: Any, minilm: Any, tmp_path: Path) -> None:
+    (tmp_path / "<i>a.txt").write_text(NASTY, "utf-8")
+    embed(tmp_path / "<i>a.txt", tmp_path / "store", model=minilm)
+    with Store(tmp_path / "store") as store:
+        regard.save_page(store.senses("bank"), tmp_path / "a.html")
+    page = page_of(None, file=tmp_path / "a.html")
+    assert page.tab.locator("[data-point]").count() == 1
+    page.tab.focus("[role=application]")
+    page.tab.keyboard.press("Home")
+    assert "<b>bold</b> </script>" in page.tab.inner_text("[data-says]")
+    assert page.tab.locator("main :is(b, i)").count() == 0
+
+
+def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_path: Path) -> None:
+    found = made()
+    regard.save_page(found, tmp_path / "heads.html")
+    page = page_of(None, file=tmp_path / "heads.html")
+    for name, values in found.scores.items():
+        page.open_view(name)
+        title = page.tab.inner_text("[role=tabpanel] h2")
+        page.tab.focus("[role=application]")
+        for key in ("ArrowDown", "ArrowDown", "End"):
+            page.tab.keyboard.press(key)
+        row = values[1]
+        unit = {"entropy": "nats ", "distance": "tokens "}.get(name, "share ")
+        number = "no number" if np.isnan(row[1]) else f"{unit}{row[1]:.3f}"
+        assert page.tab.inner_text("[data-says]") == f"layer 1 · head 1: {number}"
+        open_twin(page.tab)
+        assert [each[2] for each in rows_of(page.tab, title)] == [
+            "–" if np.isnan(value) else f"{value:.3f}" for value in values.ravel()
+        ]
+    page.open_view("All heads")
+    rows = rows_of(page.tab, "Every head with every score")
+    expected = [[f"{value:.3f}".replace("nan", "–") for value in each.ravel()] for each in found.scores.values()]
+    assert [row[1:] for row in rows] == [list(each) for each in zip(*expected, strict=True)]
+
+
+def test_shares_have_one_scale(page_of: Any, tmp_path: Path) -> None:
+    found = made()
+    regard.save_page(found, tmp_path / "heads.html")
+    page = page_of(None, file=tmp_path / "heads.html")
+    shades = {}
+    for name in ("previous", "duplicate", "entropy"):
+        page.open_view(name)
+        canvas = page.tab.wait_for_selector("[role=tabpanel] canvas")
+        shades[name] = canvas.evaluate("c => [...c.getContext('2d').getImageData(1, 2, 1, 1).data]")
+    assert shades["entropy"] == [8, 48, 107, 255]  # the largest of its own
+    assert shades["previous"] != shades["duplicate"] == [8, 48, 107, 255]  # which is the largest share of all
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, tmp_path: Path, width: int) -> None:
+    page = senses(width)
+    for name in ("Occurrences", "Senses", "Words near it", "Examples"):
+        page.open_view(name)
+        if name == "Occurrences":
+            page.tab.focus("[role=application]")
+            page.tab.keyboard.press("PageDown")
+            open_twin(page.tab)
+        assert page.violations() == []
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    regard.save_page(made(), tmp_path / "heads.html")
+    page = page_of(None, file=tmp_path / "heads.html", width=width)
+    for name in ("Overview", "previous", "All heads"):
+        page.open_view(name)
+        assert page.violations() == []
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_without_javascript_there_are_plain_tables(chromium: Any, found: Senses, tmp_path: Path, width: int) -> None:
+    regard.save_page(found, tmp_path / "senses.html")
+    context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto((tmp_path / "senses.html").as_uri())
+    rows = tab.locator("table").first.locator("tbody tr")
+    assert rows.count() == len(found.found)
+    row, (x, y) = found.rows()[0], found.points[found.order()[0]]
+    assert rows.first.inner_text().split("\t") == [
+        row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", f"{x:.3f}", f"{y:.3f}",
+    ]  # fmt: skip
+    assert tab.locator("table").count() == 4
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
