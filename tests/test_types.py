@@ -73,7 +73,10 @@ SHOWN = (
     "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans", "RenderableType",
     "Senses",
 )  # fmt: skip
-LATE = {"PreTrainedTokenizerFast": object, "Encoding": object, "regard": regard, **dict.fromkeys(SHOWN, object)}
+LATE = {
+    "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard,
+    **dict.fromkeys(SHOWN, object),
+}  # fmt: skip
 
 
 def checked(tmp_path: Path, code: str) -> str:
