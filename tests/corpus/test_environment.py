@@ -19,6 +19,14 @@ def test_a_store_of_other_versions_is_refused() -> None:
         check_environment(here | {"linear": "none"})
 
 
+def test_a_store_of_another_openvino_or_where_there_is_none_is_refused() -> None:
+    here = describe_environment("openvino")
+    assert here == describe_environment() | {"openvino": here["openvino"]}
+    check_environment(here)
+    with pytest.raises(RegardError, match=f"made with openvino 2000.1, here is {here['openvino']}"):
+        check_environment(here | {"openvino": "2000.1"})
+
+
 def test_products_and_threads_are_pinned_inside_alone() -> None:
     before, held = torch.get_num_threads(), matmul.pinned()
     with pinned(describe_environment() | {"linear": "blas", "tiles": "blas"}):

@@ -30,6 +30,9 @@ def test_where_of_something_else_is_refused(given: str) -> None:
         ({"unit": "tokens", "where": Where("word", ("a",))}, "--where needs words"),
         ({"where": Where("lemma", ("a",))}, "needs --lemma LANGUAGE"),
         ({"unit": "tokens", "lemma": "en"}, "--lemma needs words"),
+        ({"backend": "onnx", "statistics": False}, "backend: given 'onnx', needs torch or openvino"),
+        ({"backend": "openvino"}, "--backend openvino gives vectors alone, .*: give --no-statistics"),
+        ({"backend": "openvino", "where": Where("word", ("a",))}, "--backend openvino gives vectors alone"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], said: str) -> None:
@@ -41,6 +44,8 @@ def test_settings_go_through_json() -> None:
     settings = Settings(layers=(0, 5), where=Where("word", ("bank", "line")), dtype="float32", window=64, stride=17)
     assert settings_from_json(settings.to_json()) == settings
     assert settings_from_json(Settings().to_json()) == Settings()
+    fast = Settings(backend="openvino", statistics=False)
+    assert settings_from_json(fast.to_json()) == fast
     with pytest.raises(RegardError, match="cannot be read"):
         settings_from_json({"unit": "words"})
 

@@ -19,6 +19,7 @@ from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import find_files
 from regard.corpus.settings import Settings, chosen_layers
 from regard.corpus.writing.cut_windows import window_size
+from regard.corpus.writing.openvino_states import check_installed
 from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
 from regard.corpus.writing.shard import remove_unfinished
 from regard.corpus.writing.store_folder import SHARDS, check_apart, opened, remove_others
@@ -95,6 +96,8 @@ def embed(
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
         check_language(settings.lemma)
+    if settings.backend == "openvino":
+        check_installed()
     store = Path(out).absolute()
     check_apart(Path(out), given, find_files(given))
     loaded = model if isinstance(model, Model) else load(model)
@@ -183,7 +186,7 @@ def _begin(
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        environment, named = describe_environment(), [columns.text, columns.id]
+        environment, named = describe_environment(settings.backend), [columns.text, columns.id]
         manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named)
         check_environment(manifest.environment)
         manifest.write(store)

@@ -11,15 +11,19 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from regard.attention.kernels import matmul
+from regard.corpus.settings import BACKENDS
 from regard.errors import RegardError
 from regard.models.model import Model
 
 PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
-def describe_environment() -> dict[str, str]:
-    """Return the versions, and the products that are the faster ones here, measured once."""
-    found = {name: _version(name) for name in PACKAGES}
+def describe_environment(backend: str = "torch") -> dict[str, str]:
+    """Return the versions, and the products that are the faster ones here, measured once.
+
+    backend: what computes the vectors, as in `regard.corpus.settings.Settings`.
+    """
+    found = {name: _version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))}
     products = {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
     return found | products | {"threads": "1", "machine": platform.machine()}
 
@@ -30,7 +34,8 @@ def check_environment(made: dict[str, str]) -> None:
     Raises:
         RegardError: a version differs, or a product is not to be had here.
     """
-    for name in (*PACKAGES, "machine"):
+    backends = [name for name in BACKENDS if name in made and name not in PACKAGES]
+    for name in (*PACKAGES, *backends, "machine"):
         here = platform.machine() if name == "machine" else _version(name)
         if made.get(name) != here:
             raise RegardError(

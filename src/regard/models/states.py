@@ -69,7 +69,7 @@ def read_states(
     inner = frozenset(layer for layer in layers if layer < depth - 1)
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
-    for batch in _batches([len(window.ids) for window in windows], 1 if session.reports_weights else None):
+    for batch in one_length_batches([len(window.ids) for window in windows], 1 if session.reports_weights else None):
         texts = [replace(encoded_ids(windows[n].ids), segments=windows[n].segments) for n in batch]
         done = session.run(texts, None, [()] * len(batch), keep)
         stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
@@ -117,8 +117,11 @@ def state_width(model: "Model") -> int:
     return int(model.model.config.hidden_size)
 
 
-def _batches(lengths: Sequence[int], most: int | None) -> Iterator[list[int]]:
-    """Numbers of windows of one length, as many as make BATCH_TOKENS, in a fixed order."""
+def one_length_batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+    """Yield numbers of windows of one length, as many as make BATCH_TOKENS, in a fixed order: the shortest first.
+
+    most: how many windows a batch may have, None for any number.
+    """
     by_length: dict[int, list[int]] = {}
     for number, length in enumerate(lengths):
         by_length.setdefault(length, []).append(number)

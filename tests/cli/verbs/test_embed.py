@@ -31,6 +31,8 @@ WRONG = {
     "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
     "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
     "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
+    "backend": (["embed", "a.txt", "--out", "s", "--backend", "x"], "backend: given 'x', needs torch or openvino"),
+    "attention": (["embed", "a.txt", "--out", "s", "--backend", "openvino"], "--backend openvino gives vectors alone"),
     "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),
     "no folder": (["embed", "a.txt", "--out", "no/such/s"], "there is no folder"),
     "json": (["embed", "a.txt", "--out", "s", "--json", "a.txt"], "--json: cannot write 'a.txt'"),

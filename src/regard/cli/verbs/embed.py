@@ -30,6 +30,7 @@ Window = Annotated[int | None, options.number("N", "Tokens of a window; by defau
 Stride = Annotated[int | None, options.number("N", "How far a window is past the last; by default 3/4 of it.")]
 TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Of tables: the column that holds the texts.")]
 IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: the column that holds their ids.")]
+Backend = Annotated[str, typer.Option(metavar="torch|openvino", help="What computes; openvino: sooner, vectors alone.")]
 Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
 Shard = Annotated[int, options.number("N", "Characters of texts in a shard, the unit of work.")]
 Ray = Annotated[str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Build the shards on a Ray cluster.")]
@@ -52,6 +53,7 @@ def embed(
     text_column: TextColumn = "text",
     id_column: IdColumn = None,
     shard: Shard = 250_000,
+    backend: Backend = "torch",
     workers: Workers = None,
     ray: Ray = None,
     json_file: options.JsonFile = None,
@@ -69,6 +71,7 @@ def embed(
         window=window,
         stride=stride,
         shard=shard,
+        backend=backend,
     )
     if json_file is not None:
         check_target(json_file, (".json",), "--json")

@@ -1,7 +1,8 @@
 """Run the windows of a shard's documents through the model, and keep what is asked for of every word."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -11,10 +12,11 @@ from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest, sum_layer
 from regard.corpus.writing.cut_windows import CutText, WindowSize, owners
+from regard.corpus.writing.openvino_states import StatesReader, openvino_states
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.models.states import count_heads, count_layers, read_states, state_width
+from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
 
 HALF = float(np.finfo(np.float16).max)
 
@@ -27,6 +29,21 @@ class Reading:
     layers: list[int]
     size: WindowSize
     settings: Settings
+
+    def states(self, windows: Sequence[Window]) -> Iterator[StateBatch]:
+        """Yield the states of windows, batch by batch, computed by the backend of the settings.
+
+        Raises:
+            RegardError: the model cannot be read so.
+        """
+        if self.settings.backend == "openvino":
+            return self._openvino(windows)
+        return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
+
+    @cached_property
+    def _openvino(self) -> StatesReader:
+        """What reads with OpenVINO: the model is converted when it is first needed, and once."""
+        return openvino_states(self.model, self.layers, self.size)
 
 
 @dataclass(eq=False)
@@ -92,7 +109,7 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
-    for batch in read_states(model, windows, reading.layers, attention=settings.statistics):
+    for batch in reading.states(windows):
         own = [runs[n] for n in batch.numbers]
         words = _words(parts, own, firsts)
         states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())

@@ -49,18 +49,18 @@ class Job:
 Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and whether it was built now
 
 
-def build(job: Job, model: Model, plan: ShardPlan) -> dict[str, int]:
+def build(job: Job, reading: Reading, plan: ShardPlan) -> dict[str, int]:
     """Build and write one shard, and return its counts."""
-    reading = Reading(model, list(job.layers), job.size, job.settings)
     return read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
 
 
 def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[Built]:
     """Build the shards that are not there yet one after another, in this process."""
+    reading = _reading(job, model)
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
         with pinned(job.environment):
-            counts = build(job, model, plan) if missing else read_counts(job.folder / plan.name)
+            counts = build(job, reading, plan) if missing else read_counts(job.folder / plan.name)
         yield plan, counts, missing
 
 
@@ -137,7 +137,7 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def prepare(job: Job) -> Model:
+def prepare(job: Job) -> Reading:
     """Load a job's model into this process and set it up as the job says; once for each job.
 
     Raises:
@@ -152,8 +152,12 @@ def prepare(job: Job) -> Model:
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
-        _worker.update(job=job, model=model)
-    return _worker["model"]
+        _worker.update(job=job, reading=_reading(job, model))
+    return _worker["reading"]
+
+
+def _reading(job: Job, model: Model) -> Reading:
+    return Reading(model, list(job.layers), job.size, job.settings)
 
 
 def _work(job: Job, plan: ShardPlan) -> dict[str, int]:
