@@ -63,6 +63,21 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "RAY_TWO" not in os.environ
 
 
+@pytest.mark.ray
+def test_a_node_that_does_not_start_in_time(monkeypatch: pytest.MonkeyPatch, ray_folder: Path) -> None:
+    import ray
+
+    def slow(**_: Any) -> None:
+        raise Exception("The current node timed out during startup.\nThis could happen …")
+
+    monkeypatch.setattr(ray, "init", slow)
+    with (
+        pytest.raises(RegardError, match="--ray: the cluster 'local' cannot be reached: The current node timed out"),
+        ray_runner._connected("local", 1),
+    ):
+        pass
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -95,7 +95,7 @@ def _connected(address: str, workers: int | None) -> Iterator[None]:
         try:
             _check_port(address)
             ray.init(address=address, **options)
-        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        except Exception as error:  # Ray raises that itself where a node does not start in time
             raise RegardError(f"--ray: the cluster {address!r} cannot be reached: {_line(error)}") from error
         try:
             bound = [node["NodeManagerAddress"] for node in ray.nodes()]
