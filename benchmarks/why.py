@@ -10,7 +10,7 @@ import statistics
 
 import regard
 from benchmarks.measure import machine, seconds, verdict
-from regard.capture import interventions
+from regard.capture.interventions import names as interventions
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
 TARGET = 0.8  # seconds

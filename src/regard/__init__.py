@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from regard.attention.map_statistics import Statistics as Statistics
     from regard.attention.recording import record as record
     from regard.attention.recording import scope as scope
-    from regard.capture.interventions import ablate as ablate
-    from regard.capture.interventions import edge as edge
-    from regard.capture.interventions import head as head
+    from regard.capture.interventions.names import ablate as ablate
+    from regard.capture.interventions.names import edge as edge
+    from regard.capture.interventions.names import head as head
+    from regard.capture.interventions.patch import patch as patch
+    from regard.capture.interventions.steer import steer as steer
+    from regard.capture.interventions.steer import steering_vector as steering_vector
     from regard.errors import RegardError as RegardError
     from regard.models.load import load as load
     from regard.models.see_texts import see as see
@@ -55,10 +58,10 @@ _WHERE = {
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",
     "corpus": "regard",
-    "ablate": "regard.capture.interventions",
+    "ablate": "regard.capture.interventions.names",
     "attend": "regard.attention.attend",
-    "edge": "regard.capture.interventions",
-    "head": "regard.capture.interventions",
+    "edge": "regard.capture.interventions.names",
+    "head": "regard.capture.interventions.names",
     "kernels": "regard.attention.kernels.dispatch",
     "load": "regard.models.load",
     "masks": "regard.attention",
@@ -69,11 +72,14 @@ _WHERE = {
     "text": "regard",
     "textbook": "regard",
     "train": "regard",
+    "patch": "regard.capture.interventions.patch",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "save_page": "regard.web.save_page",
     "scope": "regard.attention.recording",
     "see": "regard.models.see_texts",
+    "steer": "regard.capture.interventions.steer",
+    "steering_vector": "regard.capture.interventions.steer",
     "show": "regard.web.show",
 }
 

@@ -186,7 +186,7 @@ def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Excep
 @pytest.mark.usefixtures("as_users_call")
 def test_what_is_no_cut() -> None:
     with (
-        pytest.raises(TypeError, match="ablating: given dict, needs HeadAblation and EdgeAblation objects"),
+        pytest.raises(TypeError, match="ablating: given dict, needs HeadAblation, EdgeAblation and CallPatch objects"),
         ablating([{}]),
     ):
         pass

@@ -11,7 +11,7 @@ import transformers
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.capture import eager_attention
-from regard.capture.interventions import ablate, head
+from regard.capture.interventions.names import ablate, head
 from regard.explain.causes.contributions import contributions
 from regard.model_files.sizes import layers_and_heads
 from regard.models.model import Model

@@ -8,7 +8,7 @@ import transformers as hf
 
 import regard
 from regard.capture.inputs import NUMBERED
-from regard.capture.interventions import ablate, head
+from regard.capture.interventions.names import ablate, head
 from regard.capture.status_notes import CONTRARY
 from regard.models.model import Model
 

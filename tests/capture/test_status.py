@@ -12,7 +12,7 @@ from rich.console import Console
 
 import regard
 from regard.capture import eager_attention, hf_attention, regard_attention
-from regard.capture.interventions import ablate, head
+from regard.capture.interventions.names import ablate, head
 from regard.capture.state import SAME_INPUTS
 from regard.explain.texts.summary import summarise
 from regard.generation import step_capture

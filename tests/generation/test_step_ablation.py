@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import regard
-from regard.capture.interventions import Intervention
+from regard.capture.interventions.given import Intervention
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer

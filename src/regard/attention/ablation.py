@@ -1,11 +1,12 @@
-"""Ablate heads and edges of the attention calls inside a block: `attend` applies what is open.
+"""Ablate heads and edges of the attention calls inside a block, or patch them: `attend` applies what is open.
 
 with ablating([HeadAblation(layers={3}, heads={5}), EdgeAblation(queries=(11,), keys=(10,))]) as block:
     model(**inputs)
 block.unmet          # ablations that applied to no call: a layer or path that does not exist
 
 An ablated head still attends, its output is zero. An ablated edge has the score -inf, so that the softmax shares
-its weight out among what is left, sinks included; a query that loses every key has output and weights 0.
+its weight out among what is left, sinks included; a query that loses every key has output and weights 0. A
+`patches.CallPatch` stands in the same list; what is done to the same place is done in the list's order.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.edges import AXES, Edges
+from regard.attention.patches import CallPatch, GivenWeights
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
 Place = int | str | Call
@@ -61,7 +63,7 @@ class EdgeAblation:
         _check_fields(self)
 
 
-Ablation = HeadAblation | EdgeAblation
+Ablation = HeadAblation | EdgeAblation | CallPatch
 
 PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
 
@@ -103,11 +105,16 @@ class OpenAblations:
 
 
 class CallAblations(NamedTuple):
-    """The ablations that apply to one call, every number of them checked against its shape."""
+    """The ablations and patches that apply to one call, every number of them checked against its shape.
+
+    outputs: those of the heads' outputs, in their order. weights: the rows of weights that are given, None for none.
+    """
 
     ablations: tuple[Ablation, ...] = ()
-    heads: tuple[HeadAblation, ...] = ()
+    values: tuple[CallPatch, ...] = ()
     removed: tuple[Edges, ...] = ()
+    weights: GivenWeights | None = None
+    outputs: tuple[HeadAblation | CallPatch, ...] = ()
 
 
 _open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablations", default=())
@@ -128,7 +135,9 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
     """
     for ablation in ablations:
         if not isinstance(ablation, Ablation):
-            raise TypeError(f"ablating: given {type(ablation).__name__}, needs HeadAblation and EdgeAblation objects")
+            raise TypeError(
+                f"ablating: given {type(ablation).__name__}, needs HeadAblation, EdgeAblation and CallPatch objects"
+            )
     token = _open.set((*_open.get(), OpenAblations(ablations, names)))
     try:
         yield _open.get()[-1]
@@ -141,28 +150,55 @@ def open_blocks() -> tuple[OpenAblations, ...]:
     return _open.get()
 
 
-def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape) -> CallAblations:
-    """Count a call, which is made now, in every block; return what is ablated in it.
+def ablations_of_call(
+    blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape, key_heads: int
+) -> CallAblations:
+    """Count a call, which is made now, in every block; return what is done to it.
 
-    path, layer, shape (B, H, L, S): of the call.
+    path, layer, shape (B, H, L, S), key_heads: of the call.
 
     Raises:
         OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
+        PatchError: a patch has other sizes than the call.
     """
     ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer))
     for ablation in ablations:
-        _check_range(ablation, path, shape)
+        of_values = isinstance(ablation, CallPatch) and ablation.what == "values"
+        _check_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
     edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
     removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
-    heads = tuple(ablation for ablation in ablations if isinstance(ablation, HeadAblation))
-    return CallAblations(ablations, heads, removed)
+    patches = [each for each in ablations if isinstance(each, CallPatch)]
+    values = tuple(each for each in patches if each.what == "values")
+    outputs = tuple(
+        each
+        for each in ablations
+        if isinstance(each, HeadAblation) or (isinstance(each, CallPatch) and each.what == "head_outputs")
+    )
+    return CallAblations(ablations, values, removed, _given_weights(ablations, shape), outputs)
 
 
-def zero_heads(output: Float[Tensor, "B H L E"], ablations: tuple[HeadAblation, ...]) -> Float[Tensor, "B H L E"]:
-    """Set the output of ablated heads to zero: in place, except where a graph of gradients may hold on to it."""
+def change_outputs(
+    output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
+) -> Float[Tensor, "B H L E"]:
+    """Set the output of ablated heads to zero and put patched rows in, in order; in place, except where gradients flow.
+
+    Raises:
+        PatchError: a patch has other sizes than the output.
+    """
+    if output.requires_grad and not all(isinstance(each, HeadAblation) for each in changes):
+        output = output.clone()
+    for change in changes:
+        if isinstance(change, HeadAblation):
+            output = _zero_heads(output, change)
+        else:
+            change.put(output)
+    return output
+
+
+def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Float[Tensor, "B H L E"]:
+    """Set the output of heads to zero: in place, except where a graph of gradients may hold on to it."""
     zeroed = [
         (text, head)
-        for ablation in ablations
         for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
         for head in (range(output.shape[1]) if ablation.heads is None else ablation.heads)
     ]
@@ -176,6 +212,20 @@ def zero_heads(output: Float[Tensor, "B H L E"], ablations: tuple[HeadAblation, 
         for piece in output[text_head].split(lines):
             piece.zero_()
     return output
+
+
+def _given_weights(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
+    """The rows of weights that patches give, without the edges that are ablated after them."""
+    if not any(isinstance(each, CallPatch) and each.what == "weights" for each in ablations):
+        return None
+    given = GivenWeights()
+    for each in ablations:
+        if isinstance(each, EdgeAblation):
+            edges = Edges(shape, *(getattr(each, axis) for axis in AXES))
+            given.remove(*(edges.numbers(axis) for axis in AXES))
+        elif isinstance(each, CallPatch) and each.what == "weights":
+            given.take(each, shape)
+    return given
 
 
 def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention import ablation
+from regard.attention import ablation, patches
 from regard.attention.arguments import check_dropout, four_axes, score_rule
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch, row_update
@@ -86,7 +86,9 @@ def attend(
     ablated = ablation.CallAblations()
     if blocks := ablation.open_blocks():
         path = current_path()
-        ablated = ablation.ablations_of_call(blocks, path, layer_of(path), (*query.shape[:3], key.shape[2]))
+        shape = (*query.shape[:3], key.shape[2])
+        ablated = ablation.ablations_of_call(blocks, path, layer_of(path), shape, key.shape[1])
+        value = patches.with_values(value, ablated.values)
     if ablated.removed:
         result, rule = row_update.compute(query, key, value, rule, dropout, ablated.removed)
         if wanted is not None:
@@ -96,10 +98,18 @@ def attend(
     else:
         result = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
-    if ablated.heads:
-        output = ablation.zero_heads(output, ablated.heads)
     known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
+    if ablated.weights is not None:
+        ablated.weights.check(rule, query.device)
+        output = ablated.weights.put_outputs(output, value)
+        query, key = ablated.weights.as_scores(query, key, rule)
+        known = {}
+    if ablated.outputs:
+        output = ablation.change_outputs(output, ablated.outputs)
     weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)
+    if ablated.weights is not None and wanted is not None:
+        weights.keep_statistics(wanted)
+        known = {"known": weights._known}
     if records := recorders():
         detached = query.detach(), key.detach(), rule.detached()
         recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)

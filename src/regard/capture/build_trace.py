@@ -12,12 +12,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.ablation import HeadAblation
 from regard.attention.attention_map import AttentionMap
+from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.capture import status_notes
-from regard.capture.call_ids import CallNumbering, KnownCallIds
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hidden_states import LayerStack
+from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.state import Capture
 from regard.errors import RegardError
@@ -107,6 +109,8 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
         return _with_statistics(weights, captured)
 
     decoder.cross = cross.by_layer("cross", cross_map)
+    outputs = decoder.changed_outputs, cross.changed_outputs(n, run[1], cross=True)
+    decoder.changed_outputs = None if None in outputs else {**(outputs[0] or {}), **(outputs[1] or {})}
     decoder.cross_values = cross.by_layer(
         "cross_values", lambda call: None if call.value is None else call.value[n, :, run[0]]
     )
@@ -188,6 +192,7 @@ def _trace(
         if keep.attention_outputs
         else Layers(),
         names=encoded.names,
+        changed_outputs=calls.changed_outputs(n, run, cross=False),
     )
 
 
@@ -210,6 +215,16 @@ class _StackCalls:
         nothing = captured.capture.keep.layers == NO_LAYERS
         self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
         self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
+
+    def changed_outputs(self, n: int, rows: slice, *, cross: bool) -> dict[tuple[bool, int], Tensor] | None:
+        """The heads' outputs of text n in calls where they were ablated or patched; None where they are not known."""
+        changed: dict[tuple[bool, int], Tensor] = {}
+        for (layer, _), call in self.calls.items():
+            if any(isinstance(each, (HeadAblation, CallPatch)) for each in call.ablations):
+                if call.output is None:
+                    return None
+                changed[cross, layer] = call.output[n, :, rows]
+        return changed
 
     def by_layer(self, what: str, item: Callable[[Call], Any]) -> Any:
         """One item a layer: a tuple where each made one call that was kept, else a sequence that refuses others."""

@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.capture.build_trace import CapturedPass
-from regard.capture.call_ids import CallId, KnownCallIds
-from regard.capture.interventions import Head, target_of
+from regard.capture.interventions.call_ids import CallId, KnownCallIds
+from regard.capture.interventions.given import checked
+from regard.capture.interventions.names import Ablate, Head
+from regard.capture.interventions.steer import Steer
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.session import LayerReuse, Session
 from regard.errors import RegardError
@@ -177,11 +179,14 @@ def _batches(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], St
 
 
 def _start(intervention: Any) -> Start:
-    ablation = target_of(intervention)
-    stack = 1 if ablation.part in ("decoder", "cross") else 0
-    if isinstance(ablation, Head):
-        return stack, ablation.layer
-    return stack, min(ablation.layers or (0,))
+    each = checked(intervention)
+    if isinstance(each, Ablate):
+        place, part = each.target, each.target.part
+        layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
+    else:
+        part = each.part
+        layer = each.state if isinstance(each, Steer) or each.what == "hidden_states" else int(each.layer)
+    return (1 if part in ("decoder", "cross") else 0), layer
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

@@ -24,14 +24,17 @@ import torch
 from torch import Tensor
 
 from regard.capture import eager_attention, hf_attention
-from regard.capture.ablation import CallAblation, applied, call_ablations
 from regard.capture.build_trace import CapturedPass
-from regard.capture.call_ids import KnownCallIds
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import fast_products, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
+from regard.capture.interventions.ablation import applied
+from regard.capture.interventions.call_ids import KnownCallIds
+from regard.capture.interventions.resolve import Changes, Pass, needs_stacks, resolve
+from regard.capture.interventions.states import StateHooks
+from regard.capture.layout import Layout
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.quiet import quiet
 from regard.capture.state import Capture
@@ -72,11 +75,11 @@ class PassOptions:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What a pass reads: texts, of an encoder-decoder their targets, and the ablations of all of them."""
+    """What a pass reads: texts, of an encoder-decoder their targets, and what is done to all of them."""
 
     sources: list[Encoded]
     targets: list[Encoded] | None
-    ablations: list[CallAblation] = field(default_factory=list)
+    changes: Changes = field(default_factory=Changes)
 
     @property
     def even(self) -> bool:
@@ -99,6 +102,7 @@ class Session:
         self._module_paths = {id(module): path for path, module in model.named_modules()}
         self._largest = largest_matrix(model)
         self._reports = self._known_to_report()
+        self.layout = Layout(model, name, pairs=pairs, plain_pass=self._plain_pass)
 
     @property
     def reports_weights(self) -> bool:
@@ -132,7 +136,7 @@ class Session:
             keep, reported=self.reports_weights, last_row="logits_to_keep" in self.takes and not keep.logits
         )
         self._check(options, ablated)
-        batch = _Batch(sources, targets, self._ablations(sources, targets, interventions))
+        batch = _Batch(sources, targets, self._changes(sources, targets, interventions))
         done = self._as_needed(batch, options, reuse)
         if options.reported:
             return done
@@ -162,7 +166,9 @@ class Session:
     def _check(self, options: PassOptions, ablated: bool) -> None:
         """Raise RegardError for what cannot be done with weights that a model reports."""
         if options.reported and ablated:
-            raise RegardError(f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated")
+            raise RegardError(
+                f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated or patched"
+            )
         if options.reported and options.keep.layers is not None and options.keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
 
@@ -191,7 +197,8 @@ class Session:
         # reported weights are to be those of the plain pass; ablations are checked against every call
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         products = nullcontext() if reported else fast_products(tokens, self._largest)
-        layers = None if batch.ablations else keep.layers
+        layers = None if batch.changes.calls else keep.layers
+        hooks = self.state_hooks(batch.changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
         # of a batch with padding, each text's statistics are computed once the padding is away
         statistics = keep.statistics if batch.even else None
         with (
@@ -200,11 +207,18 @@ class Session:
             torch.no_grad(),
             products as fast,
             self.capture_attention(capture, reported=reported) as factors,
+            hooks.opened(),  # before what records: it shall see the states as they go on
             record_pass(
-                self.model, capture, ids, head_input=not options.last_row, layers=layers, statistics=statistics
+                self.model,
+                capture,
+                ids,
+                head_input=not options.last_row,
+                layers=layers,
+                keep=("value", "output") if batch.changes.calls else None,
+                statistics=statistics,
             ) as record,
             applied(
-                batch.ablations, self.model, capture, pairs=self.pairs, name=self.name, call_ids=reuse.call_ids
+                batch.changes.calls, self.model, capture, pairs=self.pairs, name=self.name, call_ids=reuse.call_ids
             ) as ablations,
             reuse.context(),
         ):
@@ -226,7 +240,7 @@ class Session:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
             calls, stacks = eager_attention.reported_calls(output, stacks, factors, capture, self.name, sizes)
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
-        if reported or (options.written_masks and not batch.ablations):
+        if reported or (options.written_masks and not batch.changes):
             with self.lock:
                 eager_attention.check_plain(self.model, inputs, output, self.name)
         return CapturedPass(
@@ -255,15 +269,40 @@ class Session:
                 raise
             raise unreadable_inputs(item, self.model, self.name, error) from error
 
-    def _ablations(
+    def state_hooks(self, changes: Changes, source: Encoded, target: Encoded | None) -> StateHooks:
+        """What makes the changes of states in a pass. source, target: a text, for what has to be learned first."""
+        if not changes.states:
+            return StateHooks(self.model, (), (), {}, self.name)
+        fed = any(each.feed_forward for each in changes.states)
+        found = self.layout.feed_forwards(source, target) if fed else {}
+        stacks = self.layout.stacks(source, target)
+        return StateHooks(self.model, changes.states, stacks, found, self.name)
+
+    def changes_of(
+        self, interventions: Sequence[Any], source: Encoded, target: Encoded | None, number: int = 0
+    ) -> Changes:
+        """What interventions mean for text number of a batch; see `resolve`."""
+        stacks = self.layout.stacks(source, target) if needs_stacks(interventions) else ()
+        outputs = self.layout.feed_forward_outputs
+        return resolve(interventions, Pass(source, target, number, self.name, stacks, outputs))
+
+    def _changes(
         self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
-    ) -> list[CallAblation]:
-        """The ablations of a batch's attention calls."""
-        return [
-            ablation
-            for n, (text, own) in enumerate(zip(sources, interventions, strict=True))
-            for ablation in call_ablations(own, text, None if targets is None else targets[n], n, self.name)
-        ]
+    ) -> Changes:
+        """What is done to a batch."""
+        changes = Changes()
+        for n, (text, own) in enumerate(zip(sources, interventions, strict=True)):
+            found = self.changes_of(own, text, None if targets is None else targets[n], n)
+            changes.calls += found.calls
+            changes.states += found.states
+        return changes
+
+    def _plain_pass(
+        self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]
+    ) -> CapturedPass:
+        """A pass of one text without interventions, of which states alone are kept."""
+        keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
+        return self.run([source], None if target is None else [target], [()], keep, LayerReuse(context=context))
 
     def _inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
         """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""

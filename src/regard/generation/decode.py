@@ -11,19 +11,20 @@ import torch
 
 from regard.attention.ablation import ablating
 from regard.attention.map_statistics import Statistics
-from regard.capture.ablation import call_name
 from regard.capture.evaluating import evaluating
-from regard.capture.interventions import Intervention
+from regard.capture.interventions.ablation import call_name
+from regard.capture.interventions.given import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.pass_range import PassRange, within_pass
 from regard.generation.settings import SAMPLING
 from regard.generation.step_ablation import (
+    first_target,
     heads_in_range,
     unwritten,
     unwritten_notes,
-    whole_text_ablations,
+    whole_text_changes,
     with_tokens,
 )
 from regard.nn.decoding import OPTIONS, Choice, write
@@ -95,17 +96,19 @@ class RegardGenerator(Generator[Choice]):
         model, tokenizer = self._model, self._reader.tokenizer
         end = getattr(tokenizer, "eos_token_id", None)
         ids = torch.tensor([prompt.ids], device=model.device)
-        named = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
+        changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
+        hooks = self._session.state_hooks(changes, prompt, first_target(self._session))
 
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:
-            """The ablations' share in one pass; cross-attention has all of the source's keys in every pass."""
+            """The share of what is done in one pass; cross-attention has all of the source's keys in every pass."""
             rows, across = (
                 PassRange(past, count, past, 0, past + count),
                 PassRange(past, count, 0, 0, len(prompt.tokens)),
             )
-            here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in named]
-            with heads_in_range(self._name), ablating([each for each in here if each is not None], self._call_name):
+            here = [within_pass(each.for_attend(), across if each.part == "cross" else rows) for each in changes.calls]
+            calls = [each for each in here if each is not None]
+            with heads_in_range(self._name), ablating(calls, self._call_name), hooks.opened(past):
                 yield
 
         def stopped(new: list[int]) -> bool:

@@ -20,7 +20,7 @@ from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.settings import settings
-from regard.generation.step_ablation import unwritten_notes, whole_text_ablations, with_tokens
+from regard.generation.step_ablation import first_target, unwritten_notes, whole_text_changes, with_tokens
 from regard.generation.step_capture import StepCapture
 from regard.text.continuation import begun, continued
 from regard.text.tokens import Encoded
@@ -57,14 +57,15 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         """Write to one prompt and trace all of it."""
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
-        ablations = whole_text_ablations(interventions, prompt, self._pairs, request.new_tokens, self._name)
+        changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
+        hooks = self._session.state_hooks(changes, prompt, first_target(self._session))
         wanted = request.statistics
-        steps = StepCapture(self._session, ablations=ablations, statistics=wanted)
+        steps = StepCapture(self._session, changes=changes, hooks=hooks, statistics=wanted)
         try:
             ids = self._run(steps, prompt, request)
         except TensorMaskError:
             # The family computes with its masks, as its first pass shows: again, with masks written out.
-            steps = StepCapture(self._session, written_masks=True, ablations=ablations, statistics=wanted)
+            steps = StepCapture(self._session, written_masks=True, changes=changes, hooks=hooks, statistics=wanted)
             ids = self._run(steps, prompt, request)
         tokenizer = self._reader.tokenizer
         before = begun(tokenizer, ids[0]) if self._pairs else prompt
@@ -81,7 +82,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         for status in statuses:
             status.seconds = seconds
             status.kernels = tuple(sorted(steps.kernels))
-            status.notes += (*self._notes, *map(str, interventions), *request.notes, *steps.notes)
+            status.notes += (*self._notes, *map(str, request.interventions), *request.notes, *steps.notes)
             status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"
         new = whole.text[len(before.text) :]

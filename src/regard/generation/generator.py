@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.interventions import Intervention, target_of
+from regard.capture.interventions.given import Intervention, checked
 from regard.capture.options import statistics_of
 from regard.capture.session import Session
 from regard.errors import RegardError
@@ -106,7 +106,7 @@ class Generator(ABC, Generic[S]):
         check_seed(seed)
         settings, notes = self.settings(options, new_tokens, seed)
         for intervention in interventions:
-            target_of(intervention)  # refuses anything else
+            checked(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
         wanted = statistics_of(statistics)
         request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted)

@@ -20,11 +20,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import masks
-from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, zero_heads
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, change_outputs
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import AXES, Edges
 from regard.attention.kernels import row_update
 from regard.attention.masks import Mask
+from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
 from regard.capture.comparison import Comparison, sampled_rows
@@ -189,14 +190,14 @@ class JoinedCall:
         )
         if removed:
             rule = row_update.without_edges(rule, removed)
-        heads = tuple(each for each in ablations if isinstance(each, HeadAblation))
+        changes = tuple(each for each in ablations if isinstance(each, (HeadAblation, CallPatch)))
         weights = AttentionMap(query, key, rule, offset=None if self.cross else 0)
         comparison = Comparison("the single passes", weights=0.0)
         for each in self.samples:
             rows = weights[:, :, each.rows]  # (1, H, r, S)
             theirs = torch.zeros_like(rows)
             theirs[..., each.first : each.first + each.weights.shape[-1]] = each.weights
-            output = zero_heads(grouped_product(rows, value.to(rows.dtype)), heads)
+            output = change_outputs(grouped_product(rows, value.to(rows.dtype)), _of_rows(changes, each.rows.tolist()))
             off = float((output - each.output).abs().max()) / max(1.0, float(each.output.abs().max()))
             comparison.add(float((rows - theirs).abs().max()), off, len(each.rows))
         exact = value.dtype in (torch.float32, torch.float64)
@@ -258,6 +259,20 @@ class JoinedOutput:
         if scaling is not None:
             scaling = replace(scaling, scale=rows["scale"], added=rows["added"])
         return replace(self._first, residual=rows["residual"], projected=rows["projected"], scaling=scaling)
+
+
+def _of_rows(changes: tuple[HeadAblation | CallPatch, ...], rows: list[int]) -> tuple[HeadAblation | CallPatch, ...]:
+    """The changes of a whole call's outputs, numbered as in some of its rows alone."""
+    parts: list[HeadAblation | CallPatch] = []
+    for each in changes:
+        if isinstance(each, HeadAblation):
+            parts.append(each)
+        elif each.what == "head_outputs":
+            for n, row in enumerate(rows):
+                part = each.at(row, 1)
+                if part is not None:
+                    parts.append(replace(part, positions=(n,)))
+    return tuple(parts)
 
 
 def _rows_of(output: AttentionOutput) -> dict[str, Tensor]:

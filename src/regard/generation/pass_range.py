@@ -7,6 +7,7 @@ one). Rows and keys of the pass count from 0; those of the whole text stand wher
 from dataclasses import dataclass, replace
 
 from regard.attention.ablation import Ablation, HeadAblation
+from regard.attention.patches import CallPatch
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ def within_pass(ablation: Ablation, place: PassRange) -> Ablation | None:
     """An ablation of a whole matrix, numbered as in a pass's rows and keys of it; None where these have none of it."""
     if isinstance(ablation, HeadAblation):
         return ablation
+    if isinstance(ablation, CallPatch):
+        of_keys = ablation.what == "values"
+        return ablation.at(*(place.first, place.seen) if of_keys else (place.past, place.count))
     queries = [q - place.past for q in ablation.queries or () if place.past <= q < place.past + place.count]
     keys = [k - place.first for k in ablation.keys or () if place.first <= k < place.first + place.seen]
     return replace(ablation, queries=queries, keys=keys) if queries and keys else None

@@ -12,12 +12,20 @@ from typing import Any
 from torch import nn
 
 from regard.attention.ablation import Ablation, OpenAblations, OutOfRangeError, ablating
+from regard.attention.patches import PatchError
 from regard.attention.recording import Calls
-from regard.capture.ablation import AppliedAblations, CallAblation, call_ablations, call_name
-from regard.capture.call_ids import CallNumbering
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import Ablate, Edge, Intervention, Place, target_of
+from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name
+from regard.capture.interventions.call_ids import CallNumbering
+from regard.capture.interventions.given import Intervention, checked
+from regard.capture.interventions.names import Ablate, Edge, Place
+from regard.capture.interventions.patch import Patch
+from regard.capture.interventions.places import tokens_at
+from regard.capture.interventions.resolve import Changes, needs_stacks
+from regard.capture.interventions.steer import Steer
+from regard.capture.session import Session
 from regard.capture.state import Capture
+from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.generation.pass_range import PassRange, within_pass
 from regard.text.tokens import Encoded, encoded_ids
@@ -29,27 +37,62 @@ def with_tokens(
 ) -> tuple[Intervention, ...]:
     """Interventions whose words are looked up in the prompt: what is written later may contain them again.
 
-    paired: of an encoder-decoder, whose target has no words before it is written.
+    A patch of all positions is one of those of the prompt. paired: of an encoder-decoder, whose target has no words
+    before it is written.
 
     Raises:
-        RegardError: a word that is not in the prompt, or one of the target.
+        RegardError: a word that is not in the prompt, or one of the target; weights, which cannot be patched here.
     """
+
+    def of_target(place: Any) -> RegardError:
+        word = "all positions are" if place is None else f"{place!r} is a word"
+        return RegardError(
+            f"interventions: {word} of the target, which {name} has not written yet: give the numbers of its tokens"
+        )
 
     def resolved(place: Place, in_target: bool) -> Place:
         if not isinstance(place, str):
             return place
         if in_target:
-            raise RegardError(
-                f"interventions: {place!r} is a word of the target, which {name} has not written yet: give the numbers "
-                "of its tokens"
-            )
+            raise of_target(place)
         words = find_word(source.text, source.tokens, place)
         tokens = sorted({token for word in words for token in word.tokens})
         return Word(place, words[0].start, words[-1].end, tuple(tokens))
 
+    def numbered(each: Patch | Steer) -> Patch | Steer:
+        if paired and _in_target(each):
+            for place in each.at or (None,):
+                if not is_whole(place) and not (place is None and isinstance(each, Steer)):
+                    raise of_target(place)
+            return each
+        if each.at is None and isinstance(each, Steer):
+            return each  # of all tokens, those that are written too
+        at = tokens_at("at", source.text, source.tokens, each.at)
+        if isinstance(each, Steer):
+            return replace(each, at=at)
+        if each.what == "weights":
+            raise RegardError(
+                "patch: rows of weights cannot be patched while text is written: patch head_outputs or values"
+            )
+        if each.sources is None:
+            return replace(each, at=at)
+        own = each.at if each.source_at is None else each.source_at
+        if own is not None:
+            return replace(each, at=at, source_at=own)
+        lengths = {len(trace.sides[-1 if each.part == "decoder" else 0].tokens) for trace in each.sources}
+        if lengths != {len(at)}:
+            raise RegardError(
+                f"patch: the prompt has {len(at)} tokens and the source {' and '.join(map(str, sorted(lengths)))}: "
+                "they cannot be aligned, give at= and source_at= of as many tokens"
+            )
+        return replace(each, at=at, source_at=at)
+
     found: list[Intervention] = []
-    for each in interventions:
-        edge = target_of(each)
+    for each in map(checked, interventions):
+        if not isinstance(each, Ablate):
+            found.append(numbered(each))
+            continue
+        edge = each.target
         if isinstance(edge, Edge):
             query = resolved(edge.query, paired and edge.part != "encoder")
             key = resolved(edge.key, paired and edge.part not in ("encoder", "cross"))
@@ -58,31 +101,51 @@ def with_tokens(
     return tuple(found)
 
 
-def whole_text_ablations(
-    interventions: Sequence[Intervention], prompt: Encoded, paired: bool, new_tokens: int, name: str
-) -> list[CallAblation]:
-    """The ablations of the whole text's matrices; interventions: as `with_tokens` gives them.
+def whole_text_changes(
+    interventions: Sequence[Intervention], prompt: Encoded, new_tokens: int, session: Session
+) -> Changes:
+    """What is done to the whole text's matrices and states; interventions: as `with_tokens` gives them.
 
     Raises:
         RegardError: a token that the text cannot have, or a part that is missing or not wanted.
     """
-    if paired:
-        return call_ablations(interventions, prompt, encoded_ids([0] * (1 + new_tokens)), 0, name)
-    return call_ablations(interventions, encoded_ids([0] * (len(prompt.tokens) + new_tokens)), None, 0, name)
+    if needs_stacks(interventions):
+        session.layout.stacks(prompt, first_target(session))
+    if session.pairs:
+        return session.changes_of(interventions, prompt, encoded_ids([0] * (1 + new_tokens)))
+    return session.changes_of(interventions, encoded_ids([0] * (len(prompt.tokens) + new_tokens)), None)
+
+
+def first_target(session: Session) -> Encoded | None:
+    """What the decoder of an encoder-decoder reads at first; None for any other model."""
+    return encoded_ids([getattr(session.model.config, "decoder_start_token_id", None) or 0]) if session.pairs else None
 
 
 def unwritten(interventions: Sequence[Intervention], length: int) -> list[Intervention]:
     """The interventions on tokens that were never written. length: of the text that was, of a pair the target."""
-    return [each for each in interventions if _last_token(target_of(each)) >= length]
+    return [each for each in interventions if _last_token(each) >= length]
 
 
 def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple[str, ...]:
     """What a status says of them."""
-    return tuple(f"the text ended before {target_of(each)} was reached" for each in unwritten(interventions, length))
+    late = unwritten(interventions, length)
+    named = [each.target if isinstance(each, Ablate) else f"what is {each}" for each in late]
+    return tuple(f"the text ended before {each} was reached" for each in named)
 
 
-def _last_token(target: Any) -> int:
-    """The largest number of a generated text's token that an edge names by number, -1 where there is none."""
+def _in_target(each: Patch | Steer) -> bool:
+    """Whether the places of a patch or push are tokens of an encoder-decoder's target."""
+    of_keys = isinstance(each, Patch) and each.what == "values"
+    return each.part == "decoder" or (each.part == "cross" and not of_keys)
+
+
+def _last_token(intervention: Intervention) -> int:
+    """The largest number of a generated text's token that an intervention names by number, -1 where there is none."""
+    if not isinstance(intervention, Ablate):
+        if intervention.at is None or (intervention.part is not None and not _in_target(intervention)):
+            return -1
+        return max(place for place in intervention.at if isinstance(place, int))
+    target = intervention.target
     if not isinstance(target, Edge):
         return -1
     of_text = ([] if target.part == "encoder" else [target.query]) + (
@@ -100,6 +163,8 @@ def heads_in_range(name: str) -> Iterator[None]:
         raise RegardError(
             f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
         ) from error
+    except PatchError as error:
+        raise RegardError(f"patch: {error}") from error
 
 
 class StepAblations:
@@ -109,7 +174,7 @@ class StepAblations:
     """
 
     def __init__(
-        self, ablations: Sequence[CallAblation], model: nn.Module, capture: Capture, *, pairs: bool, name: str
+        self, ablations: Sequence[CallChange], model: nn.Module, capture: Capture, *, pairs: bool, name: str
     ) -> None:
         self._ablations, self._capture, self._name = tuple(ablations), capture, name
         self._numbering = CallNumbering(model, capture, pairs=pairs)

@@ -13,7 +13,7 @@ A pass adds rows to what the passes before it left; `joined` turns them into one
 
 import functools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -21,12 +21,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.ablation import CallAblation
 from regard.capture.build_trace import CapturedPass
 from regard.capture.comparison import Comparison
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hidden_states import LayerStack
 from regard.capture.hooks import PassRecord, record_pass
+from regard.capture.interventions.resolve import Changes
+from regard.capture.interventions.states import StateHooks
 from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
 from regard.capture.state import SAME_INPUTS
@@ -43,7 +44,8 @@ PARTS = ("learned", "positional", "segment", "input")
 class StepCapture:
     """The passes of one generation: `captured` runs the model's passes through it, `joined` is the outcome.
 
-    statistics: of every attention map, computed once all passes are joined. length: tokens that went through the model
+    changes: what is done to every pass; hooks: what makes those of states. statistics: of every attention map, computed
+    once all passes are joined. length: tokens that went through the model
     (of an encoder-decoder: its decoder). last: set before the last pass.
     """
 
@@ -52,14 +54,17 @@ class StepCapture:
         session: Session,
         *,
         written_masks: bool = False,
-        ablations: Sequence[CallAblation] = (),
+        changes: Changes | None = None,
+        hooks: StateHooks | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
         self._capture = session.new_capture(
             keep=CaptureOptions(statistics=statistics), written_masks=written_masks, comparison=Comparison(JOINED)
         )
-        self._ablations = StepAblations(ablations, self.model, self._capture, pairs=session.pairs, name=self.name)
+        calls = [] if changes is None else changes.calls
+        self._hooks = hooks
+        self._ablations = StepAblations(calls, self.model, self._capture, pairs=session.pairs, name=self.name)
         self.length = 0
         self.last = False
         self.kernels: set[str] = set()
@@ -191,6 +196,7 @@ class StepCapture:
         try:
             with (
                 self._ablations.opened(self.length),
+                nullcontext() if self._hooks is None else self._hooks.opened(self.length),
                 record_pass(self.model, self._capture, ids, head_input=True, keep=("value", "output")) as record,
             ):
                 yield record, masks

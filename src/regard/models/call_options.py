@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.interventions import Intervention
+from regard.capture.interventions.given import Intervention
 
 
 class TraceOptions(TypedDict, total=False):

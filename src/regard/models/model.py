@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import position_limit
-from regard.capture.interventions import Intervention, check_interventions
+from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.regard_attention import RegardSession
 from regard.capture.session import Session

@@ -8,7 +8,7 @@ from typing import Any
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.inputs import ModelInput
-from regard.capture.interventions import Edge, Intervention, target_of
+from regard.capture.interventions.given import Intervention, of_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -98,8 +98,8 @@ class Runner:
         keep: CaptureOptions,
     ) -> list[WindowedTrace]:
         """The trace of each text, read in overlapping windows."""
-        if any(isinstance(target_of(each), Edge) for each in interventions):
-            raise RegardError("window: edges cannot be ablated in windows, heads can")
+        if any(map(of_tokens, interventions)):
+            raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
         plans = [self._plan(each, window, stride) for each in sources]
         pieces = [piece for each in plans for piece in each.pieces()]
         traces = dict(self._texts(pieces, interventions, keep))

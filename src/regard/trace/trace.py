@@ -19,7 +19,7 @@ embedding parts, K width of the last hidden state, V vocabulary. W, M and K are 
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,8 @@ class Trace(_Kept):
     attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
     cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
     names: how a token's id is spelled, for ids that do not occur in the text, where that is known.
+    changed_outputs: of (whether in cross, layer), the heads' outputs (H, L, E) where they were ablated or patched:
+    others are weights @ values. None where it is not known, as of a trace from a file.
     pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
@@ -119,6 +121,7 @@ class Trace(_Kept):
     cross_attention_outputs: Outputs = NONE
     names: Callable[[int], str] | None = field(default=None, repr=False)
     pooling: Pooling = field(default=NO_POOLING, repr=False)
+    changed_outputs: Mapping[tuple[bool, int], Tensor] | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from regard.capture.interventions import Ablate, ablate, edge
+from regard.capture.interventions.names import Ablate, ablate, edge
 from regard.corpus.asking.clusters import Clusters, unit
 from regard.corpus.asking.context_words import words_around
 from regard.corpus.asking.places import Place, state, word_at

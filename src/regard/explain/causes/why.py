@@ -14,8 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.capture import interventions
-from regard.capture.interventions import Intervention, Part
+from regard.capture.interventions import names as interventions
+from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions

@@ -2,8 +2,8 @@
 
 import torch
 
-from regard.capture.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.hidden_states import LayerStack
+from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.state import Capture
 from tests.support.attention_outputs import make_model
 

@@ -1,4 +1,4 @@
-"""Translate the ablations that a person names into those of attention calls, and check that each met what it means.
+"""Say which attention calls of a pass are ablated and patched, apply that, and check that each met what it means.
 
 `attend` knows calls by names; those of a pass are spelled here, by `call_name`, and nowhere taken apart again.
 """
@@ -6,19 +6,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating
+from regard.attention.patches import CallPatch, PatchError, What
 from regard.attention.recording import Calls
-from regard.capture.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import OF, PARTS, Head, Part, Place, target_of
+from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
+from regard.capture.interventions.names import OF, Part
 from regard.capture.state import Capture
 from regard.errors import RegardError
-from regard.text.tokens import Encoded
-from regard.text.words import Word, find_word
 
 
 @dataclass(frozen=True)
@@ -47,36 +46,37 @@ class CallAblation:
         return EdgeAblation(layers=layers, heads=self.heads, queries=queries, keys=keys, batch={self.text})
 
 
-def call_ablations(
-    interventions: Sequence[Any], source: Encoded, target: Encoded | None, number: int, name: str
-) -> list[CallAblation]:
-    """The ablations of attention calls that interventions mean, for text number of a batch.
+@dataclass(frozen=True, eq=False)
+class PatchedCall:
+    """Rows that are put into the attention calls of a part: of some layers.
 
-    target: of an encoder-decoder, the text that its decoder reads; None for any other model. name: of the model.
-
-    Raises:
-        RegardError: something that is no ablation, a word or token that does not exist, or a part that is missing or
-            not wanted; what was given and what there is are named.
+    positions: of the text's tokens. rows, what: as in `CallPatch`. heads: None for all. text: its number in the batch.
     """
-    ablations: list[CallAblation] = []
-    for intervention in interventions:
-        place = target_of(intervention)
-        part = place.part
-        if target is None and part is not None:
-            raise RegardError(f"interventions: {name} is no encoder-decoder, leave out part={part!r}")
-        if target is not None and part is None:
-            ways = ", ".join(f"part={each!r}" for each in PARTS)
-            raise RegardError(
-                f"interventions: {name} is an encoder-decoder: say which attention is meant, one of {ways}"
-            )
-        if isinstance(place, Head):
-            ablations.append(CallAblation(part, (place.layer,), (place.head,), text=number, nth=place.nth))
-            continue
-        query_text = source if target is None or part == "encoder" else target
-        key_text = source if target is None or part in ("encoder", "cross") else target
-        edges = _tokens(query_text, place.query), _tokens(key_text, place.key)
-        ablations.append(CallAblation(part, place.layers, place.heads, edges, text=number))
-    return ablations
+
+    part: Part | None
+    layers: tuple[int, ...]
+    heads: tuple[int, ...] | None
+    positions: tuple[int, ...]
+    rows: Float[Tensor, "n k w"]
+    what: What
+    text: int = 0
+    nth: int | None = None
+    edges: None = None
+
+    def for_attend(self) -> Ablation:
+        """The same for `regard.attention.patches`, with calls named by `call_name`."""
+        layers = tuple(call_name(self.part, n) for n in self.layers)
+        return CallPatch(
+            what=self.what,
+            rows=self.rows,
+            positions=self.positions,
+            layers=layers,
+            heads=self.heads,
+            batch=(self.text,),
+        )
+
+
+CallChange = CallAblation | PatchedCall
 
 
 class AppliedAblations:
@@ -84,7 +84,7 @@ class AppliedAblations:
 
     def __init__(
         self,
-        ablations: Sequence[CallAblation],
+        ablations: Sequence[CallChange],
         opened: OpenAblations,
         call_ids: CallNumbering | KnownCallIds,
         name: str,
@@ -116,11 +116,12 @@ class AppliedAblations:
                 layers = " and ".join(map(str, ablation.layers or (0,)))
                 nth_call = "" if ablation.nth is None else f" call {ablation.nth}"
                 raise RegardError(
-                    f"interventions: layer {layers} of {self._name} has no attention{nth_call} that could be ablated"
+                    f"interventions: layer {layers} of {self._name} has no attention{nth_call} that could be ablated "
+                    "or patched"
                 )
         for (path, nth), call in calls.items():
             call_id = self.call_ids(path, nth)
-            if call_id is not None and any(isinstance(each, EdgeAblation) for each in call.ablations):
+            if call_id is not None and any(isinstance(each, (EdgeAblation, CallPatch)) for each in call.ablations):
                 self._check_tokens(call_id, tuple(call.weights.shape[-2:]), lengths)
 
     def _check_layer(self, part: Part | None, layer: int | None, stacks: Mapping[str, LayerStack]) -> None:
@@ -137,13 +138,13 @@ class AppliedAblations:
         if shape != expected:
             raise RegardError(
                 f"interventions: layer {call.layer} of {self._name} attends to {shape[-1]} keys for {expected[1]} "
-                "tokens: which of them a word is, is not known, so its edges cannot be ablated"
+                "tokens: which of them a word is, is not known, so nothing can be done to it by tokens"
             )
 
 
 @contextmanager
 def applied(
-    ablations: Sequence[CallAblation],
+    ablations: Sequence[CallChange],
     model: nn.Module,
     capture: Capture,
     *,
@@ -173,20 +174,10 @@ def applied(
         raise RegardError(
             f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
         ) from error
+    except PatchError as error:
+        raise RegardError(f"patch: {error}") from error
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:
     """The name under which `attend` knows the calls of a part, those of one of its layers, or one of these."""
     return ".".join([part or "attention", *(str(number) for number in (layer, nth) if number is not None)])
-
-
-def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:
-    """The numbers of the tokens that an end of an edge names."""
-    if isinstance(place, int):
-        if not 0 <= place < len(text.tokens):
-            raise RegardError(
-                f"interventions: token {place} is out of range, the text has tokens 0 to {len(text.tokens) - 1}"
-            )
-        return (place,)
-    words = [place] if isinstance(place, Word) else find_word(text.text, text.tokens, place)
-    return tuple(sorted({token for word in words for token in word.tokens}))

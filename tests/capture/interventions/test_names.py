@@ -4,7 +4,6 @@ import jaxtyping
 import pytest
 
 import regard
-from regard.capture.interventions import target_of
 from regard.text.words import Word
 
 
@@ -27,16 +26,6 @@ def test_what_is_no_place() -> None:
     ):
         with pytest.raises(regard.RegardError, match=says):
             make()
-
-
-def test_what_is_no_intervention() -> None:
-    for given, says in (
-        (regard.head(0, 1), r"given regard.head\(...\), needs regard.ablate\(regard.head\(...\)\)"),
-        (regard.edge(0, 1), r"given regard.edge\(...\), needs regard.ablate\(regard.edge"),
-        ("head 3", r"given str, needs regard.ablate\(...\)"),
-    ):
-        with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
-            target_of(given)
 
 
 def test_they_say_what_they_are() -> None:

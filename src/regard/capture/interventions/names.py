@@ -1,10 +1,10 @@
-"""Name what is done to a forward pass: `interventions=[ablate(head(3, 5)), ...]`.
+"""Name what is ablated in a forward pass: `interventions=[ablate(head(3, 5)), ...]`.
 
 `head` and `edge` name a place in a model's attention, `ablate` says what is done there. Interventions are applied in
 the order of their list.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -71,9 +71,6 @@ class Ablate:
         return f"ablated: {self.target}"
 
 
-Intervention = Ablate  # patching and steering join it
-
-
 def ablate(target: Head | Edge) -> Ablate:
     """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
 
@@ -97,8 +94,13 @@ def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = N
     Raises:
         RegardError: a layer or head that is no number from 0 on, or a part of another name.
     """
-    _part(part)
-    return Head(_number("layer", layer), _number("head", head), part, None if nth is None else _number("nth", nth))
+    check_part(part)
+    return Head(
+        check_number("layer", layer),
+        check_number("head", head),
+        part,
+        None if nth is None else check_number("nth", nth),
+    )
 
 
 def edge(
@@ -117,52 +119,28 @@ def edge(
     Raises:
         RegardError: a layer or head that is no number from 0 on, or a part of another name.
     """
-    _part(part)
-    return Edge(query, key, _numbers("layer", layers), _numbers("head", heads), part)
+    check_part(part)
+    return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
 
 
-def target_of(intervention: Any) -> Head | Edge:
-    """The head or edge that an intervention ablates.
-
-    Raises:
-        RegardError: something else than an intervention.
-    """
-    if isinstance(intervention, (Head, Edge)):
-        name = type(intervention).__name__.lower()
-        raise RegardError(f"interventions: given regard.{name}(...), needs regard.ablate(regard.{name}(...))")
-    if not isinstance(intervention, Ablate):
-        raise RegardError(f"interventions: given {type(intervention).__name__}, needs regard.ablate(...)")
-    return intervention.target
-
-
-def check_interventions(given: Any) -> None:
-    """Check that interventions are given, several of them, before a pass begins.
-
-    Raises:
-        RegardError: one that stands alone, or something else.
-    """
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        listed = "[regard.ablate(...)]"
-        raise RegardError(f"interventions: given {type(given).__name__}, needs a list of what is done: {listed}")
-    for each in given:
-        target_of(each)
-
-
-def _part(part: Any) -> None:
+def check_part(part: Any) -> None:
+    """Raise RegardError for a part of another name."""
     if part is not None and part not in PARTS:
         raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, PARTS))}")
 
 
-def _number(what: str, given: Any) -> int:
+def check_number(what: str, given: Any) -> int:
+    """The number. Raises RegardError, naming what it is of, for what is no number from 0 on."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise RegardError(f"{what}: given {given!r}, needs a number from 0 on")
     return given
 
 
-def _numbers(what: str, given: Any) -> tuple[int, ...] | None:
+def check_numbers(what: str, given: Any) -> tuple[int, ...] | None:
+    """The numbers, None for all. Raises RegardError as `check_number`, and for none."""
     if given is None:
         return None
-    found = tuple(_number(what, each) for each in ((given,) if isinstance(given, (int, str)) else given))
+    found = tuple(check_number(what, each) for each in ((given,) if isinstance(given, (int, str)) else given))
     if not found:
         raise RegardError(f"{what}s: given none, needs at least one, or None for all")
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions import Part
+from regard.capture.interventions.names import Part
 from regard.capture.state import Capture
 
 Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls

@@ -6,11 +6,11 @@ import torch
 import regard
 from regard.attention.ablation import HeadAblation, ablating
 from regard.attention.recording import record
-from regard.capture import call_ids
-from regard.capture.ablation import CallAblation, applied
 from regard.capture.hf_attention import through_interface
 from regard.capture.hidden_states import record_layers
-from regard.capture.interventions import PARTS, Head
+from regard.capture.interventions import call_ids
+from regard.capture.interventions.ablation import CallAblation, applied
+from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture
 from regard.models.model import Model
 from regard.trace.layer_subset import call_numbers

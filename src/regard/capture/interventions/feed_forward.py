@@ -1,0 +1,160 @@
+"""Find the module whose output is what a layer's feed-forward block adds to its states, without knowing the family.
+
+One plain pass is watched: a layer ends by adding the feed-forward output to the residual, alone or (parallel blocks)
+after it was added to the attention's. The module is the innermost one whose output is a term of such a sum.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from regard.capture.interventions.states import Stacks, is_states
+from regard.capture.tensor_ops import ADDS, storage_of, tensors_in
+
+Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
+
+
+class _Sums(TorchFunctionMode):
+    """Keeps the sums of two tensors of a layer that runs: their terms and what they gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = False
+        self.size = 0
+        self.sums: list[tuple[list[int], int]] = []
+        self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self.running and getattr(func, "__name__", "") in ADDS and isinstance(result, Tensor):
+            terms = [each for each in tensors_in(args) if each.numel() == self.size]
+            if len(terms) == 2 and result.numel() == self.size:
+                self.sums.append(([storage_of(each) for each in terms], storage_of(result)))
+                self.held += [*terms, result]
+        return result
+
+
+@contextmanager
+def finding(model: nn.Module, stacks: Stacks, attention_paths: Sequence[str]) -> Iterator[Found]:
+    """Watch the pass inside the block; fills the modules found. attention_paths: modules that call attention."""
+    found: Found = {}
+    sums = _Sums()
+    with ExitStack() as hooks:
+        for number, (path, _) in enumerate(stacks):
+            layers = model.get_submodule(path)
+            assert isinstance(layers, nn.ModuleList)
+            _Watch(number, layers, path, attention_paths, sums, found).hook(hooks)
+        hooks.enter_context(sums)
+        yield found
+
+
+class _Watch:
+    """Watches the layers of one stack."""
+
+    def __init__(
+        self, stack: int, layers: nn.ModuleList, path: str, attention: Sequence[str], sums: _Sums, found: Found
+    ) -> None:
+        self.stack, self.layers, self.path, self.sums, self.found = stack, layers, path, sums, found
+        self.attention = attention
+        self.count = self.depth = 0
+        self.order: list[tuple[int, str]] = []  # (storage, path below the layer) of what modules gave, in order
+
+    def hook(self, hooks: ExitStack) -> None:
+        seen: set[int] = set()
+        for n, layer in enumerate(self.layers):
+            if id(layer) in seen:
+                continue
+            seen.add(id(layer))
+            hooks.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))
+            for below, module in layer.named_modules():
+                if below and not any(f"{self.path}.{n}.{below}.".startswith(f"{p}.") for p in self.attention):
+                    hooks.enter_context(module.register_forward_hook(self._gave(below)))
+            hooks.enter_context(layer.register_forward_hook(self._leave))
+
+    def _enter(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            states = next((each for each in (*args, *kwargs.values()) if is_states(each)), None)
+            self.sums.size = 0 if states is None else states.numel()
+            self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
+
+    def _gave(self, below: str) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            first = next((each for each in tensors_in(output if isinstance(output, tuple) else (output,))), None)
+            if first is not None and first.numel() == self.sums.size and first.is_floating_point():
+                self.order.append((storage_of(first), below))
+                self.sums.held.append(first)
+
+        return hook
+
+    def _leave(self, _module: nn.Module, _args: Any, _output: Any) -> None:
+        self.depth -= 1
+        if self.depth:
+            return
+        self.sums.running = False
+        path = _last_term(self.sums.sums, self.order)
+        if path is not None:
+            self.found[self.stack, self.count] = path
+        self.count += 1
+
+
+def _last_term(sums: Sequence[tuple[list[int], int]], order: Sequence[tuple[int, str]]) -> str | None:
+    """The path of the module whose output is the newest term of a layer's last sum, or of a sum that is its term."""
+    if len(sums) < 2:  # the attention's alone
+        return None
+    first: Mapping[int, int] = {storage: n for n, (storage, _) in reversed(list(enumerate(order)))}
+    terms, _ = sums[-1]
+    inner = [each for each, made in sums[:-1] if made in terms]
+    joined = [each for each in inner if all(term in first for term in each)]  # both computed in this layer: parallel
+    newest = [first[term] for own in (terms, *joined) for term in own if term in first]
+    return order[max(newest)][1] if newest else None
+
+
+def missing(layer: int, name: str) -> str:
+    """The sentence that refuses a layer whose feed-forward output was not found."""
+    return (
+        f"interventions: what the feed-forward block of layer {layer} of {name} adds is no module's output: it cannot "
+        "be patched"
+    )
+
+
+@contextmanager
+def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[tuple[int, int], Tensor]]:
+    """Keep the feed-forward outputs of the pass inside the block, (B, L, M), by (stack, layer)."""
+    kept: dict[tuple[int, int], Tensor] = {}
+    running: dict[int, int] = {}  # of each stack, the layer that runs
+    shape: dict[int, Any] = {}
+
+    def enter(stack: int) -> Any:
+        def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
+            running[stack] = running.get(stack, -1) + 1
+            shape[stack] = next(each.shape for each in (*args, *kwargs.values()) if is_states(each))
+
+        return hook
+
+    def keep(stack: int, below: str) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            if found.get((stack, running[stack])) == below:
+                first = next(tensors_in(output if isinstance(output, tuple) else (output,)))
+                kept[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
+
+        return hook
+
+    with ExitStack() as hooks:
+        hooked: set[int] = set()
+        for stack, (path, _) in enumerate(stacks):
+            layers = model.get_submodule(path)
+            assert isinstance(layers, nn.ModuleList)
+            below = {each for (own, _), each in found.items() if own == stack}
+            for layer in layers:
+                if id(layer) in hooked:
+                    continue
+                hooked.add(id(layer))
+                hooks.enter_context(layer.register_forward_pre_hook(enter(stack), with_kwargs=True))
+                for each, module in layer.named_modules():
+                    if each in below:
+                        hooks.enter_context(module.register_forward_hook(keep(stack, each)))
+        yield kept

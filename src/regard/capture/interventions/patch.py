@@ -1,0 +1,130 @@
+"""Name a patch: what another run had at some place, put into this one: `interventions=[patch("values", layer=3, …)]`.
+
+    what            is at layer n                                        of one position
+    --------------  ---------------------------------------------------  ------------------------------
+    hidden_states   what leaves layer n; "input" is what enters layer 0  (M,)
+    head_outputs    weights @ values of a head, before W_O               (E,) a head
+    values          the value vectors that weights multiply              (E,) a key head
+    weights         the weights of a query on all keys                   (S,) a head
+    feed_forward    what the feed-forward block adds to the states       (M,)
+
+Source of the method: Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis";
+Meng et al. 2022, "Locating and Editing Factual Associations in GPT".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from regard.capture.interventions.names import OF, Part, check_number, check_part
+from regard.capture.interventions.places import Place, Places, places_of, written
+from regard.errors import RegardError
+from regard.text.tokens import shortened
+from regard.trace.trace import PairTrace, Trace
+
+What = Literal["hidden_states", "head_outputs", "values", "weights", "feed_forward"]
+WHATS: tuple[What, ...] = get_args(What)
+OF_HEADS: tuple[What, ...] = ("head_outputs", "values", "weights")
+Source = Trace | PairTrace | Sequence[Trace | PairTrace] | Literal["zero"]
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """A patch, as `patch` returns it. sources: the traces whose mean is put in, None for zero."""
+
+    what: What
+    layer: int | Literal["input"]
+    at: Places | None
+    sources: tuple[Trace | PairTrace, ...] | None
+    source_at: Places | None = None
+    head: int | None = None
+    part: Part | None = None
+
+    @property
+    def state(self) -> int:
+        """The number of the hidden state that is meant: 0 enters layer 0, n + 1 leaves layer n."""
+        return 0 if self.layer == "input" else self.layer + 1
+
+    def __str__(self) -> str:
+        what = f"{self.what} of layer {self.layer}"
+        if self.what == "hidden_states":
+            what = "what enters layer 0" if self.layer == "input" else f"what leaves layer {self.layer}"
+        head = "" if self.head is None else f", head {self.head}"
+        return f"patched: {what}{OF[self.part]}{head} at {written(self.at)}, from {self._origin()}"
+
+    def _origin(self) -> str:
+        if self.sources is None:
+            return "zero"
+        texts = [each.sides[0].text for each in self.sources]
+        there = "" if self.source_at is None else f" at {written(self.source_at)}"
+        if len(texts) > 1:
+            return f"the mean of {len(texts)} texts{there}"
+        return f"{shortened(texts[0])}{there}"
+
+
+def patch(
+    what: What,
+    *,
+    layer: int | Literal["input"],
+    source: Source,
+    at: Place | Sequence[Place] | None = None,
+    source_at: Place | Sequence[Place] | None = None,
+    head: int | None = None,
+    part: Part | None = None,
+) -> Patch:
+    """Put what another run had at some place into this one.
+
+    Args:
+        what: "hidden_states" (what leaves the layer), "head_outputs" (weights @ values, before W_O), "values",
+            "weights" (the rows of the queries at `at`, on all keys) or "feed_forward" (what that block adds).
+        layer: counted from 0 as in `trace.attention`; of hidden states also "input", what enters layer 0.
+        source: the trace that it is taken from, several traces for their mean, or "zero".
+        at: a word (all its occurrences), an occurrence such as ("bank", 1), the number of a token, or a list of these;
+            None for all positions, of which both texts must then have the same number.
+        source_at: where it stands in the source, where that is not what `at` says; as many tokens.
+        head: the one that is patched, None for all; of values a key head, as `trace.values` counts them.
+        part: of an encoder-decoder "encoder", "decoder" or "cross", as in `regard.head`; the values of "cross" are at
+            tokens of the text, all else in it at tokens of the target.
+
+    Raises:
+        RegardError: a name, number, place or source of another kind, or a combination that means nothing.
+    """
+    if what not in WHATS:
+        raise RegardError(f"patch: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
+    check_part(part)
+    if layer != "input":
+        check_number("layer", layer)
+    elif what != "hidden_states":
+        raise RegardError(f'patch: layer="input" is what enters layer 0, of hidden_states alone; given {what!r}')
+    if head is not None:
+        check_number("head", head)
+        if what not in OF_HEADS:
+            raise RegardError(f"patch: {what} have no heads, leave out head={head}")
+    if what not in OF_HEADS and part == "cross":
+        raise RegardError(f'patch: {what} are of "encoder" or "decoder", given part="cross"')
+    places, source_places = places_of("at", at), places_of("source_at", source_at)
+    if source_places is not None and places is None:
+        raise RegardError("patch: source_at is given without at: say which positions are patched, too")
+    sources = _sources(source)
+    if sources is None and source_places is not None:
+        raise RegardError('patch: source_at is given, and source="zero" has no positions')
+    if sources is None and what == "weights":
+        raise RegardError(
+            'patch: weights sum to 1 and cannot be "zero": patch head_outputs with zero, or regard.ablate(regard.head)'
+        )
+    return Patch(what, layer, places, sources, source_places, head, part)
+
+
+def _sources(given: Any) -> tuple[Trace | PairTrace, ...] | None:
+    if isinstance(given, str) and given == "zero":
+        return None
+    several = [given] if isinstance(given, (Trace, PairTrace)) else given
+    needs = 'a trace, several traces for their mean, or "zero"'
+    if not isinstance(several, Sequence) or isinstance(several, str):
+        raise RegardError(f"source: given {given!r:.60}, needs {needs}")
+    for each in several:
+        if not isinstance(each, (Trace, PairTrace)):
+            raise RegardError(f"source: given {type(each).__name__}, needs {needs}")
+    if not several:
+        raise RegardError(f"source: given none, needs {needs}")
+    return tuple(several)

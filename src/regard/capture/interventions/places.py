@@ -1,0 +1,73 @@
+"""Find the tokens that an intervention names: words, occurrences, or numbers of tokens."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.checks import is_whole
+from regard.errors import RegardError
+from regard.text.tokens import Token
+from regard.text.words import Word, find_word, is_word, only_word
+
+Place = str | Word | int | tuple[str, int]
+Places = tuple[Place, ...]
+
+MOST_SHOWN = 8  # places that a status names
+
+
+def places_of(name: str, given: Any) -> Places | None:
+    """The places of an argument: one, a list of them, or None for all positions.
+
+    Raises:
+        RegardError: something that names no place, or an empty list.
+    """
+    if given is None:
+        return None
+    several = list(given) if isinstance(given, (list, range, set)) else [given]
+    if isinstance(given, tuple) and not is_word(given):
+        several = list(given)
+    if not several:
+        raise RegardError(f"{name}: given none, needs at least one place, or None for all positions")
+    for each in several:
+        if not is_word(each) and (not is_whole(each) or int(each) < 0):
+            needs = 'a word, an occurrence such as ("bank", 1), the number of a token, or a list of these'
+            raise RegardError(f"{name}: given {each!r}, needs {needs}")
+    return tuple(several)
+
+
+def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | None) -> tuple[int, ...]:
+    """The numbers of the tokens at places of a text, place by place; a word stands for all its occurrences.
+
+    name: of the argument, for messages.
+
+    Raises:
+        RegardError: a word or token that does not exist.
+    """
+    if places is None:
+        return tuple(range(len(tokens)))
+    found: list[int] = []
+    for place in places:
+        if isinstance(place, (str, Word, tuple)):
+            words = find_word(text, tokens, place) if isinstance(place, str) else [only_word(text, tokens, place)]
+            found += sorted({token for word in words for token in word.tokens})
+        elif int(place) >= len(tokens):
+            raise RegardError(f"{name}: token {place} is out of range, the text has tokens 0 to {len(tokens) - 1}")
+        else:
+            found.append(int(place))
+    if len(set(found)) < len(found):
+        raise RegardError(f"{name}: names token {next(n for n in found if found.count(n) > 1)} twice")
+    return tuple(found)
+
+
+def written(places: Places | None) -> str:
+    """How places are said in a status."""
+    if places is None:
+        return "all positions"
+    if len(places) > MOST_SHOWN:
+        return f"{len(places)} places"
+    return ", ".join(f"token {each}" if is_whole(each) else _quoted(each) for each in places)
+
+
+def _quoted(place: Place) -> str:
+    if isinstance(place, tuple):
+        return f"{place[0]!r} (occurrence {place[1]})"
+    return repr(place.text if isinstance(place, Word) else place)

@@ -1,0 +1,184 @@
+"""Change hidden states and feed-forward outputs while a model runs, by hooks on its layers.
+
+Layers are counted as they run, as `capture/hidden_states.py` counts them: a module that is every layer (ALBERT) is
+changed in the one that is meant.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+
+Stacks = Sequence[tuple[str, int]]  # (path of a stack's list of layers, how many run), the encoder's first
+
+
+@dataclass(frozen=True, eq=False)
+class StateChange:
+    """Rows that are put in the place of states, or added to them.
+
+    stack: 0, or 1 for a decoder behind an encoder. number: of the state (it enters layer number, it leaves the one
+    before), of a feed-forward output the number of its layer. positions: None for all. rows: (k or 1, M or 1).
+    """
+
+    stack: int
+    number: int
+    text: int
+    positions: tuple[int, ...] | None
+    rows: Float[Tensor, "k w"]
+    adds: bool = False
+    feed_forward: bool = False
+
+
+class StateHooks:
+    """The changes of a model's states, made in the passes inside `opened`.
+
+    stacks: of `Stacks`. feed_forwards: the path, below its layer, of the module that gives a feed-forward output, by
+    (stack, layer).
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        changes: Sequence[StateChange],
+        stacks: Stacks,
+        feed_forwards: Mapping[tuple[int, int], str],
+        name: str,
+    ) -> None:
+        self._changes, self._name = list(changes), name
+        self._layers: list[tuple[int, nn.Module, dict[str, nn.Module]]] = []
+        wanted = {(each.stack, each.number) for each in changes if each.feed_forward}
+        for stack in sorted({each.stack for each in changes}):
+            path, _ = stacks[stack]
+            below = {feed_forwards[key] for key in wanted if key[0] == stack}
+            layers = model.get_submodule(path)
+            assert isinstance(layers, nn.ModuleList)
+            for layer in layers:
+                modules = dict(layer.named_modules())
+                self._layers.append((stack, layer, {each: modules[each] for each in below if each in modules}))
+        self._feed_forwards = feed_forwards
+        self._past = 0
+        self._count: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
+        self._shape: torch.Size = torch.Size()
+
+    @contextmanager
+    def opened(self, past: int = 0) -> Iterator[None]:
+        """Change what runs inside the block. past: how many tokens of the text went through the model before."""
+        if not self._changes:
+            yield
+            return
+        self._past, self._count, self._depth = past, {}, {}
+        with ExitStack() as hooks:
+            hooked: set[int] = set()
+            for stack, layer, below in self._layers:
+                if id(layer) not in hooked:
+                    hooks.enter_context(layer.register_forward_pre_hook(self._enter(stack), with_kwargs=True))
+                    hooks.enter_context(layer.register_forward_hook(self._leave(stack)))
+                    hooked.add(id(layer))
+                for path, module in below.items():
+                    if id(module) not in hooked:
+                        hooks.enter_context(module.register_forward_hook(self._feed_forward(stack, path)))
+                        hooked.add(id(module))
+            yield
+
+    def _enter(self, stack: int) -> Any:
+        def hook(_module: nn.Module, args: Any, kwargs: Any) -> Any:
+            depth = self._depth[stack] = self._depth.get(stack, 0) + 1
+            if depth > 1:
+                return None
+            for n, each in enumerate(args):
+                if is_states(each):
+                    self._shape = each.shape
+                    states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
+                    return (*args[:n], states, *args[n + 1 :]), kwargs
+            for key, each in kwargs.items():
+                if is_states(each):
+                    self._shape = each.shape
+                    states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
+                    return args, kwargs | {key: states}
+            return None
+
+        return hook
+
+    def _leave(self, stack: int) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+            self._depth[stack] -= 1
+            if self._depth[stack]:
+                return None
+            self._count[stack] = self._count.get(stack, 0) + 1
+            return map_states(output, lambda states: self._changed(stack, self._count[stack], states))
+
+        return hook
+
+    def _feed_forward(self, stack: int, path: str) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> Any:
+            layer = self._count.get(stack, 0)
+            if self._feed_forwards.get((stack, layer)) != path:
+                return None
+
+            def changed(states: Tensor) -> Tensor:
+                shaped = states.reshape(*self._shape[:2], -1)
+                return self._changed(stack, layer, shaped, feed_forward=True).reshape(states.shape)
+
+            return map_states(output, changed, least=2)
+
+        return hook
+
+    def _changed(self, stack: int, number: int, states: Tensor, *, feed_forward: bool = False) -> Tensor:
+        """The states with what is to be changed in them."""
+        mine = [
+            each
+            for each in self._changes
+            if (each.stack, each.number, each.feed_forward) == (stack, number, feed_forward)
+        ]
+        if not mine:
+            return states
+        with torch._C.DisableTorchFunction():  # what is done here is no operation of the model
+            states = states.clone()
+            for change in mine:
+                self._put(change, states)
+        return states
+
+    def _put(self, change: StateChange, states: Tensor) -> None:
+        """Make one change in states (B, L, M), in place."""
+        if states.ndim != 3:
+            raise RegardError(
+                f"interventions: a token's states in {self._name} are {states.shape[2]} streams: they cannot be changed"
+            )
+        own, rows = states[change.text], change.rows.to(states)
+        if rows.shape[-1] not in (1, own.shape[-1]):
+            raise RegardError(
+                f"interventions: given vectors of {rows.shape[-1]} components, those of {self._name} have "
+                f"{own.shape[-1]}"
+            )
+        if change.positions is None:
+            own += rows
+            return
+        here = [n for n, at in enumerate(change.positions) if self._past <= at < self._past + own.shape[0]]
+        if not here:
+            return
+        at = torch.tensor([change.positions[n] - self._past for n in here], device=states.device)
+        rows = (rows if rows.shape[0] == 1 else rows[here]).expand(len(here), own.shape[-1])
+        own[at] = own[at] + rows if change.adds else rows
+
+
+def is_states(value: Any, least: int = 3) -> bool:
+    """Whether something is a tensor of hidden states, of so many axes or more."""
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
+
+
+def map_states(output: Any, function: Any, least: int = 3) -> Any:
+    """What a module gave, with a function of its first tensor of states in that one's place."""
+    if is_states(output, least):
+        return function(output)
+    if type(output) in (tuple, list):
+        for n, each in enumerate(output):
+            if is_states(each, least):
+                return type(output)((*output[:n], function(each), *output[n + 1 :]))
+    return None

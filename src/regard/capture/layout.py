@@ -1,0 +1,101 @@
+"""Learn from plain passes what interventions on states need to know: a model's stacks, its feed-forward outputs."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.capture.build_trace import CapturedPass
+from regard.capture.interventions import feed_forward
+from regard.capture.interventions.names import Part
+from regard.capture.interventions.sources import check_alike
+from regard.capture.interventions.states import Stacks
+from regard.errors import RegardError
+from regard.text.tokens import Encoded
+from regard.trace.trace import PairTrace, Trace
+
+# (source, target of an encoder-decoder, what is opened around the model's forward) -> the plain pass of one text
+PlainPass = Callable[[Encoded, Encoded | None, Callable[[], AbstractContextManager[None]]], CapturedPass]
+
+
+class Layout:
+    """What one model's plain passes showed; each is made once, when it is first needed."""
+
+    def __init__(self, model: nn.Module, name: str, *, pairs: bool, plain_pass: PlainPass) -> None:
+        self._model, self._name, self._pairs, self._pass = model, name, pairs, plain_pass
+        self._stacks: Stacks | None = None
+        self._attention: list[str] = []
+        self._feed_forwards: feed_forward.Found | None = None
+        self._outputs: WeakKeyDictionary[Trace, dict[tuple[int, int], Tensor]] = WeakKeyDictionary()
+
+    def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
+        """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
+        if self._stacks is None:
+            done = self._pass(source, target, _nothing)
+            found = list(done.stacks.values())
+            if not self._pairs:
+                found = [max(found, key=lambda each: each.count)] if found else []
+            assert done.call_ids is not None
+            self._attention = sorted({path for path, _ in done.call_ids.ids})
+            self._stacks = [(each.path, each.count - 1) for each in found]
+        return self._stacks
+
+    def feed_forwards(self, source: Encoded, target: Encoded | None) -> feed_forward.Found:
+        """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""
+        if self._feed_forwards is None:
+            stacks = self.stacks(source, target)
+            found: feed_forward.Found = {}
+
+            @contextmanager
+            def watched() -> Iterator[None]:
+                with feed_forward.finding(self._model, stacks, self._attention) as seen:
+                    yield
+                found.update(seen)
+
+            self._pass(source, target, watched)
+            self._feed_forwards = found
+        return self._feed_forwards
+
+    def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
+        """What the feed-forward block of a layer added in a trace, found by running its tokens again.
+
+        Raises:
+            RegardError: running them again gives other states, or no module gives that output.
+        """
+        stack = 1 if part == "decoder" else 0
+        last = source.sides[-1]  # a pair cannot be a key
+        if last not in self._outputs:
+            self._outputs[last] = self._run_again(source)
+        outputs = self._outputs[last]
+        if (stack, layer) not in outputs:
+            raise RegardError(feed_forward.missing(layer, self._name))
+        return outputs[stack, layer]
+
+    def _run_again(self, trace: Trace | PairTrace) -> dict[tuple[int, int], Tensor]:
+        sides = trace.sides
+        if (len(sides) == 2) != self._pairs:
+            needs = "the pair of an encoder-decoder" if self._pairs else "the trace of one text"
+            raise RegardError(f"source: {self._name} needs {needs} to take feed-forward outputs from")
+        texts = [Encoded(side.text, side.tokens, None, (), ()) for side in sides]
+        source, target = texts[0], texts[1] if self._pairs else None
+        found, kept = self.feed_forwards(source, target), {}
+
+        @contextmanager
+        def recorded() -> Iterator[None]:
+            with feed_forward.recording(self._model, self.stacks(source, target), found) as outputs:
+                yield
+            kept.update(outputs)
+
+        done = self._pass(source, target, recorded)
+        for side, (path, _) in zip(sides, self.stacks(source, target), strict=True):
+            check_alike([each[0] for each in done.stacks[path].hidden_states], side, self._name)
+        return {key: each[0] for key, each in kept.items()}
+
+
+@contextmanager
+def _nothing(*_: Any) -> Iterator[None]:
+    """Open nothing around a pass."""
+    yield

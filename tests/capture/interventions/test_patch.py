@@ -1,0 +1,255 @@
+"""Patches put into a run what another had: as hooks written by hand on eager models do; its own, to the bit."""
+
+import copy
+
+import pytest
+import torch
+
+import regard
+from regard.capture.interventions.patch import WHATS
+from regard.models.model import Model
+from tests.support import hand_hooks, own_models
+from tests.support.attention_outputs import make_model
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
+
+RIVER, MONEY = "We sat on the quiet river bank.", "We took it from a money bank."
+CLOSE = 1e-5  # of the largest number of what is compared
+IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))
+TARGETS = torch.randint(1, 101, (2, 7), generator=torch.Generator().manual_seed(6))
+
+
+def close(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return float((a - b).abs().max()) <= CLOSE * max(1.0, float(b.abs().max()))
+
+
+@pytest.fixture(scope="module")
+def eager(minilm):
+    """The default model, attending eagerly, and its inputs for the two sentences."""
+    model = copy.deepcopy(minilm.model).eval()
+    model.set_attn_implementation("eager")
+    return model, [minilm.tokenizer(text, return_tensors="pt") for text in (RIVER, MONEY)]
+
+
+def rows_at(seen: dict[str, torch.Tensor], what: str, at: list[int]) -> torch.Tensor:
+    return seen[what][:, at] if what == "weights" else seen[what][at]
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("head", [None, 3])
+def test_it_is_what_hooks_do_on_minilm(minilm, eager, what: str, head: int | None) -> None:
+    if head is not None and what in ("hidden_states", "feed_forward"):
+        pytest.skip("has no heads")
+    model, (river, money) = eager
+    source = minilm.trace(MONEY)
+    for layer, at in ((1, [7]), (4, [2, 6, 7])):
+        hands = hand_hooks.bert(model, layer)
+        rows = rows_at(hands.seen(**money), what, at)
+        expected = hands.patched(what, at, rows, head, **river).last_hidden_state[0]
+        patch = regard.patch(what, layer=layer, at=at, source=source, head=head)
+        found = minilm.trace(RIVER, interventions=[patch])
+        plain = minilm.trace(RIVER)
+        assert not close(found.contextual, plain.contextual)
+        assert close(found.contextual, expected)
+        if what == "weights":  # the map shows what was put in
+            heads = slice(None) if head is None else slice(head, head + 1)
+            assert float((found.attention[layer].dense()[heads, at] - rows[heads]).abs().max()) <= 1e-6
+
+
+def test_a_word_is_found_in_both_texts(minilm) -> None:
+    source = minilm.trace("A bank gives money to us.")
+    named = minilm.trace(RIVER, interventions=[regard.patch("hidden_states", layer=2, at="bank", source=source)])
+    places = regard.patch("hidden_states", layer=2, at=7, source_at=2, source=source)
+    assert torch.equal(named.contextual, minilm.trace(RIVER, interventions=[places]).contextual)
+    assert torch.equal(named.hidden_states[3][7], source.hidden_states[3][2])
+    other = regard.patch("hidden_states", layer=2, at=[("bank", 0)], source_at="money", source=source)
+    assert torch.equal(minilm.trace(RIVER, interventions=[other]).hidden_states[3][7], source.hidden_states[3][4])
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_its_own_changes_nothing(minilm, what: str) -> None:
+    plain = minilm.trace(RIVER)
+    for layer in range(6):
+        again = minilm.trace(RIVER, interventions=[regard.patch(what, layer=layer, source=plain)])
+        if what == "weights":
+            assert close(again.contextual, plain.contextual)
+            assert float((again.attention[layer].dense() - plain.attention[layer].dense()).abs().max()) <= 1e-6
+        else:
+            assert torch.equal(again.contextual, plain.contextual)
+
+
+@pytest.mark.parametrize("layer", ["input", 0, 3, 5])
+def test_all_states_of_another_text_give_its_outcome(minilm, layer) -> None:
+    other = minilm.trace(MONEY)
+    patch = regard.patch("hidden_states", layer=layer, source=other)
+    assert torch.equal(minilm.trace(RIVER, interventions=[patch]).contextual, other.contextual)
+
+
+def test_the_mean_of_several_and_zero(minilm) -> None:
+    first, second = minilm.trace(RIVER), minilm.trace(MONEY)
+    mean = minilm.trace(
+        "A bank is here.", interventions=[regard.patch("hidden_states", layer=1, at="bank", source=[first, second])]
+    )
+    assert torch.equal(mean.hidden_states[2][2], (first.hidden_states[2][7] + second.hidden_states[2][7]) / 2)
+    for what in ("hidden_states", "head_outputs", "values", "feed_forward"):
+        assert minilm.trace(RIVER, interventions=[regard.patch(what, layer=1, at="bank", source="zero")])
+    nothing = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, head=5, source="zero")])
+    ablated = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(2, 5))])
+    assert torch.equal(nothing.contextual, ablated.contextual)
+    assert "patched: head_outputs of layer 2, head 5 at all positions, from zero" in nothing.status.notes
+
+
+def test_they_are_applied_in_list_order(minilm) -> None:
+    source, plain = minilm.trace(MONEY), minilm.trace(RIVER)
+    patch = regard.patch("head_outputs", layer=2, head=5, source=source)
+    ablate, back = regard.ablate(regard.head(2, 5)), regard.patch("head_outputs", layer=2, head=5, source=plain)
+
+    def last(*interventions) -> torch.Tensor:
+        return minilm.trace(RIVER, interventions=interventions).contextual
+
+    assert torch.equal(last(patch, ablate), last(ablate))
+    assert torch.equal(last(ablate, patch), last(patch))
+    assert torch.equal(last(patch, ablate, back), plain.contextual)
+    states = [regard.patch("hidden_states", layer=1, source=each) for each in (source, plain)]
+    assert torch.equal(last(*states), plain.contextual)
+    assert torch.equal(last(*reversed(states)), source.contextual)
+
+
+def test_an_edge_ablated_after_given_weights_leaves_the_rest(minilm) -> None:
+    source = minilm.trace(MONEY)
+    weights = regard.patch("weights", layer=2, at=7, head=1, source=source)
+    both = minilm.trace(RIVER, interventions=[weights, regard.ablate(regard.edge(7, 6, layers=2))])
+    row = source.attention[2][1, 7].clone()
+    row[6] = 0
+    assert float((both.attention[2][1, 7] - row / row.sum()).abs().max()) <= 1e-6
+    with pytest.raises(regard.RegardError, match="patch: token 7 may not attend to all that the given row attends to"):
+        minilm.trace(RIVER, interventions=[regard.ablate(regard.edge(7, 6, layers=2)), weights])
+
+
+def test_each_text_of_a_batch_is_patched_in_its_own_places(minilm) -> None:
+    texts = [RIVER, "The bank", "A bank of the river is a place to sit at."]
+    source = minilm.trace(MONEY)
+    for what in ("hidden_states", "head_outputs", "values", "feed_forward"):
+        interventions = [regard.patch(what, layer=2, at="bank", source=source)]
+        together = minilm.trace(texts, interventions=interventions)
+        for text, one in zip(texts, together, strict=True):
+            assert close(one.contextual, minilm.trace(text, interventions=interventions).contextual)
+
+
+def test_the_heads_of_a_patched_trace_are_a_source(minilm) -> None:
+    """Its outputs are those that were put in, not weights @ values."""
+    source, plain = minilm.trace(MONEY), minilm.trace(RIVER)
+    patched = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, source=source)])
+    again = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, source=patched)])
+    assert torch.equal(again.contextual, patched.contextual)
+    assert not torch.equal(again.contextual, plain.contextual)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("head", [None, 1])
+def test_grouped_heads_of_a_decoder(what: str, head: int | None) -> None:
+    if head is not None and what in ("hidden_states", "feed_forward"):
+        pytest.skip("has no heads")
+    eager = make_model("llama", num_key_value_heads=2)
+    opened = Model(make_model("llama", num_key_value_heads=2), None, name="llama")
+    source, at = opened.trace(ids=IDS[1]), [3, 9]
+    hands = hand_hooks.llama(eager, 0)
+    rows = rows_at(hands.seen(input_ids=IDS[1:]), what, at)
+    expected = hands.patched(what, at, rows, head, input_ids=IDS[:1]).last_hidden_state[0]
+    found = opened.trace(ids=IDS[0], interventions=[regard.patch(what, layer=0, at=at, source=source, head=head)])
+    assert close(found.contextual, expected)
+    assert not close(found.contextual, opened.trace(ids=IDS[0]).contextual)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_an_encoder_decoder(what: str, part: str) -> None:
+    if part == "cross" and what in ("hidden_states", "feed_forward"):
+        with pytest.raises(regard.RegardError, match=f'patch: {what} are of "encoder" or "decoder"'):
+            regard.patch(what, layer=0, part=part, source="zero")
+        return
+    opened = Model(make_model("marian"), None, name="marian")
+    source = opened.trace(ids=IDS[1], target_ids=TARGETS[1])
+    hands, at = hand_hooks.marian(make_model("marian"), 0, part), [2, 5]
+    inputs = [{"input_ids": IDS[n : n + 1], "decoder_input_ids": TARGETS[n : n + 1]} for n in (0, 1)]
+    rows = rows_at(hands.seen(**inputs[1]), what, at)
+    expected = hands.patched(what, at, rows, None, **inputs[0]).last_hidden_state[0]
+    patch = regard.patch(what, layer=0, at=at, source=source, part=part)
+    found = opened.trace(ids=IDS[0], target_ids=TARGETS[0], interventions=[patch])
+    assert close(found.decoder.contextual, expected)
+    plain = opened.trace(ids=IDS[0], target_ids=TARGETS[0])
+    assert not torch.equal(found.decoder.contextual, plain.decoder.contextual)
+
+
+@pytest.mark.parametrize("kind", ["gpt", "post-norm", "llama", "alibi", "bert", "sines"])
+def test_transformers_of_ours(kind: str) -> None:
+    model = own_models.opened(kind)
+    text, other = "A man is money", "She takes is bank"
+    plain, source = model.trace(text), model.trace(other)
+    for what in WHATS:
+        own = model.trace(text, interventions=[regard.patch(what, layer=1, source=plain)])
+        assert torch.equal(own.contextual, plain.contextual) or (
+            what == "weights" and close(own.contextual, plain.contextual)
+        )
+        patched = model.trace(text, interventions=[regard.patch(what, layer=1, at=1, source=source)])
+        assert not close(patched.contextual, plain.contextual)
+    moved = model.trace(text, interventions=[regard.patch("hidden_states", layer=0, source=source)])
+    assert torch.equal(moved.contextual, source.contextual)
+
+
+def test_a_module_that_is_every_layer() -> None:
+    """ALBERT: layers are counted as they run."""
+    opened = Model(make_model("albert", num_hidden_layers=3), None, name="albert")
+    plain, source = opened.trace(ids=IDS[0]), opened.trace(ids=IDS[1])
+    for what in ("hidden_states", "feed_forward"):
+        patched = opened.trace(ids=IDS[0], interventions=[regard.patch(what, layer=1, source=source)])
+        same = [torch.equal(a, b) for a, b in zip(plain.hidden_states, patched.hidden_states, strict=True)]
+        assert same == [True, True, False, False]
+        own = opened.trace(ids=IDS[0], interventions=[regard.patch(what, layer=1, source=plain)])
+        assert torch.equal(own.contextual, plain.contextual)
+
+
+def test_a_row_that_looks_ahead_is_refused() -> None:
+    opened = Model(make_model("llama"), None, name="llama")
+    source = opened.trace(ids=IDS[1])
+    with pytest.raises(regard.RegardError, match="token 3 may not attend to all that the given row attends to"):
+        opened.trace(ids=IDS[0], interventions=[regard.patch("weights", layer=0, at=3, source_at=9, source=source)])
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
+    source, short = minilm.trace(MONEY), minilm.trace("A bank.")
+    for make, says in (
+        (lambda: regard.patch("states", layer=1, source=source), "patch: given 'states', needs one of 'hidden_states'"),
+        (lambda: regard.patch("values", layer="input", source=source), 'patch: layer="input" is what enters layer 0'),
+        (lambda: regard.patch("values", layer=-1, source=source), "layer: given -1, needs a number from 0 on"),
+        (lambda: regard.patch("hidden_states", layer=1, head=2, source=source), "patch: hidden_states have no heads"),
+        (lambda: regard.patch("values", layer=1, source="ones"), "source: given 'ones', needs a trace, several traces"),
+        (lambda: regard.patch("values", layer=1, source=[]), "source: given none, needs a trace"),
+        (lambda: regard.patch("values", layer=1, at=[], source=source), "at: given none, needs at least one place"),
+        (lambda: regard.patch("values", layer=1, at=1.5, source=source), "at: given 1.5, needs a word, an occurrence"),
+        (lambda: regard.patch("values", layer=1, source_at=1, source=source), "source_at is given without at"),
+        (lambda: regard.patch("weights", layer=1, source="zero"), 'weights sum to 1 and cannot be "zero"'),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            make()
+    for patch, says in (
+        (regard.patch("values", layer=6, at=1, source=source), "there are 6"),
+        (regard.patch("hidden_states", layer=6, at=1, source="zero"), "layer 6 is out of range, .* has layers 0 to 5"),
+        (regard.patch("head_outputs", layer=6, at=1, source="zero"), "layer 6 is out of range, .* has layers 0 to 5"),
+        (regard.patch("values", layer=1, at=1, head=12, source=source), "head 12 is out of range"),
+        (regard.patch("values", layer=1, at=1, head=12, source="zero"), "head 12 is out of range"),
+        (regard.patch("values", layer=1, at="river", source=source), "word 'river' is not in the text"),
+        (regard.patch("values", layer=1, at="lake", source=source), "word 'lake' is not in the text"),
+        (regard.patch("values", layer=1, at=10, source=source), "at: token 10 is out of range"),
+        (regard.patch("values", layer=1, source=short), "all positions is 10 tokens, in the source .* is 5"),
+        (regard.patch("values", layer=1, at=[1, 2], source_at="bank", source=source), "is 2 tokens, .* 'bank' is 1"),
+        (regard.patch("values", layer=1, at=[7, "bank"], source=source), "at: names token 7 twice"),
+        (regard.patch("weights", layer=1, at="bank", source=short), "the source has 5, this text 10"),
+        (regard.patch("values", layer=1, part="encoder", source=source), "is no encoder-decoder, leave out part"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            minilm.trace(RIVER, interventions=[patch])
+    with pytest.raises(regard.RegardError, match="window: edges cannot be ablated in windows, and no tokens patched"):
+        minilm.trace(RIVER, window=6, interventions=[regard.patch("values", layer=1, at=1, source=source)])
