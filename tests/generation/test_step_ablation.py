@@ -1,6 +1,7 @@
 """Ablations in every pass of a generation: the joined trace is that of one ablated pass over the whole text."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jaxtyping
@@ -10,6 +11,7 @@ import transformers
 
 import regard
 from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.patch import Patch
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -191,3 +193,69 @@ def test_the_model_comes_back_whole() -> None:
     assert "forward" not in vars(model.model)
     assert model.generate(ids=IDS, new_tokens=3).ids == before
     assert tiny("llama").config._attn_implementation == model.model.config._attn_implementation
+
+
+def given(model: Model, **target: list[int]) -> list[Intervention]:
+    """Patches of places in the prompt, from another text, and a push to all tokens."""
+    part = {"part": "encoder"} if target else {}
+    other = {"target_ids": [4, 8, 15]} if target else {}
+    source = model.trace(ids=list(reversed(IDS)), **other)
+    whats = ("hidden_states", "head_outputs", "values", "feed_forward")
+    found: list[Intervention] = [
+        regard.patch(what, layer=n % 2, at=[1, 4], source=source, **part) for n, what in enumerate(whats)
+    ]
+    found.append(regard.patch("values", layer=0, source=source, head=1, **part))
+    if target:
+        found.append(regard.patch("values", layer=2, at=3, source=source, part="cross"))
+        found.append(regard.patch("hidden_states", layer=2, at=5, source="zero", part="decoder"))
+        found.append(regard.steer(torch.ones(24), layer=1, part="decoder"))
+    else:
+        width = source.contextual.shape[1]
+        found.append(regard.steer(torch.arange(width) / width, layer="input"))
+        found.append(regard.steer(torch.arange(width) / width, layer=1, at=len(IDS) + 3))  # a token that is written
+    return found
+
+
+@pytest.mark.parametrize(("kind", "cache"), [("gpt2", "static"), ("llama", "dynamic")])
+def test_a_generation_is_patched_and_steered_as_one_pass_is(kind: str, cache: str) -> None:
+    model = opened(kind)
+    for interventions in ([each] for each in given(model)):
+        written = model.generate(ids=IDS, new_tokens=NEW, cache=cache, interventions=interventions)
+        assert isinstance(written.trace, Trace)
+        if isinstance(interventions[0], Patch) and interventions[0].at is None:  # of the prompt, then
+            interventions = [replace(interventions[0], at=tuple(range(len(IDS))))]
+        whole = model.trace(ids=written.ids, interventions=interventions)
+        same(written.trace, whole)
+        assert not torch.allclose(written.trace.contextual, model.trace(ids=written.ids).contextual, atol=1e-3)
+        assert str(interventions[0])[:30] in " ".join(written.trace.status.notes)
+
+
+def test_an_encoder_decoder_writes_patched_and_steered() -> None:
+    model = opened("marian")
+    for intervention in given(model, target=IDS):
+        written = model.generate(ids=IDS, new_tokens=NEW, interventions=[intervention])
+        if isinstance(intervention, Patch) and intervention.at is None:
+            intervention = replace(intervention, at=tuple(range(len(IDS))))
+        whole = model.trace(ids=IDS, target_ids=written.ids, interventions=[intervention])
+        same(written.trace.decoder, whole.decoder)
+        same(written.trace.encoder, whole.encoder)
+
+
+def test_what_cannot_be_patched_while_text_is_written() -> None:
+    model, pair = opened("gpt2"), opened("marian")
+    source, both = model.trace(ids=IDS), pair.trace(ids=IDS, target_ids=[1, 2])
+    for intervention, says in (
+        (regard.patch("weights", layer=0, at=1, source=source), "rows of weights cannot be patched while text is"),
+        (regard.patch("values", layer=0, source=model.trace(ids=[1, 2])), "the prompt has 7 tokens and the source 2"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            model.generate(ids=IDS, interventions=[intervention])
+    for intervention, says in (
+        (regard.patch("values", layer=0, source=both, part="decoder"), "all positions are of the target"),
+        (regard.steer(torch.ones(24), layer=0, at="1", part="decoder"), "'1' is a word of the target"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            pair.generate(ids=IDS, interventions=[intervention])
+    late = regard.steer(torch.ones(24), layer=0, at=18)
+    notes = model.generate(ids=IDS, new_tokens=2, interventions=[late]).trace.status.notes
+    assert "the text ended before what is steered: what leaves layer 0 at token 18" in " ".join(notes)

@@ -1,6 +1,9 @@
-"""Learn from plain passes what interventions on states need to know: a model's stacks, its feed-forward outputs."""
+"""Learn from plain passes what interventions need to know of a model, and translate them with it.
 
-from collections.abc import Callable, Iterator
+That is: its stacks of layers, the modules that give feed-forward outputs, and what those gave in a trace.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,8 +14,9 @@ from torch import Tensor, nn
 from regard.capture.build_trace import CapturedPass
 from regard.capture.interventions import feed_forward
 from regard.capture.interventions.names import Part
+from regard.capture.interventions.resolve import Changes, Pass, needs_stacks, resolve
 from regard.capture.interventions.sources import check_alike
-from regard.capture.interventions.states import Stacks
+from regard.capture.interventions.states import Stacks, StateHooks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace
@@ -73,6 +77,30 @@ class Layout:
         if (stack, layer) not in outputs:
             raise RegardError(feed_forward.missing(layer, self._name))
         return outputs[stack, layer]
+
+    def changes(
+        self, sources: Sequence[Encoded], targets: Sequence[Encoded] | None, interventions: Sequence[Sequence[Any]]
+    ) -> Changes:
+        """What interventions mean for each text of a batch; see `resolve`."""
+        changes = Changes()
+        for n, (source, own) in enumerate(zip(sources, interventions, strict=True)):
+            target = None if targets is None else targets[n]
+            stacks = self.stacks(source, target) if needs_stacks(own) else ()
+            found = resolve(own, Pass(source, target, n, self._name, stacks, self.feed_forward_outputs))
+            changes.calls += found.calls
+            changes.states += found.states
+        return changes
+
+    def hooks(self, changes: Changes, source: Encoded, target: Encoded | None) -> StateHooks:
+        """What makes the changes of states in a pass. source, target: a text, for what has to be learned first."""
+        if not changes.states:
+            return StateHooks(self._model, (), (), {}, self._name)
+        fed = any(each.feed_forward for each in changes.states)
+        found = self.feed_forwards(source, target) if fed else {}
+        for each in changes.states:
+            if each.feed_forward and (each.stack, each.number) not in found:
+                raise RegardError(feed_forward.missing(each.number, self._name))
+        return StateHooks(self._model, changes.states, self.stacks(source, target), found, self._name)
 
     def _run_again(self, trace: Trace | PairTrace) -> dict[tuple[int, int], Tensor]:
         sides = trace.sides

@@ -32,8 +32,7 @@ from regard.capture.hooks import record_pass
 from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import applied
 from regard.capture.interventions.call_ids import KnownCallIds
-from regard.capture.interventions.resolve import Changes, Pass, needs_stacks, resolve
-from regard.capture.interventions.states import StateHooks
+from regard.capture.interventions.resolve import Changes
 from regard.capture.layout import Layout
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.quiet import quiet
@@ -136,9 +135,9 @@ class Session:
             keep, reported=self.reports_weights, last_row="logits_to_keep" in self.takes and not keep.logits
         )
         self._check(options, ablated)
-        batch = _Batch(sources, targets, self._changes(sources, targets, interventions))
+        batch = _Batch(sources, targets, self.layout.changes(sources, targets, interventions))
         done = self._as_needed(batch, options, reuse)
-        if options.reported:
+        if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
             return done
         reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
         if self._reports is None:
@@ -198,7 +197,7 @@ class Session:
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         products = nullcontext() if reported else fast_products(tokens, self._largest)
         layers = None if batch.changes.calls else keep.layers
-        hooks = self.state_hooks(batch.changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
+        hooks = self.layout.hooks(batch.changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
         # of a batch with padding, each text's statistics are computed once the padding is away
         statistics = keep.statistics if batch.even else None
         with (
@@ -268,34 +267,6 @@ class Session:
             if not isinstance(item, ModelInput):
                 raise
             raise unreadable_inputs(item, self.model, self.name, error) from error
-
-    def state_hooks(self, changes: Changes, source: Encoded, target: Encoded | None) -> StateHooks:
-        """What makes the changes of states in a pass. source, target: a text, for what has to be learned first."""
-        if not changes.states:
-            return StateHooks(self.model, (), (), {}, self.name)
-        fed = any(each.feed_forward for each in changes.states)
-        found = self.layout.feed_forwards(source, target) if fed else {}
-        stacks = self.layout.stacks(source, target)
-        return StateHooks(self.model, changes.states, stacks, found, self.name)
-
-    def changes_of(
-        self, interventions: Sequence[Any], source: Encoded, target: Encoded | None, number: int = 0
-    ) -> Changes:
-        """What interventions mean for text number of a batch; see `resolve`."""
-        stacks = self.layout.stacks(source, target) if needs_stacks(interventions) else ()
-        outputs = self.layout.feed_forward_outputs
-        return resolve(interventions, Pass(source, target, number, self.name, stacks, outputs))
-
-    def _changes(
-        self, sources: list[Encoded], targets: list[Encoded] | None, interventions: Sequence[Sequence[Any]]
-    ) -> Changes:
-        """What is done to a batch."""
-        changes = Changes()
-        for n, (text, own) in enumerate(zip(sources, interventions, strict=True)):
-            found = self.changes_of(own, text, None if targets is None else targets[n], n)
-            changes.calls += found.calls
-            changes.states += found.states
-        return changes
 
     def _plain_pass(
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]

@@ -97,7 +97,7 @@ class RegardGenerator(Generator[Choice]):
         end = getattr(tokenizer, "eos_token_id", None)
         ids = torch.tensor([prompt.ids], device=model.device)
         changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
-        hooks = self._session.state_hooks(changes, prompt, first_target(self._session))
+        hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
 
         @contextmanager
         def ablated(past: int, count: int) -> Iterator[None]:

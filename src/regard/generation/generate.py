@@ -58,7 +58,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
         changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
-        hooks = self._session.state_hooks(changes, prompt, first_target(self._session))
+        hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
         wanted = request.statistics
         steps = StepCapture(self._session, changes=changes, hooks=hooks, statistics=wanted)
         try:

@@ -20,7 +20,7 @@ from regard.capture.interventions.call_ids import CallNumbering
 from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import Ablate, Edge, Place
 from regard.capture.interventions.patch import Patch
-from regard.capture.interventions.places import tokens_at
+from regard.capture.interventions.places import Places, tokens_at
 from regard.capture.interventions.resolve import Changes, needs_stacks
 from regard.capture.interventions.steer import Steer
 from regard.capture.session import Session
@@ -67,7 +67,7 @@ def with_tokens(
             return each
         if each.at is None and isinstance(each, Steer):
             return each  # of all tokens, those that are written too
-        at = tokens_at("at", source.text, source.tokens, each.at)
+        at = _numbers(source, each.at)
         if isinstance(each, Steer):
             return replace(each, at=at)
         if each.what == "weights":
@@ -101,6 +101,17 @@ def with_tokens(
     return tuple(found)
 
 
+def _numbers(prompt: Encoded, places: Places | None) -> tuple[int, ...]:
+    """Places as numbers of tokens, those of words in the prompt; None is all of the prompt."""
+    if places is None:
+        return tuple(range(len(prompt.tokens)))
+    found: list[int] = []
+    for each in places:
+        here = isinstance(each, (str, tuple, Word))
+        found += tokens_at("at", prompt.text, prompt.tokens, (each,)) if here else [int(each)]  # type: ignore[arg-type]
+    return tuple(found)
+
+
 def whole_text_changes(
     interventions: Sequence[Intervention], prompt: Encoded, new_tokens: int, session: Session
 ) -> Changes:
@@ -112,8 +123,8 @@ def whole_text_changes(
     if needs_stacks(interventions):
         session.layout.stacks(prompt, first_target(session))
     if session.pairs:
-        return session.changes_of(interventions, prompt, encoded_ids([0] * (1 + new_tokens)))
-    return session.changes_of(interventions, encoded_ids([0] * (len(prompt.tokens) + new_tokens)), None)
+        return session.layout.changes([prompt], [encoded_ids([0] * (1 + new_tokens))], [interventions])
+    return session.layout.changes([encoded_ids([0] * (len(prompt.tokens) + new_tokens))], None, [interventions])
 
 
 def first_target(session: Session) -> Encoded | None:
