@@ -26,6 +26,7 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
 BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
+SMALL = 0.25  # of the largest batch: below it, sets of later starts join
 SAME = 1e-4  # of a vector's length: how far a row without ablations may be from the plain pass
 
 Start = tuple[int, int]  # the stack (1: a decoder's) and the layer in it that an ablation begins in
@@ -171,11 +172,21 @@ def _repeated(output: Any, rows: int) -> Any:
 
 
 def _batches(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
-    """The numbers of sets that run together, those of one start, at most so many."""
-    for start in sorted(set(starts)):
-        own = [n for n, each in enumerate(starts) if each == start]
-        for first in range(0, len(own), most):
-            yield own[first : first + most], start
+    """The numbers of sets that run together, at most so many, and the first start among them.
+
+    They are of one start, but where that makes a small batch, those of the next starts join it: what is then computed
+    again for them costs less than a pass of their own.
+    """
+    order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
+    batch: list[int] = []
+    for n in order:
+        other = bool(batch) and starts[n] != starts[batch[-1]]
+        if len(batch) == most or (other and len(batch) >= most * SMALL):
+            yield batch, starts[batch[0]]
+            batch = []
+        batch.append(n)
+    if batch:
+        yield batch, starts[batch[0]]
 
 
 def _start(intervention: Any) -> Start:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from regard import json_files
+from regard.explain.causes.patch_sweep import PatchSweep
 from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
@@ -16,6 +17,7 @@ from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
+from regard.explain.findings.patch_sweep import patch_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
@@ -61,6 +63,11 @@ def why_data(
             "statuses": [asdict(status) for status in statuses],
         },
     )
+
+
+def patch_data(sweep: PatchSweep) -> dict[str, Any]:
+    """A sweep of patches, as `regard patch` shows it."""
+    return _data("regard patch", {"findings": patch_findings(sweep)} | asdict(sweep) | {"shares": sweep.shares})
 
 
 def matrix_data(matrix: Matrix) -> dict[str, Any]:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from regard.explain.causes import block_steps as block_steps
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import layer_updates as layer_updates
+    from regard.explain.causes import outcomes as outcomes
+    from regard.explain.causes import patch_sweep as patch_sweep
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import why as why
 

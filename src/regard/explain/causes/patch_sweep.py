@@ -140,9 +140,13 @@ def patch_sweep(
         raise RegardError(f"what: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
     by = by or ("heads" if what in OF_HEADS else "positions")
     if by not in ("positions", "heads") or (by == "heads" and what not in OF_HEADS):
-        raise RegardError(f"by: given {by!r}, {what} can be patched by 'positions'" + " or 'heads'" * (what in OF_HEADS))
+        raise RegardError(
+            f"by: given {by!r}, {what} can be patched by 'positions'" + " or 'heads'" * (what in OF_HEADS)
+        )
     if not isinstance(outcome, Outcome):
-        raise RegardError(f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)")
+        raise RegardError(
+            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
+        )
     if model.pairs != (targets is not None):
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is no encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
@@ -152,11 +156,9 @@ def patch_sweep(
     cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
     patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
     outcomes = [[math.nan] * len(cells.columns) for _ in cells.layers]
-    done = 0
-    for number, trace in _runs(model, texts[run], read[run], patches):
+    for done, (number, trace) in enumerate(_runs(model, texts[run], read[run], patches), 1):
         row, column = divmod(number, len(cells.columns))
         outcomes[row][column] = outcome.of(trace)
-        done += 1
         if progress is not None:
             progress(done, len(patches))
     return PatchSweep(
@@ -235,9 +237,7 @@ class _Cells:
             at = None if self.at is None else list(self.at)
             return patch(self.what, layer=layer, source=self.source, at=at, head=column, part=self.part)
         here, there = self.places[column]
-        return patch(
-            self.what, layer=layer, source=self.source, at=list(here), source_at=list(there), part=self.part
-        )
+        return patch(self.what, layer=layer, source=self.source, at=list(here), source_at=list(there), part=self.part)
 
 
 def _side(trace: AnyTrace, what: What, part: Part | None) -> Trace:

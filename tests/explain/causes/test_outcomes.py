@@ -1,0 +1,43 @@
+"""Outcomes: one number of a trace each, and what is no token of a vocabulary."""
+
+import pytest
+import torch
+
+import regard
+from regard.explain.causes.outcomes import Outcome, cosine, logit_difference, probability, token_id
+from tests.support import own_models
+
+
+def test_of_the_next_token() -> None:
+    model = own_models.opened("gpt")
+    trace = model.trace("A man is")
+    man, bank = (model.tokenizer.convert_tokens_to_ids(word) for word in ("man", "bank"))
+    assert logit_difference(model, "man", "bank").of(trace) == float(trace.logits[-1, man] - trace.logits[-1, bank])
+    assert logit_difference(model, "man", "bank", at="man").of(trace) == float(
+        trace.logits[1, man] - trace.logits[1, bank]
+    )
+    share = probability(model, "bank")
+    assert share.of(trace) == pytest.approx(float(trace.logits[-1].softmax(-1)[bank]), abs=1e-7)
+    assert share.name == "probability of 'bank'"
+    assert logit_difference(model, "man", "bank", at=1).name == "logit of 'man' less that of 'bank' at token 1"
+
+
+def test_of_an_embedding(minilm, bank) -> None:
+    river, money = bank
+    found = cosine("bank", river["bank"], "the river's")
+    assert found.of(river) == pytest.approx(1.0, abs=1e-9)
+    expected = torch.nn.functional.cosine_similarity(river["bank"].double(), money["bank"].double(), 0)
+    assert found.of(money) == pytest.approx(float(expected), abs=1e-9)
+    assert found.name == "cosine of 'bank' and the river's"
+    with pytest.raises(regard.RegardError, match="given a vector of 3 components, embeddings have 384"):
+        cosine("bank", torch.ones(3)).of(river)
+    with pytest.raises(regard.RegardError, match="has no language head: give a cosine"):
+        probability(minilm, "bank").of(river)
+    assert Outcome("length", lambda trace: float(len(trace.tokens))).of(river) == len(river.tokens)
+
+
+def test_what_is_no_token(minilm) -> None:
+    with pytest.raises(regard.RegardError, match="'riverbankers' is no single token of .*'river', '##bank'"):
+        token_id(minilm, "riverbankers")
+    with pytest.raises(regard.RegardError, match="has no tokenizer, so 'a' is no token of it"):
+        token_id(regard.load(own_models.opened("gpt").model), "a")
