@@ -64,7 +64,7 @@ def test_the_ends_of_the_scale(minilm, river) -> None:
 def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
     other = "The money is in a bank."
     outcome = cosine("bank", river["bank"])
-    with pytest.raises(regard.RegardError, match="10 tokens: give at= the words that both have"):
+    with pytest.raises(regard.RegardError, match="give at= the words that both have"):
         patch_sweep(minilm, RIVER, other, outcome)
     found = patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
     assert found.columns == ("'bank'", "'.'")

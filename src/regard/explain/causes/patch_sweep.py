@@ -1,7 +1,7 @@
 """Patch one run with another's at every layer and position, or at every layer and head, and see what each did.
 
-    denoising   the run reads the corrupted text, patches bring in what the clean one had: what is enough for its outcome
-    noising     the run reads the clean text, patches bring in what the corrupted one had: what its outcome needs
+    denoising   the run reads the corrupted text, patches bring in what the clean one had: what is enough for it
+    noising     the run reads the clean text, patches bring in what the corrupted one had: what it needs
 
 A cell's share is (outcome - the run's) / (the source's - the run's): 0 where the patch changed nothing, 1 where it gave
 the source's outcome. Source of the two directions: Heimersheim and Nanda 2024, "How to use and interpret activation
@@ -264,7 +264,9 @@ def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
 
 
 def _traced(model: "Model", text: str, target: str | None) -> AnyTrace:
-    trace = model.trace(text) if target is None else model.trace(text, target=target)
+    if target is None:
+        return model.trace(text, attention_outputs=False)
+    trace = model.trace(text, target=target, attention_outputs=False)
     assert isinstance(trace, (Trace, PairTrace))
     return trace
 

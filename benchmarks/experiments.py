@@ -1,0 +1,130 @@
+"""What a sweep of patches takes against hooks written by hand: python -m benchmarks.experiments
+
+All layers × positions, hidden states, one patch a run on the other side: a forward hook on the model of transformers
+with its SDPA attention. Both sides take turns. Cells are compared with hooks on the eager model. Models: MiniLM at 32
+tokens, and SmolLM2 at 64 where REGARD_SMOLLM2 names its folder.
+"""
+
+import argparse
+import copy
+import os
+from collections.abc import Callable
+
+import torch
+
+import regard
+from benchmarks.measure import machine, seconds, verdict
+from regard.explain.causes.outcomes import Outcome
+from regard.explain.causes.patch_sweep import patch_sweep
+from regard.models.model import Model
+
+TEXT = (
+    "we sat on the quiet {} bank and saw a small boat on the blue water there before the night came and all of us went "
+    "home to eat and then to sleep until the sun rose over the hills and we walked back to the same place to look for "
+    "the boat that had gone away in the dark of the night"
+)
+
+
+def main() -> None:
+    """Print the ratio and the largest difference of every model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, help="how often both sides run")
+    parser.add_argument("--threads", type=int, help="torch's threads, by default as many as it takes")
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    print(machine())
+    sweep("MiniLM", regard.load(), 32, "encoder.layer", 4.0, given.rounds)
+    folder = os.environ.get("REGARD_SMOLLM2", "")
+    if folder:
+        sweep("SmolLM2", regard.load(folder), 64, "model.layers", 2.0, given.rounds)
+    else:
+        print("SmolLM2: left out, REGARD_SMOLLM2 names no folder")
+
+
+def texts(model: Model, length: int) -> tuple[str, str]:
+    """Two texts of so many tokens that differ in one word."""
+    words = TEXT.split()
+    for count in range(len(words), 0, -1):
+        text = " ".join(words[:count])
+        if len(model.trace(text.format("river")).tokens) <= length:
+            return text.format("river"), text.format("money")
+    raise AssertionError
+
+
+def sweep(name: str, model: Model, length: int, layers: str, target: float, rounds: int) -> None:
+    """Compare a sweep with one run for each patch."""
+    clean, corrupted = texts(model, length)
+    source = model.trace(clean)
+    outcome = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
+    depth, count = len(source.attention), len(source.tokens)
+    states = [state.clone() for state in source.hidden_states]
+    inputs = model.tokenizer(corrupted, return_tensors="pt")
+
+    def ours() -> list[list[float]]:
+        return patch_sweep(model, clean, corrupted, outcome, layers=range(depth)).outcomes
+
+    sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states)
+
+    def hooks() -> None:
+        for layer in range(depth):
+            for place in range(count):
+                sdpa(layer, place)
+
+    ours()
+    sdpa(0, 0)
+    times = [(seconds(hooks), seconds(ours)) for _ in range(rounds)]
+    ratios = sorted(theirs / mine for theirs, mine in times)
+    best = min(theirs for theirs, _ in times) / min(mine for _, mine in times)
+    eager, found = by_hand(with_attention(model, "eager"), layers, inputs, states), ours()
+    places = [(layer, place) for layer in {0, depth // 2, depth - 1} for place in {1, count // 2, count - 1}]
+    apart = max(
+        abs(found[layer][place] - (value := float(eager(layer, place).norm()))) / max(1.0, abs(value))
+        for layer, place in places
+    )
+    middle = ratios[len(ratios) // 2]
+    wanted = f"at least {target:.0f} ×{verdict(-middle, -target)}"
+    print(
+        f"{name}, {count} tokens, {depth * count} patches: sweep {min(m for _, m in times):.2f} s, one run each "
+        f"{min(t for t, _ in times):.2f} s, ratio {middle:.1f} (fastest {best:.1f}), {wanted}; largest difference to "
+        f"eager hooks in {len(places)} cells {apart:.1e}, at most 1e-5{verdict(apart, 1e-5)}",
+        flush=True,
+    )
+
+
+def with_attention(model: Model, kind: str) -> torch.nn.Module:
+    """A copy of the model that runs with one of transformers' own attention functions."""
+    copied = copy.deepcopy(model.model).eval()
+    copied.set_attn_implementation(kind)
+    return copied
+
+
+def by_hand(
+    model: torch.nn.Module, layers: str, inputs: dict[str, torch.Tensor], states: list[torch.Tensor]
+) -> Callable[[int, int], torch.Tensor]:
+    """A function that runs the model with one patch, by a hook, and gives the last token's contextual embedding."""
+    last: list[torch.Tensor] = []
+    base = model.base_model
+    base.register_forward_hook(lambda _m, _a, output: last.append(output.last_hidden_state[0, -1]))  # type: ignore[operator, union-attr]
+
+    def run(layer: int, place: int) -> torch.Tensor:
+        def hook(_module: torch.nn.Module, _args: object, output: object) -> object:
+            held = output[0] if isinstance(output, tuple) else output
+            assert isinstance(held, torch.Tensor)
+            held = held.clone()
+            held[0, place] = states[layer + 1][place]
+            return (held, *output[1:]) if isinstance(output, tuple) else held
+
+        handle = model.get_submodule(f"{layers}.{layer}").register_forward_hook(hook)
+        try:
+            with torch.inference_mode():
+                model(**inputs)
+        finally:
+            handle.remove()
+        return last.pop()
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
