@@ -20,6 +20,7 @@ CONTRARY = (
     "this family contradicts itself: its eager attention sees every token, as shown, and PyTorch's kernel would be "
     "set to attend causally"
 )
+NO_OUTPUTS = "what stands around attention was left out: there are no contributions"
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5  # differences from which on weights and outputs are not the family's own
 
 
@@ -33,7 +34,7 @@ def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, .
     if not keep.logits and has_head:
         notes += ("logits were left out",)
     if not keep.attention_outputs:
-        notes += ("what stands around attention was left out: there are no contributions",)
+        notes += (NO_OUTPUTS,)
     return notes
 
 

@@ -16,11 +16,13 @@ from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
 from regard.cli.verbs.map import map_file
+from regard.cli.verbs.patch import patch
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
 from regard.cli.verbs.shift import shift
 from regard.cli.verbs.stats import stats
+from regard.cli.verbs.steer import steer
 from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import train
@@ -42,6 +44,8 @@ app = typer.Typer(
 for name, verb, short in (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by ablating each of them."),
+    ("patch", patch, "Put what one text's run had into another's, and measure it."),
+    ("steer", steer, "Let a causal model write with its states steered."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
     ("heads", heads, "Show what every head's attention follows, in texts and in tests."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),

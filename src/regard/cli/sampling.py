@@ -7,6 +7,9 @@ from regard.errors import RegardError
 from regard.generation.settings import check_options, check_seed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from regard.capture.interventions.given import Intervention
     from regard.generation.generator import Generated
     from regard.models.model import Model
 
@@ -43,14 +46,15 @@ class Sampling:
         drawn = {"do_sample": True, "temperature": 1.0 if self.temperature is None else self.temperature}
         return drawn | ({} if self.top_k is None else {"top_k": self.top_k})
 
-    def write(self, model: "Model", text: str) -> "Generated":
-        """Let the model go on with the text.
+    def write(self, model: "Model", text: str, interventions: "Sequence[Intervention]" = ()) -> "Generated":
+        """Let the model go on with the text. interventions: what is done to every pass.
 
         Raises:
             RegardError: as `Model.generate`.
         """
         try:
-            return model.generate(text, new_tokens=self._count(model, text), seed=self.seed, **self.options)
+            count = self._count(model, text)
+            return model.generate(text, new_tokens=count, seed=self.seed, interventions=interventions, **self.options)
         except RegardError as error:
             raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
 

@@ -10,13 +10,14 @@ patching".
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
 from regard.capture.interventions.places import Place, places_of, tokens_at, written
+from regard.capture.status_notes import NO_OUTPUTS
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.frames import Row, Table
@@ -175,7 +176,7 @@ def patch_sweep(
         outcomes,
         written(cells.at),
         part,
-        plain[run].status,
+        _status(plain[run]),
     )
 
 
@@ -261,6 +262,11 @@ def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
     if what == "values" and values is not None:
         return len(maps), values.shape[0]
     return len(maps), maps[first].shape[0]
+
+
+def _status(trace: AnyTrace) -> Status:
+    """The status of a run, without what is said of parts that no sweep needs."""
+    return replace(trace.status, notes=tuple(each for each in trace.status.notes if each != NO_OUTPUTS))
 
 
 def _traced(model: "Model", text: str, target: str | None) -> AnyTrace:

@@ -30,7 +30,7 @@ def render(sweep: PatchSweep, width: int) -> list[RenderableType]:
         table.add_row(str(layer), *(_share(row[n]) for n in shown))
     left = len(sweep.columns) - len(shown)
     legend = "share of the way from the run's outcome (0) to the source's (1)"
-    legend += f"; {left} columns with smaller shares are left out here" if left else ""
+    legend += f"; {left} more with smaller ones, left out here, in --json" if left else ""
     return [sentences(patch_findings(sweep)), section("Shares", table, Text(legend, style="dim"))]
 
 

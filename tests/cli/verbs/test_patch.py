@@ -1,0 +1,47 @@
+"""`regard patch`: the sweep as it is printed and written, and what is refused before a model is loaded."""
+
+import json
+
+import pytest
+
+RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
+
+
+def test_it_prints_and_writes_the_sweep(regard_command, tmp_path) -> None:
+    files = ("--figure", "a.png", "--json", "a.json")
+    done = regard_command("patch", RIVER, MONEY, "--word", "bank", "--layers", "2,5", *files)
+    assert done.returncode == 0, done.stderr
+    assert "denoising: 'We sat on the quiet money bank.' is read" in done.stdout
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert (written["format"], written["layers"], written["columns"][7]) == ("regard patch", [2, 5], "bank 7")
+    assert written["shares"][1][7] == pytest.approx(1.0, abs=1e-5)
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+def test_heads_the_other_way_round(regard_command) -> None:
+    given = ("--what", "head_outputs", "--noising", "--at", "bank", "--layers", "3")
+    done = regard_command("patch", RIVER, MONEY, "--word", "bank", *given)
+    assert done.returncode == 0, done.stderr
+    assert "noising: 'We sat on the quiet river bank.' is read" in done.stdout
+    assert "one head at a time" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
+        ([RIVER, MONEY], "--token or --word: needs one of them"),
+        ([RIVER, MONEY, "--word", "bank", "--token", "a"], "--token or --word: needs one of them"),
+        ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
+        ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
+        ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1, needs one for each of the two texts"),
+        ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "by: given 'rows', hidden_states can be patched by"),
+        ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),
+        ([RIVER, MONEY, "--token", "bank"], "has no language head: give a cosine"),
+    ],
+)
+def test_what_is_refused(regard_command, given, says) -> None:
+    done = regard_command("patch", *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
