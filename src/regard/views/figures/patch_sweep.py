@@ -41,7 +41,15 @@ def paint_patches(sweep: PatchSweep) -> Figure:
             for (row, column), share in np.ndenumerate(shares):
                 if np.isfinite(share):
                     colour = "white" if abs(share) > 0.6 * most else "black"
-                    axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=7, color=colour)
+                    axes.text(
+                        column,
+                        row,
+                        f"{share:.2f}".replace("-0.00", "0.00"),
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color=colour,
+                    )
         bar = figure.colorbar(image, ax=axes)
         bar.set_label(f"share of the way from {sweep.run:.3g} to {sweep.source:.3g}")
         figure.suptitle(f"{sweep.direction}: {sweep.what}, {sweep.outcome}", fontsize=11)
