@@ -76,7 +76,7 @@ def ablated(
     Raises:
         RegardError: what is no ablation, or one that means nothing in this model and text.
     """
-    keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False)
+    keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
     starts = [min(map(_start, each), default=(0, 0)) for each in sets]
     plain: LayerOutputs | None = None
     if any(start > (0, 0) for start in starts):
