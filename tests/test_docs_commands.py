@@ -25,7 +25,11 @@ pytestmark = pytest.mark.long
 BESIDE = SHARED / "tokenizers"
 RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BESIDE) if (p / CACHED).exists()), None)
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
-TRAINED = ["docs/commands/evolve.md", "docs/commands/generate.md", "docs/commands/steer.md"]  # they go on with what docs/training.md trains
+TRAINED = [
+    "docs/commands/evolve.md",
+    "docs/commands/generate.md",
+    "docs/commands/steer.md",
+]  # they go on with what docs/training.md trains
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
 BOOK = "Once upon a time there was a man who went to a sunny bank to fish in the old river. " * 40
 LETTERS = [

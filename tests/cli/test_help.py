@@ -63,7 +63,7 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
-    texts |= {"embed": ["a.txt"], "shift": ["word", "--by", "date"], "stats": []}
+    texts |= {"embed": ["a.txt"], "shift": ["word", "--by", "date"], "patch": ["a text", "b text"], "stats": []}
 
     def run(verb: str, *options: str) -> str:
         with pytest.raises((RegardError, USAGE_ERROR)) as refused:

@@ -30,8 +30,8 @@ def test_heads_the_other_way_round(regard_command) -> None:
     ("given", "says"),
     [
         ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
-        ([RIVER, MONEY], "--token or --word: needs one of them"),
-        ([RIVER, MONEY, "--word", "bank", "--token", "a"], "--token or --word: needs one of them"),
+        ([RIVER, MONEY], "--word is needed, or --token: what patches are measured by"),
+        ([RIVER, MONEY, "--word", "bank", "--token", "a"], "--word and --token: patches are measured by one"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
         ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1, needs one for each of the two texts"),

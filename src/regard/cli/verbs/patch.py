@@ -21,7 +21,9 @@ What = Annotated[str, typer.Option(metavar="WHAT", help=f"What is patched: {', '
 By = Annotated[str | None, typer.Option(metavar="BY", help="A patch for each of the positions, or of the heads.")]
 Token = Annotated[str | None, typer.Option(help="Measure this next token: its probability.")]
 Against = Annotated[str | None, typer.Option(help="With --token: its logit less that of this one.")]
-Word = Annotated[str | None, typer.Option(help="Measure this word: its cosine to what it is in the clean text.")]
+Word = Annotated[
+    str | None, typer.Option(help="Measure this word, needed without --token: its cosine to the clean one.")
+]
 At = Annotated[list[str] | None, typer.Option(metavar="WORD", help="Patch at this word alone; may be given again.")]
 Layers = Annotated[options.Numbers | None, options.numbers("--layers", "Patch these layers alone.")]
 Noising = Annotated[bool, typer.Option("--noising", help="Put the corrupted text's into the clean one, not back.")]
@@ -56,8 +58,10 @@ def patch(
         check_text(text, f"text {number}")
     if what not in WHATS:
         raise RegardError(f"--what: given {what!r}, needs one of {', '.join(WHATS)}")
-    if (token is None) == (word is None):
-        raise RegardError("--token or --word: needs one of them, what patches are measured by")
+    if token is None and word is None:
+        raise RegardError("--word is needed, or --token: what patches are measured by")
+    if token is not None and word is not None:
+        raise RegardError("--word and --token: patches are measured by one of them, given both")
     if against is not None and token is None:
         raise RegardError("--against needs --token: it is the token that this one is compared with")
     if targets and len(targets) != 2:

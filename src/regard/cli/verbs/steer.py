@@ -33,12 +33,12 @@ def steer(
 
     if text is None:
         raise RegardError("no text given: regard steer TEXT --towards A --away B --layer N --model M")
+    if model is None:
+        raise RegardError("--model is needed: the default model reads, it cannot write")
     for name, given in (("text", text), ("--towards", towards), ("--away", away)):
         if given is None:
             raise RegardError(f"{name} is needed: the vector is the difference of two texts' mean states")
         check_text(given, name)
-    if model is None:
-        raise RegardError("--model is needed: the default model reads, it cannot write")
     if layer is None:
         raise RegardError("--layer is needed: the states that leave it are steered")
     chosen = Sampling(new_tokens, temperature, top_k, seed)

@@ -9,18 +9,15 @@ Any function of a trace is one, too: `Outcome("length of bank", lambda trace: fl
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
+from regard.models.model import Model
 from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 AnyTrace = Trace | PairTrace
 
@@ -33,7 +30,7 @@ class Outcome:
     of: Callable[[AnyTrace], float]
 
 
-def logit_difference(model: "Model", token: str, other: str, *, at: Place | None = None) -> Outcome:
+def logit_difference(model: Model, token: str, other: str, *, at: Place | None = None) -> Outcome:
     """Make the outcome "by how much the logit of one token is above that of another".
 
     at: after which word or token of the text (of its target, for an encoder-decoder); None for the last one. BERT's
@@ -51,7 +48,7 @@ def logit_difference(model: "Model", token: str, other: str, *, at: Place | None
     return Outcome(f"logit of {token!r} less that of {other!r}{_after(at)}", of)
 
 
-def probability(model: "Model", token: str, *, at: Place | None = None) -> Outcome:
+def probability(model: Model, token: str, *, at: Place | None = None) -> Outcome:
     """Make the outcome "the probability of a token". at: as in `logit_difference`.
 
     Raises:
@@ -80,7 +77,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
     return Outcome(f"cosine of {_said(place)} and {name}", of)
 
 
-def token_id(model: "Model", token: str) -> int:
+def token_id(model: Model, token: str) -> int:
     """Look up the id of a token in a model's vocabulary: as it is, or with a blank before it.
 
     Raises:

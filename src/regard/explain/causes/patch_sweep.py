@@ -21,6 +21,7 @@ from regard.capture.status_notes import NO_OUTPUTS
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.frames import Row, Table
+from regard.models.model import Model
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import call_numbers
 from regard.trace.status import Status
@@ -29,8 +30,6 @@ from regard.trace.trace import PairTrace, Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
-
-    from regard.models.model import Model
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
@@ -101,7 +100,7 @@ class PatchSweep(Table):
 
 
 def patch_sweep(
-    model: "Model",
+    model: Model,
     clean: str,
     corrupted: str,
     outcome: Outcome,
@@ -269,7 +268,7 @@ def _status(trace: AnyTrace) -> Status:
     return replace(trace.status, notes=tuple(each for each in trace.status.notes if each != NO_OUTPUTS))
 
 
-def _traced(model: "Model", text: str, target: str | None) -> AnyTrace:
+def _traced(model: Model, text: str, target: str | None) -> AnyTrace:
     if target is None:
         return model.trace(text, attention_outputs=False)
     trace = model.trace(text, target=target, attention_outputs=False)
@@ -277,5 +276,5 @@ def _traced(model: "Model", text: str, target: str | None) -> AnyTrace:
     return trace
 
 
-def _runs(model: "Model", text: str, target: str | None, patches: Sequence[Patch]) -> Iterator[tuple[int, AnyTrace]]:
+def _runs(model: Model, text: str, target: str | None, patches: Sequence[Patch]) -> Iterator[tuple[int, AnyTrace]]:
     return model.ablated(text, [[each] for each in patches], target=target)
