@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from regard.models.model import Model
 
 WHATS = ("hidden_states", "head_outputs", "values", "weights", "feed_forward")  # without torch: help does not wait
+BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 
 Both = Annotated[list[str] | None, typer.Argument(metavar="CLEAN CORRUPTED", help="Two texts that differ in a word.")]
 What = Annotated[str, typer.Option(metavar="WHAT", help=f"What is patched: {', '.join(WHATS)}.")]
@@ -56,8 +57,9 @@ def patch(
         raise RegardError(f"given {len(texts or ())} texts, needs two: regard patch CLEAN CORRUPTED --word W")
     for number, text in enumerate(texts, 1):
         check_text(text, f"text {number}")
-    if what not in WHATS:
-        raise RegardError(f"--what: given {what!r}, needs one of {', '.join(WHATS)}")
+    for option, given, names in (("--what", what, WHATS), ("--by", by, BYS), ("--part", part, PARTS)):
+        if given is not None and given not in names:
+            raise RegardError(f"{option}: given {given!r}, needs one of {', '.join(names)}")
     if token is None and word is None:
         raise RegardError("--word is needed, or --token: what patches are measured by")
     if token is not None and word is not None:
