@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def replaced(rows: list[Row], new: list[Row]) -> list[Row]:
     return sorted({row[0]: row for row in (*rows, *new)}.values())
 
 
-def in_a_process(family: str) -> tuple[str, str]:
-    """(kind, what is told) of one family, found in a forked child that may crash or hang."""
+def in_a_process(family: str, look: Callable[[str], tuple[str, str]] | None = None) -> tuple[str, str]:
+    """(kind, what is told) of one family, found by a function in a forked child that may crash or hang."""
     read, written = os.pipe()
     child = os.fork()
     if child == 0:
@@ -91,7 +92,7 @@ def in_a_process(family: str) -> tuple[str, str]:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         signal.alarm(20 * SECONDS)  # in case it waits for something
         try:
-            kind, reason = look(family)
+            kind, reason = (look or traces_of)(family)
         except BaseException as error:  # whatever a family does is told, never raised here
             kind, reason = "wrong", f"not refused by name: {told(error)}"
         os.write(written, f"{kind}\n{reason}".encode()[:4000])
@@ -106,7 +107,7 @@ def in_a_process(family: str) -> tuple[str, str]:
     return kind, reason.replace("\n", " ")
 
 
-def look(family: str) -> tuple[str, str]:
+def traces_of(family: str) -> tuple[str, str]:
     """Make the family's tiny model, trace what it reads, compare."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

@@ -23,6 +23,7 @@ from torch import Tensor
 from regard.attention import ablation, patches
 from regard.attention.arguments import check_dropout, four_axes, score_rule
 from regard.attention.attention_map import AttentionMap
+from regard.attention.call_hook import current_hook
 from regard.attention.kernels import dispatch, row_update
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
@@ -80,6 +81,9 @@ def attend(
         return _outside_the_graph()(query, key, value, dropout=dropout, statistics=statistics, **options)
     ndim = query.ndim if isinstance(query, Tensor) else 0
     query, key, value = four_axes(query, key, value)
+    hook = current_hook()
+    if hook is not None:
+        query, key, value = hook.before(query, key, value)
     rule, offset = score_rule(query, key.shape[2], **options)
     check_dropout(dropout)
     wanted = Statistics.of(statistics) or wanted_statistics()
@@ -117,6 +121,8 @@ def attend(
             calls.add(
                 current_path(), kernel, recorded, ablated.ablations, value=value, output=output, logsumexp=logsumexp
             )
+    if hook is not None:
+        output = hook.after(weights, value, output)
     if ndim < 4:
         output = output.reshape(output.shape[4 - ndim :])
         logsumexp = logsumexp.reshape(logsumexp.shape[4 - ndim :])

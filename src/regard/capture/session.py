@@ -191,7 +191,7 @@ class Session:
             written_masks=options.written_masks,
             skipped_layers=reuse.skipped,
         )
-        inputs = self._inputs(sources, batch.targets, options)
+        inputs = self.inputs(sources, batch.targets, options)
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         # reported weights are to be those of the plain pass; ablations are checked against every call
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
@@ -275,7 +275,7 @@ class Session:
         keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
         return self.run([source], None if target is None else [target], [()], keep, LayerReuse(context=context))
 
-    def _inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
+    def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
         """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""
         device = self.model.device
 

@@ -15,6 +15,7 @@ from regard.capture.embeddings import position_limit
 from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.regard_attention import RegardSession
+from regard.capture.score_path import score_path
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
@@ -34,6 +35,7 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
+    import regard.explain.causes.score_sources
     import regard.explain.causes.why
 
 AnyTrace = Trace | PairTrace | WindowedTrace
@@ -325,6 +327,39 @@ class Model:
         target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
         runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
         return why(trace, word, runs, side=side)
+
+    def score_sources(
+        self,
+        trace: Trace | PairTrace,
+        query: str | Word | int | tuple[str, int],
+        key: str | Word | int | tuple[str, int],
+        *,
+        layer: int,
+        head: int,
+        part: Literal["encoder", "decoder", "cross"] | None = None,
+    ) -> "regard.explain.causes.score_sources.ScoreSources":
+        """Split one attention score into what wrote the query's residual and what wrote the key's: why it looks there.
+
+        Args:
+            trace: of this model, without interventions.
+            query, key: words that occur once, one of their occurrences, or tokens' numbers.
+            layer, head: counted from 0, or from the end: -1 is the last.
+            part: of an encoder-decoder, which attention is meant; in "cross" the key is of the text.
+
+        Returns a `regard.explain.causes.score_sources.ScoreSources`.
+
+        Raises:
+            RegardError: no such word, token, layer or head; the query may not look at the key; or the model makes its
+                queries and keys so that no exact split is known.
+        """
+        from regard.explain.causes.score_sources import score_sources  # as in `why`
+
+        if not isinstance(trace, (Trace, PairTrace)):
+            raise RegardError(f"score_sources: given {type(trace).__name__}, needs a trace of this model")
+        source, *targets = trace.sides
+        target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
+        split = partial(score_path, self._session, source_of(self._reader, source), target)
+        return score_sources(trace, query, key, layer, head, split, part=part)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

@@ -1,0 +1,284 @@
+"""Run a forward pass as a linear function of what is written into its residual stream.
+
+Every tensor of the pass is one of three kinds:
+
+    linear     a linear function of leaves: what embeddings, attention, feed-forward layers and biases wrote
+    other      made of linear tensors by anything else: a norm's statistics, a gate, what a feed-forward layer gives
+    constant   made of neither: weights, rotary angles, masks
+
+What an operation makes of them (`linear_ops` lists the operations):
+
+    operation                                      gives
+    ---------------------------------------------  ------------------------------------------------------------------
+    a look-up in an embedding                      a leaf
+    attention                                      a leaf: its context, which its weights and values split by source
+    linear + other, linear + constant              the sum, the second term a leaf: feed-forward, or bias
+    linear x constant, W linear + b                linear, b a leaf
+    linear x other                                 linear, where the other is one number for each vector: a statistic
+                                                   that is held fixed; so is a gate of attention's output; else other
+    a norm                                         linear, its statistics held fixed, its bias a leaf
+    anything else that reads a linear tensor       other, which remembers the operation's name
+
+So the gradient of a linear tensor, times each leaf, summed, is that tensor; `score_path` relies on nothing else.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.recording import current_path
+from regard.capture import linear_ops
+from regard.capture.call_ids import CallId, CallNumbering
+from regard.capture.state import Capture
+from regard.capture.tensor_ops import writes
+
+Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias"]
+
+
+@dataclass(eq=False)
+class Leaf:
+    """What one place wrote into the stream. layer: that it is in, None outside of them.
+
+    sequence: the number of the ids that were looked up last before it. weights, value, cross: of attention, whose
+    context the tensor, (1, H, L, E), is; cross: whether it looks at another sequence.
+    """
+
+    kind: Kind
+    layer: int | None
+    sequence: int
+    tensor: Tensor
+    weights: AttentionMap | None = None
+    value: Float[Tensor, "1 G S E"] | None = None
+    cross: bool = False
+
+
+class ReachedError(Exception):
+    """The attention call that the pass was run for has its query and key: nothing after it is needed."""
+
+
+class LinearPass(TorchFunctionMode):
+    """Makes leaves, and keeps all that follows from them linear, up to one attention call.
+
+    ids: what the model reads. wanted: the call. leaves: in the order they were written. query, key: of the wanted call,
+    (1, H, L, D) and (1, G, S, D), None before it was reached.
+    """
+
+    def __init__(
+        self, ids: list[Int[Tensor, "1 _"]], wanted: CallId, numbering: CallNumbering, capture: Capture
+    ) -> None:
+        super().__init__()
+        self.wanted, self.leaves = wanted, list[Leaf]()
+        self.query: Tensor | None = None
+        self.key: Tensor | None = None
+        self.spoiled: str | None = None
+        self._ids, self._numbering, self._capture = ids, numbering, capture
+        self._others = WeakTensorKeyDictionary()  # those tensors that are "other" -> the operation that made them so
+        self._attended = WeakTensorKeyDictionary()  # linear tensors that follow from attention's context alone
+        self._own: set[int] = set()  # ids of the leaves' tensors, which live as long as this does
+        self._calls: Counter[str] = Counter()
+        self._call: CallId | None = None
+        self._read: set[int] = set()  # the numbers of the ids that were looked up
+
+    def is_linear(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a linear function of leaves. Parameters, which have gradients of their own, are not."""
+        return tensor.requires_grad and (not tensor.is_leaf or id(tensor) in self._own)
+
+    def reason(self, tensor: Tensor) -> str | None:
+        """The operation that made a tensor something else than linear, None where none did."""
+        found: str | None = self._others.get(tensor)
+        return found
+
+    # What stands around each attention call (`attention/call_hook.py`).
+
+    def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Stop at the wanted call; any other computes without gradients."""
+        with torch._C.DisableTorchFunction():
+            path = current_path()
+            self._call = self._numbering(path, self._calls[path])
+            self._calls[path] += 1
+            if self._call == self.wanted:
+                self.query, self.key = query, key
+                raise ReachedError
+            return query.detach(), key.detach(), value.detach()
+
+    def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
+        """Make a leaf of the context."""
+        with torch._C.DisableTorchFunction():
+            leaf = self._leaf("attention", output)
+            made = self.leaves[-1]
+            made.weights, made.value = weights, value
+            made.cross = self._call is not None and self._call.part == "cross"
+            self._attended[leaf] = True
+            return leaf
+
+    def _leaf(self, kind: Kind, tensor: Tensor) -> Tensor:
+        leaf = tensor.detach().clone().requires_grad_()
+        layer = None if self._capture.layer is None else self._capture.layer[1]
+        self.leaves.append(Leaf(kind, layer, max(self._read, default=0), leaf))
+        self._own.add(id(leaf))
+        return leaf
+
+    # What happens at each operation.
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        read = [] if name in linear_ops.LIKE else list(_tensors((args, kwargs)))
+        if name in linear_ops.MOVES and name not in linear_ops.JOINS:
+            read = read[:1]  # what else there is says where to, or of what shape and dtype
+        if any(self.is_linear(each) for each in read):
+            result = self._of_linear(func, name, args, kwargs)
+            if result is not None:
+                return self._noted(result, read)
+            reason: str | None = name
+        else:
+            reason = next((found for each in read if (found := self.reason(each)) is not None), None)
+        with torch.no_grad():
+            result = func(*args, **kwargs)
+        if reason is not None:
+            changed = args[0] if writes(name) and args else None
+            if isinstance(changed, Tensor) and self.is_linear(changed):
+                self.spoiled = self.spoiled or name
+            for each in _tensors((result, changed)):
+                if not self.is_linear(each):
+                    self._others[each] = reason
+        elif name == "embedding" and isinstance(result, Tensor) and result.is_floating_point():
+            return self._leaf(self._kind(args, kwargs), result)
+        return result
+
+    def _of_linear(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """What an operation gives that is linear; None where it is not."""
+        with torch.enable_grad():
+            if name in linear_ops.MOVES:
+                return func(*args, **kwargs)
+            if name in linear_ops.JOINS:
+                parts = args[0] if args else kwargs["tensors"]
+                if any(self.reason(each) is not None for each in parts):
+                    return None
+                return func([self._term(each, each) for each in parts], *args[1:], **kwargs)
+            if name in linear_ops.SUMS:
+                return self._sum(linear_ops.SUMS[name], args, kwargs)
+            if name in linear_ops.PRODUCTS or name in linear_ops.QUOTIENTS:
+                return self._product(name in linear_ops.QUOTIENTS, args, kwargs)
+            if name in linear_ops.MATRIX_PRODUCTS:
+                operands = list(_tensors(args))
+                if len(operands) == 2 and self._is_times_constant(*operands):
+                    return func(*_still(args, self.is_linear), **kwargs)
+                return None
+            if name in ("linear", "addmm"):
+                return self._map(name, args, kwargs)
+            if name in linear_ops.NORMS:
+                given = linear_ops.arguments(linear_ops.NORMS[name], args, kwargs)
+                found = linear_ops.normed(name, given) if self.is_linear(given["input"]) else None
+                return None if found is None else self._plus(*found)
+            if name in linear_ops.DROPOUTS:
+                return None if linear_ops.is_dropped(args, kwargs) else args[0]
+            if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
+                return func(*args)
+        return None
+
+    def _sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
+        if len(args) != 2 or kwargs:
+            return None
+        first, second = (self._term(each, other) for each, other in (args, args[::-1]))
+        return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
+
+    def _term(self, term: Any, beside: Tensor) -> Any:
+        """A term of a sum: a leaf, where it is not linear itself."""
+        if isinstance(term, Tensor) and self.is_linear(term):
+            return term
+        if not isinstance(term, Tensor):
+            term = torch.as_tensor(term, dtype=beside.dtype, device=beside.device)
+        elif not term.is_floating_point():
+            term = term.to(beside.dtype)
+        if self.reason(term) is not None:
+            return self._leaf("feed-forward", term)
+        varies = term.ndim > 1 and term.shape[-2] > 1
+        return self._leaf("position" if varies and self._capture.layer is None else "bias", term)
+
+    def _plus(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        return x if bias is None else x + self._leaf("bias", bias)
+
+    def _is_times_constant(self, first: Tensor, second: Tensor) -> bool:
+        """Whether one of two tensors is linear and the other constant."""
+        one = self.is_linear(first) != self.is_linear(second)
+        return one and self.reason(first) is None and self.reason(second) is None
+
+    def _product(self, divides: bool, args: Any, kwargs: Any) -> Any:
+        if len(args) != 2 or kwargs:
+            return None
+        first, second = args
+        x, factor = (first, second) if isinstance(first, Tensor) and self.is_linear(first) else (second, first)
+        if isinstance(factor, Tensor) and self.is_linear(factor):  # of two of them, attention's is the one that goes on
+            if x is factor or divides:
+                return None
+            if x not in self._attended:
+                x, factor = factor, x
+            if x not in self._attended or factor in self._attended:
+                return None
+        elif isinstance(factor, Tensor) and self.reason(factor) is not None:
+            if not (linear_ops.is_statistic(factor, x) or x in self._attended):
+                return None
+        if divides and x is not first:
+            return None
+        factor = factor.detach() if isinstance(factor, Tensor) else factor
+        return x / factor if divides else x * factor
+
+    def _map(self, name: str, args: Any, kwargs: Any) -> Any:
+        """A linear map with its bias."""
+        names = ("input", "weight", "bias") if name == "linear" else ("bias", "input", "weight")
+        given = linear_ops.arguments(names, args, kwargs)
+        x, weight, bias = given["input"], given["weight"], given.get("bias")
+        if not self.is_linear(x) or not self._is_times_constant(x, weight) or set(given) - set(names):
+            return None
+        if bias is not None and (self.is_linear(bias) or self.reason(bias) is not None):
+            return None
+        weight = weight.detach()
+        return self._plus(torch.nn.functional.linear(x, weight) if name == "linear" else x @ weight, bias)
+
+    def _noted(self, result: Any, read: list[Tensor]) -> Any:
+        """Note of what an operation gave whether it follows from attention's context alone."""
+        made = list(_tensors((result,)))
+        for each in made:
+            if not each.requires_grad:  # a detached tensor, an index
+                self._others[each] = "detach"
+        if all(each in self._attended for each in read if self.is_linear(each)):
+            for each in made:
+                self._attended[each] = True
+        return result
+
+    def _kind(self, args: Any, kwargs: Any) -> Kind:
+        """Which embedding a look-up is of: of the ids themselves, of positions (they count up), or of segments."""
+        index = linear_ops.arguments(("input", "weight"), args, kwargs)["input"]
+        same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
+        if same:
+            self._read.add(next((n for n in same if n not in self._read), same[0]))
+            return "token"
+        counts = index.ndim > 0 and index.shape[-1] > 1 and bool((index.diff(dim=-1) == 1).all())
+        return "position" if counts else "segment"
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    """The tensors among values, in lists and dictionaries of them too."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for each in values:
+            yield from _tensors(each)
+    elif isinstance(values, dict):
+        yield from _tensors(tuple(values.values()))
+
+
+def _still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
+    """The same values, tensors detached unless they are to be kept as they are."""
+    if isinstance(values, Tensor):
+        return values if keeps(values) else values.detach()
+    return type(values)(_still(each, keeps) for each in values) if isinstance(values, (list, tuple)) else values

@@ -1,0 +1,185 @@
+"""Split the query and the key of one attention score into what was written into the residual streams they are made of.
+
+Both are linear functions of that, once the norms' statistics are held fixed (`linear_pass`): the gradient of each of
+their D components, times what was written, is its part in that component. One pass up to the attention call, and 2 · D
+passes back over what is linear.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.call_hook import hooked_calls
+from regard.capture.call_ids import CallId, CallNumbering
+from regard.capture.hf_masks import TensorMaskError
+from regard.capture.hidden_states import record_layers
+from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
+from regard.capture.options import CaptureOptions
+from regard.capture.quiet import quiet
+from regard.capture.session import PassOptions, Session
+from regard.errors import RegardError
+from regard.text.tokens import Encoded
+
+Side = Literal["encoder", "decoder"]
+AT_ONCE, NUMBERS = 16, 1 << 26  # components whose gradients are computed together, and numbers of these at most
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What wrote a part: an embedding, one head's look at one source token, a feed-forward layer, or biases.
+
+    layer: None before the first layer. "feed-forward" is all that a layer adds beside its attention and its biases.
+    side: of an encoder-decoder, whose stream it was written into first, None where that is not known. cross: whether
+    the head looks at the encoder's tokens.
+    """
+
+    kind: Kind
+    layer: int | None = None
+    head: int | None = None
+    source: int | None = None
+    side: Side | None = None
+    cross: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class SideParts:
+    """The parts of a query, or of a key: vectors that sum to whole, what the model computed. In float64.
+
+    tokens: whose mean it is.
+    """
+
+    writers: tuple[Writer, ...]
+    vectors: Float[Tensor, "P D"]
+    whole: Float[Tensor, " D"]
+    tokens: tuple[int, ...]
+
+
+def score_path(
+    session: Session,
+    source: Encoded,
+    target: Encoded | None,
+    call: CallId,
+    head: int,
+    query: Sequence[int],
+    keys: Sequence[Sequence[int]],
+) -> tuple[SideParts, list[SideParts]]:
+    """Run the text up to an attention call, and split the mean query of some tokens in a head, and some mean keys.
+
+    Raises:
+        RegardError: the call's query or key is not made linearly of what the layers below wrote; the operation that
+            stands between is named.
+    """
+    name = f"score_sources of layer {call.layer} of {session.name}"
+    if session.reports_weights:
+        raise RegardError(f"{name}: its attention does not go through regard: its queries and keys are not seen")
+    try:
+        done = _run(session, source, target, call, written_masks=False)
+    except TensorMaskError:
+        done = _run(session, source, target, call, written_masks=True)
+    if done.query is None or done.key is None:
+        raise RegardError(f"{name}: the attention call was not seen")
+    if done.spoiled is not None:
+        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
+    sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
+    group = head * done.key.shape[1] // done.query.shape[1]
+    wanted = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
+    found = [
+        _split(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {what}")
+        for what, tensor, n, tokens in wanted
+    ]
+    return found[0], found[1:]
+
+
+def _run(
+    session: Session, source: Encoded, target: Encoded | None, call: CallId, *, written_masks: bool
+) -> LinearPass:
+    """A pass up to the call."""
+    keep = CaptureOptions(logits=False, attention_outputs=False, embeddings=False, compare=False)
+    capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
+    options = PassOptions(keep, written_masks=written_masks, last_row="logits_to_keep" in session.takes)
+    targets = None if target is None else [target]
+    inputs = session.inputs([source], targets, options)
+    ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
+    numbering = CallNumbering(session.model, capture, pairs=session.pairs)
+    watched = LinearPass(ids, call, numbering, capture)
+    try:
+        with (
+            session.lock,
+            quiet(),
+            torch.no_grad(),
+            session.capture_attention(capture),
+            record_layers(session.model, capture),
+            hooked_calls(watched),
+            watched,
+        ):
+            session.model(**inputs)
+    except ReachedError:
+        pass
+    return watched
+
+
+def _split(
+    done: LinearPass, vectors: Float[Tensor, "L D"], reason: str | None, tokens: tuple[int, ...], sides: tuple[Side | None, ...], what: str
+) -> SideParts:
+    """The parts of the mean of some rows."""
+    if not done.is_linear(vectors):
+        raise RegardError(f"{what} is no linear function of the residual stream: {reason!r} stands between")
+    whole = vectors[list(tokens)].mean(0)
+    tensors = [leaf.tensor for leaf in done.leaves]
+    gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
+    at_once = max(1, min(AT_ONCE, NUMBERS // sum(each.numel() for each in tensors)))
+    for directions in torch.eye(len(whole), dtype=whole.dtype, device=whole.device).split(at_once):
+        for leaf, grad, own in zip(done.leaves, _gradients(whole, tensors, directions), gathered, strict=True):
+            if grad is not None:
+                own.append(_told(leaf, grad, tokens, what))
+    embedded = [own for leaf, own in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and own]
+    if not any(bool(torch.cat(own).any()) for own in embedded):
+        raise RegardError(f"{what} is no linear function of the token embeddings: a layer below does not add to them")
+    sums: dict[Writer, Tensor] = {}
+    for leaf, own in zip(done.leaves, gathered, strict=True):
+        if not own:
+            continue
+        writer = Writer(leaf.kind, leaf.layer, side=sides[leaf.sequence])
+        for each, vector in _parts(leaf, torch.cat(own), writer, tokens):
+            sums[each] = sums[each] + vector if each in sums else vector
+    return SideParts(tuple(sums), torch.stack(list(sums.values())), whole.detach().double().cpu(), tokens)
+
+
+def _gradients(
+    whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
+) -> list[Tensor | None]:
+    """The gradients, (n, ...) each, of some components with respect to each tensor; None where there is none."""
+    options = {"retain_graph": True, "allow_unused": True}
+    try:
+        return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
+    except RuntimeError:  # an operation that knows no batches of gradients
+        each = [torch.autograd.grad(whole, tensors, direction, **options) for direction in directions]
+        return [None if some[0] is None else torch.stack(some) for some in zip(*each, strict=True)]
+
+
+def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str) -> Float[Tensor, "n ..."]:
+    """What is kept of a leaf's gradients: for attention its rows of the tokens, (n, H, r, E), else leaf · gradient."""
+    if leaf.kind != "attention":
+        return (grad.double() * leaf.tensor.detach()).flatten(1).sum(1).cpu()
+    own = grad[:, 0, :, list(tokens)].double()
+    if not torch.allclose(own.abs().sum(), grad.double().abs().sum()):
+        raise RegardError(f"{what} takes in other tokens without attention, so that no exact split is known")
+    return own.cpu()
+
+
+def _parts(leaf: Leaf, told: Tensor, writer: Writer, tokens: tuple[int, ...]) -> list[tuple[Writer, Float[Tensor, " D"]]]:
+    """The parts of one leaf, of attention by head and source token, those that are zero left out."""
+    if leaf.weights is None or leaf.value is None:
+        return [(writer, told)] if bool(told.any()) else []
+    weights = leaf.weights[0, :, list(tokens)].double().cpu()  # (H, r, S)
+    value = leaf.value[0].double().cpu()
+    value = value.repeat_interleave(len(weights) // len(value), 0)  # (H, S, E)
+    parts = torch.einsum("dhre,hse,hrs->hsd", told, value, weights)
+    return [
+        (replace(writer, head=head, source=source, cross=leaf.cross), parts[head, source])
+        for head, source in parts.any(-1).nonzero().tolist()
+    ]

@@ -1,0 +1,224 @@
+"""Say why a head looked there: split one attention score exactly into pairs of what was written into both residuals.
+
+    score = scale · query · key = Σ_a Σ_b scale · query_a · key_b
+
+query_a is what writer a (an embedding, a head's look at a source token, a feed-forward layer, biases) gave to the
+query, through the residual stream, the norms with their statistics held fixed, W_Q, and rotary position; key_b likewise
+(`regard.capture.score_path`). Only what was written directly counts: what a head wrote counts as the head's, whatever
+made it write that. The softmax sees differences alone, so what every key gets alike moves no attention:
+`ScoreSources.beside_the_others` takes it away.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.capture.call_ids import CallId
+from regard.capture.interventions import PARTS, Part
+from regard.capture.score_path import Side, SideParts
+from regard.checks import from_zero
+from regard.errors import RegardError
+from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.frames import Row, Table
+from regard.explain.places import Place, tokens_of
+from regard.explain.weights.attended import check_layer
+from regard.text.tokens import Token
+from regard.trace.trace import PairTrace, Trace
+
+TOLERANCE = 1e-5  # of the sum of the pairs' absolute values: how far their sum may be from the score
+SAME = 1e-4  # of its length: how far a query or key may be from the trace's, to be of the same text and model
+# Gives the parts of the mean query of some tokens, and of the mean key of each of several lists of tokens.
+Split = Callable[[CallId, int, Sequence[int], Sequence[Sequence[int]]], tuple[SideParts, list[SideParts]]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One pair of parts and its score: what gave the query its part, and the key."""
+
+    query: str
+    key: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreSources(Table):
+    """One score of one head, split into pairs of parts. Of words of several tokens it is the mean over their pairs.
+
+    score: scale · query · key, the sum of all pairs. bias: what is added to it, positions most often. softcapped: what
+    a softcap makes of the score, the score itself where there is none. weight: what the query gives to the key's
+    tokens. mean: of the scores of all keys that the query may look at, of which there are seen. difference: whether the
+    mean is taken away (`beside_the_others`). error: how far the sum of the pairs is from the score, relative to the sum
+    of their absolute values.
+    """
+
+    query: str
+    key: str
+    layer: int
+    head: int
+    part: Part | None
+    score: float
+    softcapped: float
+    bias: float
+    weight: float
+    mean: float
+    seen: int
+    error: float
+    query_parts: SideParts = field(repr=False)
+    key_parts: SideParts = field(repr=False)
+    other_keys: SideParts = field(repr=False)
+    scale: float = field(repr=False)
+    tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
+    difference: bool = False
+
+    def table(self, by: By = "writer") -> tuple[list[str], list[str], Float[Tensor, "P Q"]]:
+        """The names of the query's and of the key's parts, and the score of each pair; all of them sum to the score.
+
+        by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
+        at one "token" (as many as there are), all that came from one "source" token, a "layer", or a "kind".
+        """
+        queries, query = grouped(self.query_parts, by)
+        keys, key = grouped(self.key_parts, by)
+        if self.difference:
+            others, other = grouped(self.other_keys, by)
+            every = tuple(dict.fromkeys((*keys, *others)))
+            place = {each: n for n, each in enumerate(every)}
+            whole = key.new_zeros(len(every), key.shape[1])
+            whole[[place[each] for each in keys]] += key
+            whole[[place[each] for each in others]] -= other
+            keys, key = every, whole
+        names = [[named(each, by, self.tokens) for each in some] for some in (queries, keys)]
+        return names[0], names[1], self.scale * query @ key.T
+
+    def top(self, count: int = 10, by: By = "writer") -> list[Pair]:
+        """The pairs with the largest absolute scores."""
+        queries, keys, scores = self.table(by)
+        best = scores.flatten().abs().sort(descending=True, stable=True).indices[:count].tolist()
+        return [Pair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
+
+    def side(self, side: Literal["query", "key"], by: By = "writer") -> list[tuple[str, float]]:
+        """What each part of one side brings with all of the other, the largest absolute numbers first."""
+        queries, keys, scores = self.table(by)
+        names, sums = (queries, scores.sum(1)) if side == "query" else (keys, scores.sum(0))
+        order = sums.abs().sort(descending=True, stable=True).indices.tolist()
+        return [(names[n], float(sums[n])) for n in order]
+
+    def beside_the_others(self) -> "ScoreSources":
+        """The same of the score's difference from the mean score of all keys that the query may look at.
+
+        That is what the softmax makes weights of: what each of the keys gets alike cancels.
+        """
+        return self if self.difference else replace(self, score=self.score - self.mean, difference=True)
+
+    def rows(self) -> list[Row]:
+        """One row a pair of writers, the largest absolute scores first: query_part, key_part, score."""
+        queries, keys, _ = self.table()
+        return [
+            {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
+            for pair in self.top(len(queries) * len(keys))
+        ]
+
+
+def score_sources(
+    trace: Trace | PairTrace, query: Place, key: Place, layer: int, head: int, split: Split, *, part: Part | None = None
+) -> ScoreSources:
+    """Split the score of one head for a query and a key; see also `Model.score_sources`.
+
+    query, key: words that occur once, one of their occurrences, or tokens' numbers. split: runs the model up to the
+    call. part: of an encoder-decoder, which attention is meant.
+
+    Raises:
+        RegardError: no such word, token, layer or head; the query may not look at the key; the model's queries and keys
+            are not made linearly of what was written, or are not the trace's; or the parts do not sum to the score.
+    """
+    queries, keys, maps = _texts(trace, part)
+    rows, cols = tokens_of(queries, query), tokens_of(keys, key)
+    layer = check_layer(queries, layer)
+    own: AttentionMap = maps[layer]
+    head = from_zero("head", head, own.query.shape[1], "there are")
+    name = f"score_sources of layer {layer} of {queries.status.model}"
+    scores = own.scores[head, rows].double().cpu()  # (r, S)
+    seen = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
+    words = tuple(_text(own_trace, place, n) for own_trace, place, n in ((queries, query, rows), (keys, key, cols)))
+    if not set(cols) <= set(seen):
+        raise RegardError(f"{name}: {words[0]!r} may not look at {words[1]!r} there: the score is masked")
+    parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
+    group = head * own.key.shape[1] // own.query.shape[1]
+    q, k = own.query[0, head].double().cpu(), own.key[0, group].double().cpu()
+    for what, side, traced in (("query", parts, q[rows]), ("key", looked_at, k[cols])):
+        apart = float((side.whole - traced.mean(0)).norm() / traced.mean(0).norm().clamp_min(1e-30))
+        if not apart <= max(SAME, 4 * torch.finfo(own.query.dtype).eps):
+            raise RegardError(
+                f"{name}: the {what} that the model computes is {apart:.1e} of its length from the trace's: the trace "
+                "has to be of this model, in its dtype, without interventions"
+            )
+    rule = own.rule
+    names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
+    found = ScoreSources(
+        query=words[0],
+        key=words[1],
+        layer=layer,
+        head=head,
+        part=part,
+        score=float(rule.scale * parts.whole @ looked_at.whole),
+        softcapped=0.0,
+        bias=0.0,
+        weight=float(own[head, rows].double().mean(0)[cols].sum()),
+        mean=float(rule.scale * parts.whole @ others.whole),
+        seen=len(seen),
+        error=0.0,
+        query_parts=parts,
+        key_parts=looked_at,
+        other_keys=others,
+        scale=float(rule.scale),
+        tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
+    )
+    plain = rule.scale * q[rows] @ k[cols].T
+    capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
+    bias = float((scores[:, cols] - capped).mean())
+    bias = 0.0 if rule.bias is None else bias
+    error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
+    if not error <= TOLERANCE:
+        raise RegardError(
+            f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, allowed "
+            f"is {TOLERANCE:.0e} (the model computes in {str(own.query.dtype).removeprefix('torch.')})"
+        )
+    return replace(found, softcapped=float(capped.mean()), bias=bias, error=error)
+
+
+def _error(found: ScoreSources) -> float:
+    """How far the pairs of writers sum from the score, as a part of the sum of their absolute values.
+
+    Where there is one pair alone, of a query and key almost at right angles, rounding is all that is left of its score:
+    the sum counts as no less than a tenth of what the lengths would give.
+    """
+    _, _, scores = found.table()
+    lengths = abs(found.scale) * float(found.query_parts.whole.norm() * found.key_parts.whole.norm())
+    size = max(float(scores.abs().sum()), lengths / 10, torch.finfo(torch.float64).tiny)
+    return abs(float(scores.sum()) - found.score) / size
+
+
+def _texts(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
+    """The traces of the queries and of the keys, and the maps between them."""
+    if isinstance(trace, PairTrace):
+        if part not in PARTS:
+            ways = ", ".join(f"part={each!r}" for each in PARTS)
+            raise RegardError(f"score_sources: {trace.status.model} is an encoder-decoder: say which of {ways}")
+        queries = trace.encoder if part == "encoder" else trace.decoder
+        if part == "cross":
+            return queries, trace.encoder, queries.cross
+        return queries, queries, queries.attention
+    if part is not None:
+        raise RegardError(f"score_sources: {trace.status.model} is no encoder-decoder, leave out part={part!r}")
+    return trace, trace, trace.attention
+
+
+def _text(trace: Trace, place: Place, tokens: Sequence[int]) -> str:
+    """What is meant by a place, as a person reads it."""
+    if isinstance(place, int):
+        return trace.tokens[place].text
+    return trace.text[trace.tokens[tokens[0]].start : trace.tokens[tokens[-1]].end].strip()

@@ -1,0 +1,61 @@
+"""Group the parts of a query or key by what wrote them, and name each group as a person reads it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.capture.score_path import Side, SideParts, Writer
+from regard.text.tokens import Token
+
+By = Literal["token", "writer", "source", "layer", "kind"]
+KINDS = {
+    "token": "token embedding", "position": "position embedding", "segment": "segment embedding",
+    "attention": "attention", "feed-forward": "feed-forward layers", "bias": "biases",
+}  # fmt: skip
+
+
+def group_of(writer: Writer, by: By) -> Writer:
+    """The group that a writer belongs to, as a writer of which what is left open is None.
+
+    By "layer" a layer's attention, feed-forward and biases are one, and embeddings are another with the biases before
+    the first layer; by "source" heads and layers are joined, and what is no attention stays by its kind.
+    """
+    if by == "token":
+        return writer
+    if by == "writer":
+        return replace(writer, source=None)
+    if by == "layer":
+        return Writer("token" if writer.layer is None else "attention", writer.layer, side=writer.side)
+    if by == "source" and writer.kind == "attention":
+        return Writer(writer.kind, source=writer.source, side=writer.side, cross=writer.cross)
+    return Writer(writer.kind, side=writer.side)
+
+
+def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
+    """The groups of the parts in their order, and the sum of the vectors of each."""
+    groups: dict[Writer, int] = {}
+    place = [groups.setdefault(group_of(each, by), len(groups)) for each in parts.writers]
+    vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
+    vectors.index_add_(0, torch.tensor(place), parts.vectors)
+    return tuple(groups), vectors
+
+
+def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:
+    """A group's name. tokens: the texts, by side; a source token has its number behind it, as words may occur twice."""
+    of = "" if group.side is None else f" of the {group.side}"
+    if by == "layer":
+        return ("embeddings" if group.layer is None else f"layer {group.layer}") + of
+    if group.kind == "attention":
+        cross = "cross-attention" if group.cross else "attention"
+        where = cross if group.layer is None else f"layer {group.layer}, {'cross ' * group.cross}head {group.head}"
+        if group.source is None:
+            return where + of
+        read = tokens["encoder" if group.cross else group.side][group.source]
+        return f"{where} from “{read.text.strip()}” ({group.source}){of}"
+    if group.layer is None:
+        return (KINDS[group.kind] if by != "writer" or group.kind != "bias" else "biases before layer 0") + of
+    return f"layer {group.layer}, {'biases' if group.kind == 'bias' else group.kind}{of}"
