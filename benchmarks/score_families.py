@@ -21,7 +21,7 @@ import torch
 import transformers
 
 from benchmarks import families
-from benchmarks.tiny import make, told
+from benchmarks.tiny import make
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
@@ -42,7 +42,9 @@ def main() -> None:
     names = given.families or text_families()
     rows = []
     with ThreadPoolExecutor(given.jobs) as pool:
-        for name, (kind, said) in zip(names, pool.map(lambda each: families.in_a_process(each, look), names), strict=True):
+        for name, (kind, said) in zip(
+            names, pool.map(lambda each: families.in_a_process(each, look), names), strict=True
+        ):
             rows.append((name, kind, said))
             print(f"{name:32} {kind:9} {said}", flush=True)
     print(counted(rows))

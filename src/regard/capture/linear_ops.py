@@ -4,6 +4,7 @@ Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "I
 Layers into Analysis of Masked Language Models"); what they add is a bias.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ LIKE = frozenset((
     "new_tensor", "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "element_size",
     "data_ptr", "__len__", "storage_offset", "untyped_storage", "get_device", "ndimension",
 ))  # fmt: skip
+WRITES = frozenset(("copy_", "__setitem__"))  # the last argument into the first
 # Of a sum the signs of its terms. "x += y" is here, as Python takes a new tensor for x; x.add_(y) is not.
 SUMS = {"add": (1, 1), "__add__": (1, 1), "__radd__": (1, 1), "__iadd__": (1, 1), "sub": (1, -1), "subtract": (1, -1),
         "__sub__": (1, -1), "__isub__": (1, -1), "rsub": (-1, 1), "__rsub__": (-1, 1)}  # fmt: skip
@@ -79,3 +81,21 @@ def is_dropped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a dropout drops anything."""
     given = arguments(("input", "p", "training"), args, kwargs)
     return bool(given.get("training", True)) and given.get("p", 0.5) > 0
+
+
+def tensors_within(values: Any) -> Iterator[Tensor]:
+    """The tensors among values, in lists and dictionaries of them too."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for each in values:
+            yield from tensors_within(each)
+    elif isinstance(values, dict):
+        yield from tensors_within(tuple(values.values()))
+
+
+def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
+    """The same values, tensors detached unless they are to be kept as they are."""
+    if isinstance(values, Tensor):
+        return values if keeps(values) else values.detach()
+    return type(values)(still(each, keeps) for each in values) if isinstance(values, (list, tuple)) else values

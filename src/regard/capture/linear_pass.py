@@ -23,7 +23,6 @@ So the gradient of a linear tensor, times each leaf, summed, is that tensor; `sc
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,7 +37,7 @@ from regard.attention.recording import current_path
 from regard.capture import linear_ops
 from regard.capture.call_ids import CallId, CallNumbering
 from regard.capture.state import Capture
-from regard.capture.tensor_ops import writes
+from regard.capture.tensor_ops import storage_of, writes
 
 Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias"]
 
@@ -81,6 +80,7 @@ class LinearPass(TorchFunctionMode):
         self.spoiled: str | None = None
         self._ids, self._numbering, self._capture = ids, numbering, capture
         self._others = WeakTensorKeyDictionary()  # those tensors that are "other" -> the operation that made them so
+        self._written: dict[int, tuple[Tensor, str]] = {}  # storages that "other" numbers were written into, kept alive
         self._attended = WeakTensorKeyDictionary()  # linear tensors that follow from attention's context alone
         self._own: set[int] = set()  # ids of the leaves' tensors, which live as long as this does
         self._calls: Counter[str] = Counter()
@@ -94,6 +94,8 @@ class LinearPass(TorchFunctionMode):
     def reason(self, tensor: Tensor) -> str | None:
         """The operation that made a tensor something else than linear, None where none did."""
         found: str | None = self._others.get(tensor)
+        if found is None and (written := self._written.get(storage_of(tensor))) is not None:
+            found = written[1]
         return found
 
     # What stands around each attention call (`attention/call_hook.py`).
@@ -131,7 +133,7 @@ class LinearPass(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        read = [] if name in linear_ops.LIKE else list(_tensors((args, kwargs)))
+        read = [] if name in linear_ops.LIKE else list(linear_ops.tensors_within((args, kwargs)))
         if name in linear_ops.MOVES and name not in linear_ops.JOINS:
             read = read[:1]  # what else there is says where to, or of what shape and dtype
         if any(self.is_linear(each) for each in read):
@@ -141,13 +143,16 @@ class LinearPass(TorchFunctionMode):
             reason: str | None = name
         else:
             reason = next((found for each in read if (found := self.reason(each)) is not None), None)
-        with torch.no_grad():
+        # A view that linear numbers are written into later (WRITES) has to be made with gradients on.
+        with torch.set_grad_enabled(reason is None and not any(each.requires_grad for each in read)):
             result = func(*args, **kwargs)
         if reason is not None:
             changed = args[0] if writes(name) and args else None
             if isinstance(changed, Tensor) and self.is_linear(changed):
                 self.spoiled = self.spoiled or name
-            for each in _tensors((result, changed)):
+            elif isinstance(changed, Tensor):
+                self._written[storage_of(changed)] = changed, reason
+            for each in linear_ops.tensors_within((result,)):
                 if not self.is_linear(each):
                     self._others[each] = reason
         elif name == "embedding" and isinstance(result, Tensor) and result.is_floating_point():
@@ -164,14 +169,16 @@ class LinearPass(TorchFunctionMode):
                 if any(self.reason(each) is not None for each in parts):
                     return None
                 return func([self._term(each, each) for each in parts], *args[1:], **kwargs)
+            if name in linear_ops.WRITES:
+                return self._write(func, args, kwargs)
             if name in linear_ops.SUMS:
                 return self._sum(linear_ops.SUMS[name], args, kwargs)
             if name in linear_ops.PRODUCTS or name in linear_ops.QUOTIENTS:
                 return self._product(name in linear_ops.QUOTIENTS, args, kwargs)
             if name in linear_ops.MATRIX_PRODUCTS:
-                operands = list(_tensors(args))
+                operands = list(linear_ops.tensors_within(args))
                 if len(operands) == 2 and self._is_times_constant(*operands):
-                    return func(*_still(args, self.is_linear), **kwargs)
+                    return func(*linear_ops.still(args, self.is_linear), **kwargs)
                 return None
             if name in ("linear", "addmm"):
                 return self._map(name, args, kwargs)
@@ -184,6 +191,16 @@ class LinearPass(TorchFunctionMode):
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
         return None
+
+    def _write(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Linear numbers written over others, as an empty tensor is filled by pieces; or zeros over linear ones."""
+        target, value = args[0], args[-1]
+        if kwargs or self.reason(target) is not None or id(target) in self._own:
+            return None
+        if not (self.is_linear(value) if isinstance(value, Tensor) else value == 0):
+            return None
+        func(*args)
+        return args[0]
 
     def _sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:
@@ -224,13 +241,16 @@ class LinearPass(TorchFunctionMode):
                 x, factor = factor, x
             if x not in self._attended or factor in self._attended:
                 return None
-        elif isinstance(factor, Tensor) and self.reason(factor) is not None:
-            if not (linear_ops.is_statistic(factor, x) or x in self._attended):
-                return None
+        elif isinstance(factor, Tensor) and self.reason(factor) is not None and not self._is_fixed(factor, x):
+            return None
         if divides and x is not first:
             return None
         factor = factor.detach() if isinstance(factor, Tensor) else factor
         return x / factor if divides else x * factor
+
+    def _is_fixed(self, factor: Tensor, x: Tensor) -> bool:
+        """Whether a factor made of linear tensors is held fixed: a statistic, or a gate of attention's output."""
+        return linear_ops.is_statistic(factor, x) or x in self._attended
 
     def _map(self, name: str, args: Any, kwargs: Any) -> Any:
         """A linear map with its bias."""
@@ -246,7 +266,7 @@ class LinearPass(TorchFunctionMode):
 
     def _noted(self, result: Any, read: list[Tensor]) -> Any:
         """Note of what an operation gave whether it follows from attention's context alone."""
-        made = list(_tensors((result,)))
+        made = list(linear_ops.tensors_within((result,)))
         for each in made:
             if not each.requires_grad:  # a detached tensor, an index
                 self._others[each] = "detach"
@@ -264,21 +284,3 @@ class LinearPass(TorchFunctionMode):
             return "token"
         counts = index.ndim > 0 and index.shape[-1] > 1 and bool((index.diff(dim=-1) == 1).all())
         return "position" if counts else "segment"
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    """The tensors among values, in lists and dictionaries of them too."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for each in values:
-            yield from _tensors(each)
-    elif isinstance(values, dict):
-        yield from _tensors(tuple(values.values()))
-
-
-def _still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:
-    """The same values, tensors detached unless they are to be kept as they are."""
-    if isinstance(values, Tensor):
-        return values if keeps(values) else values.detach()
-    return type(values)(_still(each, keeps) for each in values) if isinstance(values, (list, tuple)) else values

@@ -94,9 +94,7 @@ def score_path(
     return found[0], found[1:]
 
 
-def _run(
-    session: Session, source: Encoded, target: Encoded | None, call: CallId, *, written_masks: bool
-) -> LinearPass:
+def _run(session: Session, source: Encoded, target: Encoded | None, call: CallId, *, written_masks: bool) -> LinearPass:
     """A pass up to the call."""
     keep = CaptureOptions(logits=False, attention_outputs=False, embeddings=False, compare=False)
     capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
@@ -123,7 +121,12 @@ def _run(
 
 
 def _split(
-    done: LinearPass, vectors: Float[Tensor, "L D"], reason: str | None, tokens: tuple[int, ...], sides: tuple[Side | None, ...], what: str
+    done: LinearPass,
+    vectors: Float[Tensor, "L D"],
+    reason: str | None,
+    tokens: tuple[int, ...],
+    sides: tuple[Side | None, ...],
+    what: str,
 ) -> SideParts:
     """The parts of the mean of some rows."""
     if not done.is_linear(vectors):
@@ -171,7 +174,9 @@ def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], wha
     return own.cpu()
 
 
-def _parts(leaf: Leaf, told: Tensor, writer: Writer, tokens: tuple[int, ...]) -> list[tuple[Writer, Float[Tensor, " D"]]]:
+def _parts(
+    leaf: Leaf, told: Tensor, writer: Writer, tokens: tuple[int, ...]
+) -> list[tuple[Writer, Float[Tensor, " D"]]]:
     """The parts of one leaf, of attention by head and source token, those that are zero left out."""
     if leaf.weights is None or leaf.value is None:
         return [(writer, told)] if bool(told.any()) else []

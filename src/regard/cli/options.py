@@ -53,6 +53,17 @@ Targets = Annotated[
 ]
 FollowedWord = Annotated[str | None, typer.Option(help="The word to follow; without it, an overview of all tokens.")]
 NeededWord = Annotated[str | None, typer.Option(help="The word to look at, needed.")]
+NeededOrEdge = Annotated[str | None, typer.Option(help="The word to look at, needed unless there is --edge.")]
+Edge = Annotated[
+    str | None,
+    typer.Option(
+        "--edge", metavar="WORD:WORD", help="Why a head looks there: what makes the first word's score for the second."
+    ),
+]
+EdgePart = Annotated[
+    str | None,
+    typer.Option("--part", metavar="encoder|decoder|cross", help="Of an encoder-decoder, --edge of which attention."),
+]
 References = Annotated[
     str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
 ]
@@ -62,6 +73,8 @@ NeededModel = Annotated[
 ]
 Layer = Annotated[int | None, number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
 Head = Annotated[int | None, number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
+EdgeLayer = Annotated[int | None, number("N", "The layer of --edge; without it where the weight is largest.")]
+EdgeHead = Annotated[int | None, number("N", "The head of --edge; without it the one whose weight is largest.")]
 OneLayer = Annotated[int, number("N", "The layer, counted from 0; -1 is the last.")]
 OneOfHeads = Annotated[int | None, number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
 Top = Annotated[int, number("K", "How many tokens to name.")]

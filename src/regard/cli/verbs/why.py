@@ -1,9 +1,10 @@
-"""`regard why`: which tokens and heads moved a word, by weight, by contribution, and by ablating each of them."""
+"""`regard why`: which tokens and heads moved a word, checked by ablating each; or why a head looks there (--edge)."""
 
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
+from regard.cli.edge_score import EdgeAsked, show_edge
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.page_options import page_options
@@ -20,10 +21,15 @@ Ranked = Annotated[int, options.number("K", "How many tokens and heads to show o
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,
-    word: options.NeededWord = None,
+    word: options.NeededOrEdge = None,
+    edge: options.Edge = None,
+    layer: options.EdgeLayer = None,
+    head: options.EdgeHead = None,
+    part: options.EdgePart = None,
     model: options.ModelName = None,
     top: Ranked = 10,
     everything: options.All = False,
+    figure: options.FigureFile = None,
     json_file: options.JsonFile = None,
     html: PageFile = NO_PAGE,
     open_file: options.OpenAgain = None,
@@ -33,13 +39,18 @@ def why(
     save_dtype: options.SaveDtype = None,
     save_attention_outputs: options.SaveAttentionOutputs = False,
 ) -> None:
-    """Rank the tokens and heads behind a word, and check the ranking by ablating each of them."""
+    """Rank the tokens and heads behind a word, and check the ranking by ablating each of them; or split one score."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
+    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
+    asked = EdgeAsked(edge, layer, head, part)
+    if edge is not None:
+        show_edge(given, asked, word, top, everything, Outputs(figure, json_file, saved, html=html))
+        return
+    asked.check_absent(figure)
     chosen = Selection(top=top, word=word)
     word = chosen.needed_word()
     chosen.check()
-    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     outputs = Outputs(json=json_file, save=saved, html=html)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)

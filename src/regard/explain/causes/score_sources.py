@@ -50,7 +50,7 @@ class ScoreSources(Table):
     """One score of one head, split into pairs of parts. Of words of several tokens it is the mean over their pairs.
 
     score: scale · query · key, the sum of all pairs. bias: what is added to it, positions most often. softcapped: what
-    a softcap makes of the score, the score itself where there is none. weight: what the query gives to the key's
+    a softcap makes of the score, None where there is none. weight: what the query gives to the key's
     tokens. mean: of the scores of all keys that the query may look at, of which there are seen. difference: whether the
     mean is taken away (`beside_the_others`). error: how far the sum of the pairs is from the score, relative to the sum
     of their absolute values.
@@ -62,7 +62,7 @@ class ScoreSources(Table):
     head: int
     part: Part | None
     score: float
-    softcapped: float
+    softcapped: float | None
     bias: float
     weight: float
     mean: float
@@ -135,7 +135,7 @@ def score_sources(
         RegardError: no such word, token, layer or head; the query may not look at the key; the model's queries and keys
             are not made linearly of what was written, or are not the trace's; or the parts do not sum to the score.
     """
-    queries, keys, maps = _texts(trace, part)
+    queries, keys, maps = texts_of(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)
     own: AttentionMap = maps[layer]
@@ -157,6 +157,8 @@ def score_sources(
                 "has to be of this model, in its dtype, without interventions"
             )
     rule = own.rule
+    plain = rule.scale * q[rows] @ k[cols].T
+    capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
     found = ScoreSources(
         query=words[0],
@@ -165,8 +167,8 @@ def score_sources(
         head=head,
         part=part,
         score=float(rule.scale * parts.whole @ looked_at.whole),
-        softcapped=0.0,
-        bias=0.0,
+        softcapped=None if rule.softcap is None else float(capped.mean()),
+        bias=0.0 if rule.bias is None else float((scores[:, cols] - capped).mean()),
         weight=float(own[head, rows].double().mean(0)[cols].sum()),
         mean=float(rule.scale * parts.whole @ others.whole),
         seen=len(seen),
@@ -177,17 +179,13 @@ def score_sources(
         scale=float(rule.scale),
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
     )
-    plain = rule.scale * q[rows] @ k[cols].T
-    capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
-    bias = float((scores[:, cols] - capped).mean())
-    bias = 0.0 if rule.bias is None else bias
     error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
     if not error <= TOLERANCE:
         raise RegardError(
-            f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, allowed "
-            f"is {TOLERANCE:.0e} (the model computes in {str(own.query.dtype).removeprefix('torch.')})"
+            f"{name}: the parts' sum differs from the score by {error:.1e} of the sum of their absolute values, "
+            f"allowed is {TOLERANCE:.0e} (the model computes in {str(own.query.dtype).removeprefix('torch.')})"
         )
-    return replace(found, softcapped=float(capped.mean()), bias=bias, error=error)
+    return replace(found, error=error)
 
 
 def _error(found: ScoreSources) -> float:
@@ -202,7 +200,7 @@ def _error(found: ScoreSources) -> float:
     return abs(float(scores.sum()) - found.score) / size
 
 
-def _texts(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
+def texts_of(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
     """The traces of the queries and of the keys, and the maps between them."""
     if isinstance(trace, PairTrace):
         if part not in PARTS:
