@@ -6,7 +6,7 @@ Records (`recording.py`) keep detached copies; a pass that is differentiated nee
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 
 
+@runtime_checkable
 class CallHook(Protocol):
     """What stands around a call."""
 

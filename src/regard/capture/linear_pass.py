@@ -208,7 +208,7 @@ class LinearPass(TorchFunctionMode):
         first, second = (self._term(each, other) for each, other in (args, args[::-1]))
         return first + second if signs == (1, 1) else first - second if signs == (1, -1) else second - first
 
-    def _term(self, term: Any, beside: Tensor) -> Any:
+    def _term(self, term: Any, beside: Any) -> Any:
         """A term of a sum: a leaf, where it is not linear itself."""
         if isinstance(term, Tensor) and self.is_linear(term):
             return term
