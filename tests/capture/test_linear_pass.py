@@ -58,7 +58,18 @@ def filled(x: torch.Tensor) -> torch.Tensor:
     return whole
 
 
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    held = x.tanh()
+    held += x  # other, and now linear
+    x += BIAS
+    x *= 2
+    x.add_(held)
+    x /= rms(x).pow(2).mean(-1, keepdim=True).sqrt()
+    return x
+
+
 LINEAR = {
+    "in place": (in_place, ["token", "feed-forward", "bias"]),
     "norm": (lambda x: F.layer_norm(x, (7,), BIAS, BIAS), ["token", "bias"]),
     "norm by hand": (lambda x: BIAS * rms(x), ["token"]),
     "map": (lambda x: F.linear(x, WIDE, torch.ones(11)).view(1, 3, 11).transpose(1, 2), ["token", "bias"]),
@@ -120,8 +131,8 @@ def test_what_other_numbers_were_written_into_is_no_constant() -> None:
 
 
 def test_writing_into_the_stream_is_noticed() -> None:
-    watched, _ = run(lambda x: (2 * x).add_(x.tanh()))
-    assert watched.spoiled == "add_"
+    watched, _ = run(lambda x: (2 * x).tanh_())
+    assert watched.spoiled == "tanh_"
 
 
 def test_a_gate_of_attentions_output_is_held_fixed() -> None:

@@ -27,11 +27,13 @@ LIKE = frozenset((
     "data_ptr", "__len__", "storage_offset", "untyped_storage", "get_device", "ndimension",
 ))  # fmt: skip
 WRITES = frozenset(("copy_", "__setitem__"))  # the last argument into the first
-# Of a sum the signs of its terms. "x += y" is here, as Python takes a new tensor for x; x.add_(y) is not.
-SUMS = {"add": (1, 1), "__add__": (1, 1), "__radd__": (1, 1), "__iadd__": (1, 1), "sub": (1, -1), "subtract": (1, -1),
-        "__sub__": (1, -1), "__isub__": (1, -1), "rsub": (-1, 1), "__rsub__": (-1, 1)}  # fmt: skip
-PRODUCTS = frozenset(("mul", "multiply", "__mul__", "__rmul__", "__imul__"))
-QUOTIENTS = frozenset(("div", "divide", "true_divide", "__truediv__", "__itruediv__"))
+# Of a sum the signs of its terms.
+SUMS = {"add": (1, 1), "__add__": (1, 1), "__radd__": (1, 1), "sub": (1, -1), "subtract": (1, -1), "__sub__": (1, -1),
+        "rsub": (-1, 1), "__rsub__": (-1, 1)}  # fmt: skip
+PRODUCTS = frozenset(("mul", "multiply", "__mul__", "__rmul__"))
+QUOTIENTS = frozenset(("div", "divide", "true_divide", "__truediv__"))
+IN_PLACE = {"add_": "add", "sub_": "sub", "mul_": "mul", "div_": "div", "__iadd__": "add", "__isub__": "sub",
+            "__imul__": "mul", "__itruediv__": "div"}  # fmt: skip
 MATRIX_PRODUCTS = frozenset(("matmul", "__matmul__", "mm", "bmm", "einsum"))
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout"))
 NORMS = {

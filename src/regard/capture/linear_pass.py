@@ -126,7 +126,8 @@ class LinearPass(TorchFunctionMode):
         layer = None if self._capture.layer is None else self._capture.layer[1]
         self.leaves.append(Leaf(kind, layer, max(self._read, default=0), leaf))
         self._own.add(id(leaf))
-        return leaf
+        with torch.enable_grad():
+            return leaf.clone()  # which may be written into
 
     # What happens at each operation.
 
@@ -171,6 +172,8 @@ class LinearPass(TorchFunctionMode):
                 return func([self._term(each, each) for each in parts], *args[1:], **kwargs)
             if name in linear_ops.WRITES:
                 return self._write(func, args, kwargs)
+            if name in linear_ops.IN_PLACE:
+                return self._replaced(args[0], self._of_linear(func, linear_ops.IN_PLACE[name], args, kwargs))
             if name in linear_ops.SUMS:
                 return self._sum(linear_ops.SUMS[name], args, kwargs)
             if name in linear_ops.PRODUCTS or name in linear_ops.QUOTIENTS:
@@ -195,12 +198,20 @@ class LinearPass(TorchFunctionMode):
     def _write(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Linear numbers written over others, as an empty tensor is filled by pieces; or zeros over linear ones."""
         target, value = args[0], args[-1]
-        if kwargs or self.reason(target) is not None or id(target) in self._own:
+        if kwargs or self.reason(target) is not None:
             return None
         if not (self.is_linear(value) if isinstance(value, Tensor) else value == 0):
             return None
         func(*args)
         return args[0]
+
+    def _replaced(self, target: Tensor, result: Tensor | None) -> Tensor | None:
+        """A tensor with other numbers written into it: those of a linear one."""
+        if result is None or result.shape != target.shape or result.dtype != target.dtype:
+            return None
+        self._others.pop(target, None)
+        self._written.pop(storage_of(target), None)
+        return target.copy_(result)
 
     def _sum(self, signs: tuple[int, int], args: Any, kwargs: Any) -> Any:
         if len(args) != 2 or kwargs:

@@ -167,7 +167,7 @@ def _gradients(
 def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str) -> Float[Tensor, "n ..."]:
     """What is kept of a leaf's gradients: for attention its rows of the tokens, (n, H, r, E), else leaf · gradient."""
     if leaf.kind != "attention":
-        return (grad.double() * leaf.tensor.detach()).flatten(1).sum(1).cpu()
+        return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     own = grad[:, 0, :, list(tokens)].double()
     if not torch.allclose(own.abs().sum(), grad.double().abs().sum()):
         raise RegardError(f"{what} takes in other tokens without attention, so that no exact split is known")
