@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import patch_sweep as patch_sweep
     from regard.explain.causes import rollout as rollout
+    from regard.explain.causes import score_sources as score_sources
+    from regard.explain.causes import score_writers as score_writers
     from regard.explain.causes import why as why
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)
