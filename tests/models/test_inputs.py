@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.models.inputs import read_inputs, source_of
+from regard.models.inputs import read_inputs, source_of, token_id
+from regard.text import tokenizers
 from tests.support.own_models import opened, pair
 
 TEXT, TARGET = "A man is fishing on a river bank.", "Une banque"
@@ -62,3 +63,14 @@ def test_a_trace_says_what_was_read() -> None:
     by_ids = model.trace(ids=[token.id for token in trace.tokens[:5]])
     assert source_of(model._reader, by_ids).ids == [token.id for token in trace.tokens[:5]]
     assert source_of(replace(model._reader, tokenizer=None), trace).segments is None
+
+
+def test_a_token_by_its_text_or_its_id() -> None:
+    tokenizer = tokenizers.words(["a man on a bank"], frame="none")
+    number = tokenizer("bank")["input_ids"][0]
+    assert token_id(tokenizer, "bank", "attribution") == number
+    assert token_id(None, 7, "attribution") == 7
+    with pytest.raises(RegardError, match="attribution: 'a bank' is 2 tokens, needs one"):
+        token_id(tokenizer, "a bank", "attribution")
+    with pytest.raises(RegardError, match="given 'bank', needs a token's id: the model has no tokenizer"):
+        token_id(None, "bank", "attribution")

@@ -5,6 +5,7 @@ of regard is used: this is what its splits are held against.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -61,8 +62,19 @@ def bert(model: Any, ids: list[int], layer: int, head: int) -> tuple[Parts, Part
     return sides[0], sides[1]
 
 
+def llama_states(model: Any, ids: list[int]) -> Parts:
+    """The parts, (L, M) each, of a Llama's last hidden states, behind its final norm."""
+    return _llama(model, ids, model.config.num_hidden_layers)[1]
+
+
 def llama(model: Any, ids: list[int], layer: int, head: int) -> tuple[Parts, Parts]:
     """The parts, (L, D) each, of queries and keys of one head of a Llama, turned by their positions."""
+    sides = _llama(model, ids, layer)[0]
+    return sides(head)
+
+
+def _llama(model: Any, ids: list[int], layer: int) -> tuple[Callable[[int], tuple[Parts, Parts]], Parts]:
+    """What gives a head's queries and keys of a layer, and the states that enter it, behind the final norm."""
     weights = {name.removeprefix("model."): tensor.double() for name, tensor in model.state_dict().items()}
     config = model.config
     heads, groups = config.num_attention_heads, config.num_key_value_heads
@@ -98,8 +110,12 @@ def llama(model: Any, ids: list[int], layer: int, head: int) -> tuple[Parts, Par
         hidden = torch.nn.functional.silu(gate) * up
         parts[f"layer {n}, feed-forward"] = hidden @ weights[f"{at}mlp.down_proj.weight"].T
     whole, at = sum(parts.values()), f"layers.{layer}."
-    sides = []
-    for each, h in (("q", head), ("k", head * groups // heads)):
-        own = {n: normed(x, whole, f"{at}input_layernorm") for n, x in parts.items()}
-        sides.append({n: turned(of_head(x, f"{at}self_attn.{each}_proj", h)) for n, x in own.items()})
-    return sides[0], sides[1]
+
+    def sides(head: int) -> tuple[Parts, Parts]:
+        made = []
+        for each, h in (("q", head), ("k", head * groups // heads)):
+            own = {n: normed(x, whole, f"{at}input_layernorm") for n, x in parts.items()}
+            made.append({n: turned(of_head(x, f"{at}self_attn.{each}_proj", h)) for n, x in own.items()})
+        return made[0], made[1]
+
+    return sides, {n: normed(x, whole, "norm") for n, x in parts.items()}

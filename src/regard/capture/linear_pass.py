@@ -39,7 +39,7 @@ from regard.capture.call_ids import CallId, CallNumbering
 from regard.capture.state import Capture
 from regard.capture.tensor_ops import storage_of, writes
 
-Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias"]
+Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias", "final bias"]
 
 
 @dataclass(eq=False)
@@ -64,14 +64,14 @@ class ReachedError(Exception):
 
 
 class LinearPass(TorchFunctionMode):
-    """Makes leaves, and keeps all that follows from them linear, up to one attention call.
+    """Makes leaves, and keeps all that follows from them linear, up to one attention call, or to the end.
 
-    ids: what the model reads. wanted: the call. leaves: in the order they were written. query, key: of the wanted call,
-    (1, H, L, D) and (1, G, S, D), None before it was reached.
+    ids: what the model reads. wanted: the call, None for the whole pass. leaves: in the order they were written. query,
+    key: of the wanted call, (1, H, L, D) and (1, G, S, D), None before it was reached.
     """
 
     def __init__(
-        self, ids: list[Int[Tensor, "1 _"]], wanted: CallId, numbering: CallNumbering, capture: Capture
+        self, ids: list[Int[Tensor, "1 _"]], wanted: CallId | None, numbering: CallNumbering, capture: Capture
     ) -> None:
         super().__init__()
         self.wanted, self.leaves = wanted, list[Leaf]()
@@ -86,6 +86,7 @@ class LinearPass(TorchFunctionMode):
         self._calls: Counter[str] = Counter()
         self._call: CallId | None = None
         self._read: set[int] = set()  # the numbers of the ids that were looked up
+        self._passed: set[tuple[int, bool]] = set()  # (sequence, whether in a layer) of the leaves so far
 
     def is_linear(self, tensor: Tensor) -> bool:
         """Whether a tensor is a linear function of leaves. Parameters, which have gradients of their own, are not."""
@@ -98,15 +99,13 @@ class LinearPass(TorchFunctionMode):
             found = written[1]
         return found
 
-    # What stands around each attention call (`attention/call_hook.py`).
-
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Stop at the wanted call; any other computes without gradients."""
         with torch._C.DisableTorchFunction():
             path = current_path()
             self._call = self._numbering(path, self._calls[path])
             self._calls[path] += 1
-            if self._call == self.wanted:
+            if self.wanted is not None and self._call == self.wanted:
                 self.query, self.key = query, key
                 raise ReachedError
             return query.detach(), key.detach(), value.detach()
@@ -124,12 +123,14 @@ class LinearPass(TorchFunctionMode):
     def _leaf(self, kind: Kind, tensor: Tensor) -> Tensor:
         leaf = tensor.detach().clone().requires_grad_()
         layer = None if self._capture.layer is None else self._capture.layer[1]
-        self.leaves.append(Leaf(kind, layer, max(self._read, default=0), leaf))
+        sequence = max(self._read, default=0)
+        if kind == "bias" and layer is None and (sequence, True) in self._passed:
+            kind = "final bias"
+        self._passed.add((sequence, layer is not None))
+        self.leaves.append(Leaf(kind, layer, sequence, leaf))
         self._own.add(id(leaf))
         with torch.enable_grad():
             return leaf.clone()  # which may be written into
-
-    # What happens at each operation.
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

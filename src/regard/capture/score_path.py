@@ -7,7 +7,7 @@ passes back over what is linear.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from regard.attention.call_hook import hooked_calls
 from regard.capture.call_ids import CallId, CallNumbering
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hidden_states import record_layers
+from regard.capture.hooks import record_last_hidden_states
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.options import CaptureOptions
 from regard.capture.quiet import quiet
@@ -32,9 +33,9 @@ AT_ONCE, NUMBERS = 16, 1 << 26  # components whose gradients are computed togeth
 class Writer:
     """What wrote a part: an embedding, one head's look at one source token, a feed-forward layer, or biases.
 
-    layer: None before the first layer. "feed-forward" is all that a layer adds beside its attention and its biases.
-    side: of an encoder-decoder, whose stream it was written into first, None where that is not known. cross: whether
-    the head looks at the encoder's tokens.
+    layer: None before the first layer, and of "final bias", behind the last. "feed-forward" is all that a layer adds
+    beside its attention and its biases. side: of an encoder-decoder, whose stream it was written into first, None where
+    that is not known. cross: whether the head looks at the encoder's tokens.
     """
 
     kind: Kind
@@ -76,10 +77,7 @@ def score_path(
     name = f"score_sources of layer {call.layer} of {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard: its queries and keys are not seen")
-    try:
-        done = _run(session, source, target, call, written_masks=False)
-    except TensorMaskError:
-        done = _run(session, source, target, call, written_masks=True)
+    done, _, _ = run_linearly(session, source, target, call)
     if done.query is None or done.key is None:
         raise RegardError(f"{name}: the attention call was not seen")
     if done.spoiled is not None:
@@ -88,22 +86,33 @@ def score_path(
     group = head * done.key.shape[1] // done.query.shape[1]
     wanted = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
     found = [
-        _split(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {what}")
+        split_rows(done, tensor[0, n], done.reason(tensor), tuple(tokens), sides, f"{name}: the {what}")
         for what, tensor, n, tokens in wanted
     ]
     return found[0], found[1:]
 
 
-def _run(session: Session, source: Encoded, target: Encoded | None, call: CallId, *, written_masks: bool) -> LinearPass:
-    """A pass up to the call."""
-    keep = CaptureOptions(logits=False, attention_outputs=False, embeddings=False, compare=False)
+def run_linearly(
+    session: Session, source: Encoded, target: Encoded | None, call: CallId | None
+) -> tuple[LinearPass, Any, dict[str, Tensor]]:
+    """A pass up to a call (None: to its end), what it returned, and the last hidden states that were seen."""
+    try:
+        return _run(session, source, target, call, written_masks=False)
+    except TensorMaskError:
+        return _run(session, source, target, call, written_masks=True)
+
+
+def _run(
+    session: Session, source: Encoded, target: Encoded | None, call: CallId | None, *, written_masks: bool
+) -> tuple[LinearPass, Any, dict[str, Tensor]]:
+    keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
     capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
-    options = PassOptions(keep, written_masks=written_masks, last_row="logits_to_keep" in session.takes)
-    targets = None if target is None else [target]
-    inputs = session.inputs([source], targets, options)
+    last_row = call is not None and "logits_to_keep" in session.takes
+    options = PassOptions(keep, written_masks=written_masks, last_row=last_row)
+    inputs = session.inputs([source], None if target is None else [target], options)
     ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
     numbering = CallNumbering(session.model, capture, pairs=session.pairs)
-    watched = LinearPass(ids, call, numbering, capture)
+    watched, output, last = LinearPass(ids, call, numbering, capture), None, dict[str, Tensor]()
     try:
         with (
             session.lock,
@@ -111,16 +120,17 @@ def _run(session: Session, source: Encoded, target: Encoded | None, call: CallId
             torch.no_grad(),
             session.capture_attention(capture),
             record_layers(session.model, capture),
+            record_last_hidden_states(session.model, head_input=not last_row) as last,
             hooked_calls(watched),
             watched,
         ):
-            session.model(**inputs)
+            output = session.model(**inputs)
     except ReachedError:
         pass
-    return watched
+    return watched, output, last
 
 
-def _split(
+def split_rows(
     done: LinearPass,
     vectors: Float[Tensor, "L D"],
     reason: str | None,

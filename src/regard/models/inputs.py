@@ -60,3 +60,19 @@ def source_of(reader: Reader, trace: Trace) -> Encoded:
         if encoded.ids == ids:
             return encoded  # with its segments
     return encoded_ids(ids)
+
+
+def token_id(tokenizer: Any, token: str | int, what: str) -> int:
+    """The id of a token that is named by its text, blanks before it included, or by its id.
+
+    Raises:
+        RegardError: the text is no token or several, or there is no tokenizer to say so; what was meant is named.
+    """
+    if isinstance(token, int):
+        return token
+    if tokenizer is None:
+        raise RegardError(f"{what}: given {token!r}, needs a token's id: the model has no tokenizer")
+    ids: list[int] = tokenizer(token, add_special_tokens=False)["input_ids"]
+    if len(ids) != 1:
+        raise RegardError(f"{what}: {token!r} is {len(ids)} tokens, needs one: a blank before a word is part of it")
+    return ids[0]

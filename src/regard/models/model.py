@@ -14,6 +14,7 @@ from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import position_limit
 from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.outcome_path import Outcome, outcome_path
 from regard.capture.regard_attention import RegardSession
 from regard.capture.score_path import score_path
 from regard.capture.session import Session
@@ -23,7 +24,7 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, TraceOptions
-from regard.models.inputs import read_inputs, source_of
+from regard.models.inputs import read_inputs, source_of, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -35,6 +36,7 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
+    import regard.explain.causes.attribution
     import regard.explain.causes.score_sources
     import regard.explain.causes.why
 
@@ -360,6 +362,41 @@ class Model:
         target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
         split = partial(score_path, self._session, source_of(self._reader, source), target)
         return score_sources(trace, query, key, layer, head, split, part=part)
+
+    def attribution(
+        self,
+        trace: Trace | PairTrace,
+        place: str | Word | int | tuple[str, int],
+        token: str | int | None = None,
+        *,
+        against: str | int | None = None,
+        toward: Float[Tensor, " M"] | None = None,
+    ) -> "regard.explain.causes.attribution.Attribution":
+        """Split a logit, a difference of two, or a cosine into what was written directly: what made the model say it.
+
+        Args:
+            trace: of this model, without interventions.
+            place: the word or token at which the outcome is: of a causal model, the one before the token.
+            token: whose logit, by its text (blanks before it included) or its id; against: less that of this one.
+            toward: instead of a token, a direction: the cosine of the place's last hidden state to it.
+
+        Returns a `regard.explain.causes.attribution.Attribution`.
+
+        Raises:
+            RegardError: no such place or token, a token and a direction, or none; a model without a language head, or
+                one that makes its outcome so that no exact split is known.
+        """
+        from regard.explain.causes.attribution import attribution  # as in `why`
+
+        if not isinstance(trace, (Trace, PairTrace)):
+            raise RegardError(f"attribution: given {type(trace).__name__}, needs a trace of this model")
+        if (token is None) == (toward is None) or (against is not None and token is None):
+            raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
+        ids = [None if t is None else token_id(self.tokenizer, t, "attribution") for t in (token, against)]
+        source, *targets = trace.sides
+        target = encoded_ids([each.id for each in targets[0].tokens]) if targets else None
+        split = partial(outcome_path, self._session, source_of(self._reader, source), target)
+        return attribution(trace, place, Outcome(ids[0], ids[1], toward), split)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

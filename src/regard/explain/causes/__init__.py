@@ -6,6 +6,7 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.explain.causes import ablation_effect as ablation_effect
+    from regard.explain.causes import attribution as attribution
     from regard.explain.causes import block_steps as block_steps
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import layer_updates as layer_updates

@@ -15,6 +15,7 @@ By = Literal["token", "writer", "source", "layer", "kind"]
 KINDS = {
     "token": "token embedding", "position": "position embedding", "segment": "segment embedding",
     "attention": "attention", "feed-forward": "feed-forward layers", "bias": "biases",
+    "final bias": "biases behind the last layer",
 }  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def group_of(writer: Writer, by: By) -> Writer:
         return writer
     if by == "writer":
         return replace(writer, source=None)
-    if by == "layer":
+    if by == "layer" and writer.kind != "final bias":
         return Writer("token" if writer.layer is None else "attention", writer.layer, side=writer.side)
     if by == "source" and writer.kind == "attention":
         return Writer(writer.kind, source=writer.source, side=writer.side, cross=writer.cross)
@@ -47,7 +48,7 @@ def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor,
 def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:
     """A group's name. tokens: the texts, by side; a source token has its number behind it, as words may occur twice."""
     of = "" if group.side is None else f" of the {group.side}"
-    if by == "layer":
+    if by == "layer" and group.kind != "final bias":
         return ("embeddings" if group.layer is None else f"layer {group.layer}") + of
     if group.kind == "attention":
         cross = "cross-attention" if group.cross else "attention"

@@ -1,0 +1,68 @@
+"""Split a number that a pass ends with (a logit, a difference of two, a cosine) into what was written into its stream.
+
+All is as in `score_path`, up to the last hidden state or the logits: with the statistics of every norm held fixed, the
+final one's too, they are a linear function of what was written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.capture.score_path import Side, SideParts, run_linearly, split_rows
+from regard.capture.session import Session
+from regard.errors import RegardError
+from regard.text.tokens import Encoded
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What is split: logits[token], logits[token] - logits[against], or (token None) the cosine to a direction."""
+
+    token: int | None = None
+    against: int | None = None
+    direction: Float[Tensor, " M"] | None = None
+
+
+def outcome_path(
+    session: Session, source: Encoded, target: Encoded | None, outcome: Outcome, tokens: Sequence[int]
+) -> SideParts:
+    """Run the text, and split the mean outcome of some tokens: vectors of one component.
+
+    Of a cosine the length of the mean state is held fixed, as a norm's statistics are.
+
+    Raises:
+        RegardError: there is no such number, or it is not made linearly of what was written: the operation that stands
+            between is named.
+    """
+    name = f"attribution in {session.name}"
+    if session.reports_weights:
+        raise RegardError(f"{name}: its attention does not go through regard, so that no exact split is known")
+    done, output, last = run_linearly(session, source, target, None)
+    if done.spoiled is not None:
+        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
+    if outcome.token is not None:
+        ends = getattr(output, "logits", None)
+        if not isinstance(ends, Tensor) or ends.ndim != 3:
+            raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
+    else:
+        ends = last.get("last_hidden_state")
+        if ends is None:
+            raise RegardError(f"{name}: its last hidden state was not seen")
+    with torch.enable_grad():
+        values = _values(ends[0], outcome, list(tokens))[:, None]  # (L, 1)
+    sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
+    what = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
+    return split_rows(done, values, done.reason(ends), tuple(tokens), sides, what)
+
+
+def _values(ends: Float[Tensor, "L K"], outcome: Outcome, tokens: list[int]) -> Float[Tensor, " L"]:
+    """The outcome at every token."""
+    if outcome.token is not None:
+        return ends[:, outcome.token] - (0 if outcome.against is None else ends[:, outcome.against])
+    assert outcome.direction is not None
+    direction = outcome.direction.to(ends)
+    length = ends.detach()[tokens].mean(0).norm() * direction.norm()
+    return ends @ (direction / length)

@@ -1,0 +1,114 @@
+"""Say what made the model say it: split a logit, a difference of two, or a cosine into what was written directly.
+
+    logit[token] = Σ_a (what writer a wrote at this place) through the final norm, times the token's column of the head
+
+Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; nostalgebraist 2020
+for reading the stream through the head): embeddings, each head by source token, each feed-forward layer, biases; with
+the statistics of all norms held fixed. A part is its writer's, whatever made the writer write it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from regard.capture.outcome_path import Outcome
+from regard.capture.score_path import Side, SideParts
+from regard.errors import RegardError
+from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.frames import Row, Table
+from regard.explain.places import Place, tokens_of
+from regard.text.tokens import Token
+from regard.trace.trace import PairTrace, Trace
+
+TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
+SAME = 1e-3  # of its size: how far the outcome may be from the trace's, to be of the same text and model
+Split = Callable[[Outcome, Sequence[int]], SideParts]  # runs the model, and splits the mean outcome of some tokens
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(Table):
+    """An outcome and its parts. outcome: what it is, in words. value: its number, the sum of all parts.
+
+    error: how far their sum is from it, relative to the sum of their absolute values.
+    """
+
+    outcome: str
+    value: float
+    error: float
+    parts: SideParts = field(repr=False)
+    tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
+
+    def by(self, by: By = "writer") -> list[tuple[str, float]]:
+        """Each part's name and what it adds, the largest absolute numbers first; they sum to the value.
+
+        by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
+        at one "token", all that came from one "source" token, a "layer", or a "kind".
+        """
+        groups, sums = grouped(self.parts, by)
+        order = sums[:, 0].abs().sort(descending=True, stable=True).indices.tolist()
+        return [(named(groups[n], by, self.tokens), float(sums[n, 0])) for n in order]
+
+    def rows(self) -> list[Row]:
+        """One row a writer, the largest absolute numbers first: part, adds."""
+        return [{"part": name, "adds": added} for name, added in self.by()]
+
+
+def attribution(trace: Trace | PairTrace, place: Place, outcome: Outcome, split: Split) -> Attribution:
+    """Split an outcome at a word or token; see also `Model.attribution`. Of a pair the place is of its target.
+
+    Raises:
+        RegardError: no such place; the outcome is not made linearly of what was written, or is not the trace's; or the
+            parts do not sum to it.
+    """
+    own = trace.decoder if isinstance(trace, PairTrace) else trace
+    rows = tokens_of(own, place)
+    where = ", ".join(own.tokens[n].text.strip() for n in rows)
+    expected, said = _expected(own, rows, outcome)
+    name = f"attribution in {own.status.model}"
+    parts = split(outcome, rows)
+    value, sums = float(parts.whole[0]), grouped(parts, "writer")[1]
+    size = float(sums.abs().sum())
+    apart = abs(value - expected) / max(size, torch.finfo(torch.float64).tiny)
+    if not apart <= SAME:
+        raise RegardError(
+            f"{name}: the outcome is {value:.4g} where the trace has {expected:.4g}: the trace has to be of this "
+            "model, in its dtype, without interventions"
+        )
+    error = abs(float(sums.sum()) - value) / max(size, torch.finfo(torch.float64).tiny)
+    if not error <= TOLERANCE:
+        raise RegardError(
+            f"{name}: the parts' sum differs from the outcome by {error:.1e} of the sum of their absolute values, "
+            f"allowed is {TOLERANCE:.0e}"
+        )
+    names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
+    tokens = {side: each.tokens for side, each in zip(names, trace.sides, strict=True)}
+    return Attribution(f"{said} at “{where}”", value, error, parts, tokens)
+
+
+def _expected(trace: Trace, rows: list[int], outcome: Outcome) -> tuple[float, str]:
+    """The outcome as the trace has it, and what it is called."""
+    if outcome.token is None:
+        assert outcome.direction is not None
+        state = trace.contextual[rows].double().cpu().mean(0)
+        direction = outcome.direction.double().cpu()
+        if direction.shape != state.shape or not float(direction.norm()) > 0:
+            raise RegardError(
+                f"attribution: toward has shape {tuple(direction.shape)}, needs {tuple(state.shape)} and not to be zero"
+            )
+        return float(torch.cosine_similarity(state, direction, dim=0)), "cosine to the direction"
+    if trace.logits is None:
+        raise RegardError(f"attribution: the trace of {trace.status.model} holds no logits: give toward=, a direction")
+    logits = trace.logits[rows].double().mean(0)
+    for number in (outcome.token, outcome.against):
+        if number is not None and not 0 <= number < len(logits):
+            raise RegardError(f"attribution: token id {number} is out of range: there are ids 0 to {len(logits) - 1}")
+    names = [
+        str(n) if trace.names is None else trace.names(n).strip()
+        for n in (outcome.token, outcome.against)
+        if n is not None
+    ]
+    value = float(logits[outcome.token])
+    if outcome.against is None:
+        return value, f"logit of “{names[0]}”"
+    return value - float(logits[outcome.against]), f"logit of “{names[0]}” less that of “{names[1]}”"
