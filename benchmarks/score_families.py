@@ -1,7 +1,7 @@
 """Every text family that traces open, as a tiny random model: how many of its attention scores split exactly.
 
 python -m benchmarks.score_families [FAMILY ...]            prints a line for each
-python -m benchmarks.score_families --write                 writes docs/score_families.md
+python -m benchmarks.score_families --write [FAMILY ...]    writes docs/score_families.md, or these families' rows anew
 
 The families are those of docs/families.md whose traces are exact or noted and that read ids. Biases and the weights of
 norms, which a new model has at 0 and 1, are drawn at random first. Of each kind of attention a model has, the scores of
@@ -49,7 +49,8 @@ def main() -> None:
             print(f"{name:32} {kind:9} {said}", flush=True)
     print(counted(rows))
     if given.write:
-        write(rows)
+        kept = families.rows_of(PAGE.read_text(encoding="utf-8")) if given.families else []
+        write(families.replaced(kept, rows))
 
 
 def text_families() -> list[str]:

@@ -40,12 +40,12 @@ def outcome_path(
     name = f"attribution in {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard, so that no exact split is known")
-    done, output, last = run_linearly(session, source, target, None)
+    done, logits, last = run_linearly(session, source, target, None)
     if done.spoiled is not None:
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
     if outcome.token is not None:
-        ends = getattr(output, "logits", None)
-        if not isinstance(ends, Tensor) or ends.ndim != 3:
+        ends = logits
+        if ends is None or ends.ndim != 3:
             raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
     else:
         ends = last.get("last_hidden_state")

@@ -7,7 +7,7 @@ passes back over what is linear.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -94,8 +94,8 @@ def score_path(
 
 def run_linearly(
     session: Session, source: Encoded, target: Encoded | None, call: CallId | None
-) -> tuple[LinearPass, Any, dict[str, Tensor]]:
-    """A pass up to a call (None: to its end), what it returned, and the last hidden states that were seen."""
+) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
+    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen."""
     try:
         return _run(session, source, target, call, written_masks=False)
     except TensorMaskError:
@@ -104,7 +104,7 @@ def run_linearly(
 
 def _run(
     session: Session, source: Encoded, target: Encoded | None, call: CallId | None, *, written_masks: bool
-) -> tuple[LinearPass, Any, dict[str, Tensor]]:
+) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
     capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
     last_row = call is not None and "logits_to_keep" in session.takes
@@ -112,7 +112,8 @@ def _run(
     inputs = session.inputs([source], None if target is None else [target], options)
     ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
     numbering = CallNumbering(session.model, capture, pairs=session.pairs)
-    watched, output, last = LinearPass(ids, call, numbering, capture), None, dict[str, Tensor]()
+    watched, last = LinearPass(ids, call, numbering, capture), dict[str, Tensor]()
+    output = None
     try:
         with (
             session.lock,
@@ -127,7 +128,8 @@ def _run(
             output = session.model(**inputs)
     except ReachedError:
         pass
-    return watched, output, last
+    logits = getattr(output, "logits", None)
+    return watched, logits if isinstance(logits, Tensor) else None, last
 
 
 def split_rows(
