@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 import regard
 from regard.attention.call_hook import hooked_calls
-from regard.capture.call_ids import CallId, CallNumbering
+from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import LinearPass
 from regard.capture.state import Capture
 

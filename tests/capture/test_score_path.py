@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.capture.call_ids import CallId
+from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer, score_path
 from regard.errors import RegardError
 from regard.models.inputs import source_of

@@ -35,7 +35,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_path
 from regard.capture import linear_ops
-from regard.capture.call_ids import CallId, CallNumbering
+from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.state import Capture
 from regard.capture.tensor_ops import storage_of, writes
 

@@ -13,7 +13,7 @@ from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.capture.interventions import Part
+    from regard.capture.interventions.names import Part
     from regard.explain.places import Place
     from regard.trace.trace import PairTrace, Trace
 

@@ -18,8 +18,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.capture.call_ids import CallId
-from regard.capture.interventions import PARTS, Part
+from regard.capture.interventions.call_ids import CallId
+from regard.capture.interventions.names import PARTS, Part
 from regard.capture.score_path import Side, SideParts
 from regard.checks import from_zero
 from regard.errors import RegardError
