@@ -4,7 +4,8 @@
     probability(model, "Paris")                  the same token's share
     cosine("bank", reference)                    of a word's contextual embedding to a vector
 
-Any function of a trace is one, too: `Outcome("length of bank", lambda trace: float(trace["bank"].norm()))`.
+Any function of a trace is one, too: `Outcome("length of bank", lambda trace: trace["bank"].norm())`. One that gives a
+tensor can be differentiated as well, by its contextual embeddings and logits: see `gradients`.
 """
 
 from collections.abc import Callable
@@ -24,10 +25,15 @@ AnyTrace = Trace | PairTrace
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number of a trace. name: what it is, for tables and pictures."""
+    """One number of a trace. name: what it is, for tables and pictures. number: computes it, best as a tensor."""
 
     name: str
-    of: Callable[[AnyTrace], float]
+    number: Callable[[AnyTrace], Float[Tensor, ""] | float]
+
+    def of(self, trace: AnyTrace) -> float:
+        """Compute the number of a trace."""
+        found = self.number(trace)
+        return float(found.detach() if isinstance(found, Tensor) else found)
 
 
 def logit_difference(model: Model, token: str, other: str, *, at: Place | None = None) -> Outcome:
@@ -41,11 +47,11 @@ def logit_difference(model: Model, token: str, other: str, *, at: Place | None =
     """
     first, second = token_id(model, token), token_id(model, other)
 
-    def of(trace: AnyTrace) -> float:
+    def number(trace: AnyTrace) -> Float[Tensor, ""]:
         logits = _logits(trace, at)
-        return float(logits[first] - logits[second])
+        return logits[first] - logits[second]
 
-    return Outcome(f"logit of {token!r} less that of {other!r}{_after(at)}", of)
+    return Outcome(f"logit of {token!r} less that of {other!r}{_after(at)}", number)
 
 
 def probability(model: Model, token: str, *, at: Place | None = None) -> Outcome:
@@ -54,9 +60,9 @@ def probability(model: Model, token: str, *, at: Place | None = None) -> Outcome
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    number = token_id(model, token)
+    place = token_id(model, token)
     return Outcome(
-        f"probability of {token!r}{_after(at)}", lambda trace: float(_logits(trace, at).double().softmax(-1)[number])
+        f"probability of {token!r}{_after(at)}", lambda trace: _logits(trace, at).double().softmax(-1)[place]
     )
 
 
@@ -67,14 +73,14 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
     """
     target = reference.double()
 
-    def of(trace: AnyTrace) -> float:
+    def number(trace: AnyTrace) -> Float[Tensor, ""]:
         side = trace.sides[-1]
         own = side.contextual[tokens_of(side, place)].double().mean(0)
         if own.shape != target.shape:
             raise RegardError(f"cosine: given a vector of {len(target)} components, embeddings have {len(own)}")
-        return float((own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device)))
+        return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
 
-    return Outcome(f"cosine of {_said(place)} and {name}", of)
+    return Outcome(f"cosine of {_said(place)} and {name}", number)
 
 
 def token_id(model: Model, token: str) -> int:

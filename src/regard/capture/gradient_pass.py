@@ -1,0 +1,139 @@
+"""Run one text through a model with gradients: what the learned embeddings and every layer's states do to an outcome.
+
+The model's own fused attention runs and is differentiated, so nothing of n × n is made. Weights get no gradient.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.capture.evaluating import evaluating
+from regard.capture.hooks import record_last_hidden_states
+from regard.capture.interventions.states import Stacks, is_states
+from regard.capture.options import CaptureOptions
+from regard.capture.quiet import quiet
+from regard.capture.session import PassOptions, Session
+from regard.errors import RegardError
+from regard.text.tokens import Encoded
+
+# Gives the learned embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
+Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
+
+
+@dataclass
+class GradientPass:
+    """What one pass computed, part of a graph that can be differentiated, of each stack (an encoder's first).
+
+    embeddings: the learned embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
+    end what leaves the last one, with the batch axis that the model has. contextual, logits: of the last stack.
+    """
+
+    embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
+    states: list[list[Float[Tensor, "1 L M"]]] = field(default_factory=list)
+    contextual: Float[Tensor, "L K"] | None = None
+    logits: Float[Tensor, "L V"] | None = None
+
+    def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
+        """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on.
+
+        Raises:
+            RegardError: the outcome does not come from this pass's tensors.
+        """
+        if not outcome.requires_grad:
+            raise RegardError("gradients: the outcome is a plain number; one of tensors, such as a logit, is needed")
+        found = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)
+        return [torch.zeros_like(own) if each is None else each for own, each in zip(of, found, strict=True)]
+
+
+def gradient_pass(
+    session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None
+) -> GradientPass:
+    """Run a text, with the target of an encoder-decoder, through a model with gradients.
+
+    stacks: of the model's layers, from `session.layout`. exchange: puts others in the place of learned embeddings.
+
+    Raises:
+        RegardError: the model looks up no embeddings of its own, or its last hidden state is not found.
+    """
+    found, model = GradientPass(), session.model
+    inputs = session._inputs([source], None if target is None else [target], PassOptions(CaptureOptions()))
+    with (
+        session.lock,
+        quiet(),
+        torch.enable_grad(),
+        evaluating(model),
+        _exchanged(model, found, exchange),
+        _kept_states(model, stacks, found),
+        record_last_hidden_states(model, head_input=True) as last,
+    ):
+        output = model(**inputs)
+    if not found.embeddings or "last_hidden_state" not in last:
+        what = "learned embeddings" if not found.embeddings else "its last hidden state"
+        raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
+    found.contextual = last["last_hidden_state"][0]
+    logits = getattr(output, "logits", None)
+    found.logits = logits[0] if isinstance(logits, Tensor) and logits.ndim == 3 else None
+    return found
+
+
+@contextmanager
+def _exchanged(model: Any, found: GradientPass, exchange: Exchange | None) -> Iterator[None]:
+    """Make leaves of a graph of the learned embeddings that are looked up inside the block."""
+
+    def leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
+        rows = output[0].detach()
+        rows = rows if exchange is None else exchange(len(found.embeddings), rows).to(rows)
+        found.embeddings.append(rows.clone().requires_grad_())
+        return found.embeddings[-1][None]
+
+    # an encoder and a decoder may have tables of their own, or share one
+    parts = [model.get_input_embeddings()]
+    for side in ("get_encoder", "get_decoder"):
+        part = getattr(model, side, lambda: None)() if getattr(model.config, "is_encoder_decoder", False) else None
+        own = None if part is None else part.get_input_embeddings()
+        parts += [] if own is None else [own]
+    with ExitStack() as hooks:
+        for each in dict.fromkeys(parts):
+            hooks.enter_context(each.register_forward_hook(leaf))
+        yield
+
+
+@contextmanager
+def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Iterator[None]:
+    """Keep what enters and leaves the layers that run inside the block."""
+    found.states = [[] for _ in stacks]
+    depth = [0] * len(stacks)
+
+    def enter(stack: int) -> Any:
+        def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
+            depth[stack] += 1
+            if depth[stack] == 1:
+                states = next(each for each in (*args, *kwargs.values()) if is_states(each))
+                if found.states[stack]:
+                    found.states[stack].pop()  # what left the layer before: the same, or what was made of it between
+                found.states[stack].append(states)
+
+        return hook
+
+    def leave(stack: int) -> Any:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            depth[stack] -= 1
+            if not depth[stack]:
+                given = output if isinstance(output, (tuple, list)) else (output,)
+                found.states[stack].append(next(each for each in given if is_states(each)))
+
+        return hook
+
+    with ExitStack() as hooks:
+        for n, (path, _) in enumerate(stacks):
+            layers = model.get_submodule(path)
+            assert isinstance(layers, nn.ModuleList)
+            for layer in dict.fromkeys(layers):
+                hooks.enter_context(layer.register_forward_pre_hook(enter(n), with_kwargs=True))
+                hooks.enter_context(layer.register_forward_hook(leave(n)))
+        yield
