@@ -1,4 +1,4 @@
-"""A pass with gradients: by the library's own fused attention, against numbers of the plain pass and autograd by hand."""
+"""A pass with gradients, against the numbers of the plain pass and against autograd by hand."""
 
 from typing import Any
 

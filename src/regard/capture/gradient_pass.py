@@ -61,7 +61,7 @@ def gradient_pass(
         RegardError: the model looks up no embeddings of its own, or its last hidden state is not found.
     """
     found, model = GradientPass(), session.model
-    inputs = session._inputs([source], None if target is None else [target], PassOptions(CaptureOptions()))
+    inputs = session.inputs([source], None if target is None else [target], PassOptions(CaptureOptions()))
     with (
         session.lock,
         quiet(),

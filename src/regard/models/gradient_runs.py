@@ -1,4 +1,4 @@
-"""Run a text that was traced once more with gradients, and hand its outcome out as a number that can be differentiated."""
+"""Run a text that was traced once more with gradients, as a trace whose numbers can be differentiated."""
 
 import copy
 from typing import TYPE_CHECKING

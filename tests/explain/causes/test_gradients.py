@@ -82,7 +82,7 @@ def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, 
 
 def test_an_outcome_without_a_gradient_is_refused(minilm: Any, river: Any) -> None:
     with pytest.raises(RegardError, match="outcome 'length' gives a plain number: gradients need"):
-        attribute_to_tokens(minilm, river, Outcome("length", lambda trace: float(trace.contextual.norm())))
+        attribute_to_tokens(minilm, river, Outcome("length", lambda trace: trace.contextual.norm().item()))
 
 
 def test_another_models_trace_is_refused(minilm: Any, river: Any, outcome: Outcome) -> None:

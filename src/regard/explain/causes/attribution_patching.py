@@ -5,15 +5,14 @@ Patching layer n at token i with the source's states moves the outcome, to the f
 Scale"). `patch_sweep` measures the same; where the two differ much, the outcome is not linear between the runs.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
-from regard.explain.causes.gradients import _number
+from regard.explain.causes.gradients import number_of
 from regard.explain.causes.outcomes import Outcome
 from regard.explain.causes.patch_sweep import DIRECTIONS, Direction, Layer, PatchSweep
+from regard.models.gradient_runs import gradient_run
 from regard.text.tokens import shortened
-from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -29,8 +28,6 @@ def attribution_patching(
     Raises:
         RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
     """
-    from regard.models.gradient_runs import gradient_run
-
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
     if model.pairs:
@@ -43,7 +40,7 @@ def attribution_patching(
             f"{len(plain[1].tokens)}: texts of one length are needed"
         )
     done, own = gradient_run(model, run)
-    (theirs, _), value = gradient_run(model, source), _number(outcome, own)
+    (theirs, _), value = gradient_run(model, source), number_of(outcome, own)
     (states,), (others,) = done.states, theirs.states
     slopes = done.gradients(value, states)
     moves = [
@@ -55,7 +52,7 @@ def attribution_patching(
     start = float(value.detach())
     outcomes = [[start + each for each in row.tolist()] for row in moves]
     name = f"{outcome.name}, estimated by gradients"
-    found = PatchSweep(
-        "hidden_states", "positions", direction, clean, corrupted, name, start, outcome.of(source), layers, columns, outcomes
-    )
-    return replace(found, status=run.status)
+    return PatchSweep(
+        "hidden_states", "positions", direction, clean, corrupted, name, start, outcome.of(source), layers, columns,
+        outcomes, status=run.status,
+    )  # fmt: skip

@@ -6,13 +6,14 @@ With x the learned embeddings (L, W), f the outcome and b a baseline, token i ha
     "integrated gradients"    Σ_w (x - b)[i, w] · ∫₀¹ ∂f/∂x[i, w] at b + t (x - b) dt           Sundararajan et al. 2017
 
 The second sum to f(x) - f(b) over all tokens; how far the numbers are from that, because the integral is a sum of few
-steps, is the gap. The first is exact where f is linear, and only there. Both go through the model's own fused attention.
+steps, is the gap. The first is exact where f is linear, and only there. Both go through the model's own fused
+attention.
 
 Denil et al. 2014, "Extraction of Salient Sentences from Labelled Documents"; Sundararajan, Taly and Yan 2017,
 "Axiomatic Attribution for Deep Networks".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,13 +21,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.gradient_pass import GradientPass
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.frames import Row, Table
+from regard.models.gradient_runs import gradient_run
 from regard.text.tokens import Token
 from regard.text.words import only_word
-from regard.trace.trace import PairTrace
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -40,7 +42,7 @@ STEPS = 32
 class TokenAttribution(Table):
     """What each token brought to an outcome. scores: (L,) in float64, of an encoder-decoder the source's, then the
     target's tokens. outcome: of the text. baseline: of the baseline, None where there is none. gap: |sum of the scores
-    - (outcome - baseline)|, None without a baseline. steps: of the integral.
+    - (outcome - baseline)|, None without a baseline. steps: of the integral. sides: how many tokens each text has.
     """
 
     method: Method
@@ -52,7 +54,7 @@ class TokenAttribution(Table):
     scores: Float[Tensor, " L"]
     tokens: tuple[Token, ...]
     text: str
-    sides: tuple[int, ...] = field(default=())
+    sides: tuple[int, ...]
 
     def word(self, word: str) -> float:
         """Add up the scores of a word's tokens. Of an encoder-decoder, of the source's.
@@ -90,43 +92,56 @@ def attribute_to_tokens(
         outcome: one that gives a tensor, as those of `outcomes` do.
         steps: of the integral, at Gauss and Legendre's places; of integrated gradients.
         baseline: of integrated gradients, what stands at every token: the vocabulary's "mean" embedding, "zero", or the
-            id of a token. Where a norm of root mean squares comes first, as in Llama, f jumps at zero and the gap shows it.
+            id of a token. Where a norm of root mean squares comes first, as in Llama, f jumps at zero: see the gap.
 
     Raises:
         RegardError: another method, an outcome that is no tensor, or a model whose embeddings cannot be exchanged.
     """
-    from regard.models.gradient_runs import gradient_run
-
     if method not in METHODS:
         raise RegardError(f"method: given {method!r}, needs one of {', '.join(map(repr, METHODS))}")
     if steps < 1:
         raise RegardError(f"steps: given {steps}, needs 1 or more")
     done, own = gradient_run(model, trace)
-    value = _number(outcome, own)
+    value = number_of(outcome, own)
     inputs = [each.detach() for each in done.embeddings]
-    sides = trace.sides
-    tokens = tuple(token for side in sides for token in side.tokens)
-    counts = tuple(len(side.tokens) for side in sides)
-    shown = dict(tokens=tokens, text=sides[0].text, sides=counts)
     if method == "gradient x input":
-        slopes = done.gradients(value, done.embeddings)
-        scores = _scores(inputs, slopes)
-        return TokenAttribution(method, outcome.name, float(value.detach()), None, None, 0, scores, **shown)  # type: ignore[arg-type]
+        scores = _scores(inputs, done.gradients(value, done.embeddings))
+        return _attribution(trace, method, outcome, float(value.detach()), None, 0, scores)
     starts = [_start(model, baseline, each) for each in inputs]
-    zero = float(_number(outcome, gradient_run(model, trace, lambda n, _: starts[n])[1]).detach())
+
+    def between(t: float) -> tuple[GradientPass, Float[Tensor, ""]]:
+        """The pass and the outcome at a place on the way from the baseline, t = 0, to the text, 1."""
+        part, there = gradient_run(model, trace, lambda n, _: starts[n] + t * (inputs[n] - starts[n]))
+        return part, number_of(outcome, there)
+
     places, weights = np.polynomial.legendre.leggauss(steps)
     means = [torch.zeros_like(each, dtype=torch.float64) for each in inputs]
     for place, weight in zip((places + 1) / 2, weights / 2, strict=True):
-        t = float(place)
-        part, there = gradient_run(model, trace, lambda n, _, t=t: starts[n] + t * (inputs[n] - starts[n]))
-        for mean, slope in zip(means, part.gradients(_number(outcome, there), part.embeddings), strict=True):
+        part, number = between(float(place))
+        for mean, slope in zip(means, part.gradients(number, part.embeddings), strict=True):
             mean += float(weight) * slope.double()
     scores = _scores([x - b for x, b in zip(inputs, starts, strict=True)], means)
-    gap = abs(float(scores.sum()) - (float(value.detach()) - zero))
-    return TokenAttribution(method, outcome.name, float(value.detach()), zero, gap, steps, scores, **shown)  # type: ignore[arg-type]
+    return _attribution(trace, method, outcome, float(value.detach()), float(between(0.0)[1].detach()), steps, scores)
 
 
-def _number(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
+def _attribution(
+    trace: AnyTrace,
+    method: Method,
+    outcome: Outcome,
+    value: float,
+    baseline: float | None,
+    steps: int,
+    scores: Float[Tensor, " L"],
+) -> TokenAttribution:
+    """The scores with what they are of, and how far they are from what they have to sum to."""
+    gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
+    tokens = tuple(token for side in trace.sides for token in side.tokens)
+    counts = tuple(len(side.tokens) for side in trace.sides)
+    text = trace.sides[0].text
+    return TokenAttribution(method, outcome.name, value, baseline, gap, steps, scores, tokens, text, counts)
+
+
+def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     """The outcome as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         raise RegardError(
