@@ -85,8 +85,8 @@ def test_an_encoder_is_run_once_for_its_decoder() -> None:
     found = dict(model.ablated(ids=IDS, target_ids=TARGET, sets=sets))
     for handle in handles:
         handle.remove()
-    # the plain pass, (encoder, 0), (encoder, 1), (decoder, 0) and (decoder, 1)
-    assert [counts[f"{side}.layers.{n}.self_attn"] for side in ("encoder", "decoder") for n in (0, 1)] == [2, 3, 4, 5]
+    # the plain pass, all of the encoder in one batch, (decoder, 0) and (decoder, 1)
+    assert [counts[f"{side}.layers.{n}.self_attn"] for side in ("encoder", "decoder") for n in (0, 1)] == [2, 2, 3, 4]
     for number, ablations in enumerate(sets):
         alone = model.trace(ids=IDS, target_ids=TARGET, interventions=ablations)
         for side in ("encoder", "decoder"):

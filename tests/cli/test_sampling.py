@@ -59,7 +59,7 @@ class Recorder:
 def test_as_many_as_fit(limit: int | None, tokenizer: bool, given: int | None, asked: int) -> None:
     model: Any = Recorder(limit, tokenizer=tokenizer)
     assert Sampling(given, top_k=2, seed=11).write(model, "one two three").text == "one two three"
-    expected = {"new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2}
+    expected = {"new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2, "interventions": ()}
     assert model.asked == {"text": "one two three"} | expected
 
 
