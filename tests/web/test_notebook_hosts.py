@@ -107,8 +107,17 @@ class Lab:
         return self.tab.locator(".jp-Notebook .jp-Cell").nth(number)
 
     def run(self, number: int) -> None:
-        self.cell(number).locator(".cm-content").click()
-        self.tab.keyboard.press("Shift+Enter")
+        """Press until the cell is asked to run: what is pressed while the kernel connects can be lost."""
+        prompt = self.cell(number).locator(".jp-InputArea-prompt").first
+        before = prompt.inner_text()
+        for _ in range(12):
+            self.cell(number).locator(".cm-content").click()
+            self.tab.keyboard.press("Shift+Enter")
+            for _ in range(50):
+                if prompt.inner_text() != before:
+                    return
+                self.tab.wait_for_timeout(100)
+        raise AssertionError(f"cell {number} was not run: its prompt is still {before!r}")
 
     def said(self, number: int) -> str:
         """What a cell printed, once it has."""
