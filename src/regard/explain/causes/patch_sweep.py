@@ -39,7 +39,7 @@ DIRECTIONS = ("denoising", "noising")
 
 @dataclass(frozen=True, repr=False)
 class PatchSweep(Table):
-    """What every patch did. outcomes[row][column] is of layer layers[row] and place or head columns[column].
+    """What every patch did. `outcomes[row][column]` is of layer `layers[row]` and place or head `columns[column]`.
 
     clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
     by: what the columns are. at: of heads, the places that were patched. status: of the run without patches.
