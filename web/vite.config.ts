@@ -1,5 +1,5 @@
-// Two builds of the same components: page.js, one script that runs in a file opened by double click, and widget.js, the
-// module that a notebook loads. Both go into the Python package, which ignores them in git and carries them in a wheel.
+// Three builds of the same components: page.js, one script that runs in a file opened by double click, widget.js, the
+// module that a notebook loads, and live.js, which a server gives to a browser. All go into the Python package, which ignores them in git and carries them in a wheel.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vite";
 
@@ -24,8 +24,8 @@ export default defineConfig(({ mode }) => ({
     target: ["chrome111", "firefox115", "safari16.4"], // DecompressionStream, and colours mixed in CSS
     cssCodeSplit: false,
     lib: {
-      entry: mode === "page" ? "src/page.ts" : "src/widget.ts",
-      formats: [mode === "page" ? ("iife" as const) : ("es" as const)],
+      entry: { page: "src/page.ts", widget: "src/widget.ts", live: "src/live/live.ts" }[mode]!,
+      formats: [mode === "widget" ? ("es" as const) : ("iife" as const)],
       name: "regardPage",
       fileName: () => `${mode}.js`,
       cssFileName: mode,

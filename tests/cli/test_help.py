@@ -19,6 +19,7 @@ NEEDED = {  # what a call needs beside its texts, as --help says it
     "steer": ["--model", "m", "--towards", "a", "--away", "b", "--layer", "1"],
     "steps": ["--word", "text"],
     "map": [],
+    "serve": [],
     "heads": [],
     "generate": ["--model", "m"],
     "translate": ["--model", "m"],

@@ -287,3 +287,17 @@ def test_a_story_goes_on() -> None:
         "Once upon a time, there was a little", new_tokens=7, do_sample=True, temperature=1.5, seed=7
     )
     assert list(other.ids) == expected
+
+
+@pytest.mark.parametrize("kind", ["llama", "marian"])
+def test_every_token_is_told_as_it_is_written_and_the_listener_may_end_it(kind: str) -> None:
+    told: list[str] = []
+    made = opened(kind).generate(ids=IDS, new_tokens=NEW, progress=told.append)
+    assert told == [str(list(made.ids[made.start : made.start + n])) for n in range(1, NEW + 1)]
+    assert opened(kind).generate(ids=IDS, new_tokens=NEW).ids == made.ids
+
+    def enough(text: str) -> None:
+        raise KeyError(text)
+
+    with pytest.raises(KeyError):
+        opened(kind).generate(ids=IDS, new_tokens=NEW, progress=enough)

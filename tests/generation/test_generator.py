@@ -59,3 +59,25 @@ def test_several_prompts_are_each_as_if_alone() -> None:
 def test_of_a_pair_the_start_token_takes_the_room() -> None:
     with pytest.raises(RegardError, match="the start token and 17 new ones are more than the 17 that"):
         pair(length=17, positions="learned").generate("A bank", new_tokens=17)
+
+
+def test_the_text_so_far_is_told_after_each_token() -> None:
+    model, told = opened("gpt"), []
+    written = model.generate(TEXT, new_tokens=4, progress=told.append)
+    assert [len(text.split()) for text in told] == [1, 2, 3, 4]
+    assert told[-1] == written.new
+    assert written.ids == model.generate(TEXT, new_tokens=4).ids
+    assert written.ended == "length"
+
+
+def test_what_the_listener_raises_ends_the_writing() -> None:
+    told: list[str] = []
+
+    def enough(text: str) -> None:
+        told.append(text)
+        if len(told) == 2:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        opened("gpt").generate(TEXT, new_tokens=9, progress=enough)
+    assert len(told) == 2

@@ -160,9 +160,12 @@ class AttentionMap(MapInputs):
             )
         return self._one(self._compute(Statistics.only(distance=True)).distance)
 
-    def pooled(self, rows: int, cols: int) -> Float[Tensor, "..."]:
-        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too."""
-        return self._one(self._compute(Statistics.only(pooled=(rows, cols))).pooled)
+    def pooled(self, rows: int, cols: int, progress: Progress | None = None) -> Float[Tensor, "..."]:
+        """Shrink the matrix to at most rows × cols cells, each the true mean of its weights, uneven cells too.
+
+        progress: as in `statistics`.
+        """
+        return self._one(self._compute(Statistics.only(pooled=(rows, cols)), progress).pooled)
 
     def statistics(
         self, top: int = 8, pooled: tuple[int, int] = (256, 256), progress: Progress | None = None

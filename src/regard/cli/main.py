@@ -20,6 +20,7 @@ from regard.cli.verbs.patch import patch
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
+from regard.cli.verbs.serve import serve
 from regard.cli.verbs.shift import shift
 from regard.cli.verbs.stats import stats
 from regard.cli.verbs.steer import steer
@@ -46,6 +47,7 @@ for name, verb, short in (
     ("why", why, "Rank the tokens and heads behind a word by ablating each of them."),
     ("patch", patch, "Put what one text's run had into another's, and measure it."),
     ("steer", steer, "Let a causal model write with its states steered."),
+    ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
     ("heads", heads, "Show what every head's attention follows, in texts and in tests."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),

@@ -113,6 +113,8 @@ class RegardGenerator(Generator[Choice]):
 
         def stopped(new: list[int]) -> bool:
             text = continued(tokenizer, before, new).text[len(before.text) :]
+            if request.progress is not None:
+                request.progress(text)
             return any(string in text for string in request.stop)
 
         context = None
@@ -126,7 +128,7 @@ class RegardGenerator(Generator[Choice]):
             new_tokens=request.new_tokens,
             end=end,
             choose=request.settings.chooser(),
-            until=stopped if request.stop else None,
+            until=stopped if request.stop or request.progress else None,
             context=context,
             around=ablated,
         )[0]

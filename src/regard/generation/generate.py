@@ -7,12 +7,19 @@ trace holds every token of the text.
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, StaticCache
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    StaticCache,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.hf_masks import TensorMaskError
@@ -103,7 +110,12 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         with self._session.lock, quiet(), _settings_of(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
-            stopping = {"stop_strings": request.stop, "tokenizer": self._reader.tokenizer} if request.stop else {}
+            stopping: dict[str, Any] = {}
+            if request.stop:
+                stopping = {"stop_strings": request.stop, "tokenizer": self._reader.tokenizer}
+            told = Told(request.progress, self._reader.tokenizer, 1 if self._pairs else given.shape[1])
+            if request.progress is not None:
+                stopping["stopping_criteria"] = StoppingCriteriaList([told])
             try:
                 held = inputs["past_key_values"] = _cache(model, cache, room, given.shape[1])
                 with _seeded(request.seed, model.device):
@@ -117,6 +129,8 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             except (RegardError, TensorMaskError):
                 raise
             except Exception as error:  # transformers raises whatever a family runs into
+                if error is told.raised:
+                    raise
                 lines = str(error).strip().splitlines()
                 reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
                 raise RegardError(f"generate: {self._name} with a {cache} cache: {reason}") from error
@@ -127,6 +141,29 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
                 "cache: its passes cannot be joined"
             )
         return written[0].tolist()
+
+
+class Told(StoppingCriteria):
+    """Tell the text so far after each token, and stop nothing; what the listener raises ends the generation.
+
+    start: of the ids, the first that is new.
+    """
+
+    def __init__(self, progress: Callable[[str], None] | None, tokenizer: Any, start: int) -> None:
+        self._progress, self._tokenizer, self._start = progress, tokenizer, start
+        self.raised: Exception | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor | None, **_: Any) -> torch.Tensor:
+        """Tell; returns for each text whether it is done."""
+        assert self._progress is not None
+        new = input_ids[0, self._start :].tolist()
+        text = str(new) if self._tokenizer is None else self._tokenizer.decode(new, skip_special_tokens=True)
+        try:
+            self._progress(text)
+        except Exception as error:
+            self.raised = error
+            raise
+        return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
 class _Static(StaticCache):

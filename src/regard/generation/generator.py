@@ -1,7 +1,7 @@
 """What generation has in common for every model: the request checked, prompts read, one text written after another."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -56,7 +56,7 @@ class Request(Generic[S]):
 
     stop: the strings at which to stop. interventions: as given, their words not looked up yet. settings: how tokens are
     chosen, as `Generator.settings` gives it. notes: what of the model's own settings could not be followed.
-    statistics: of every attention map of the trace, None for none.
+    statistics: of every attention map of the trace, None for none. progress: told the text so far after each token.
     """
 
     new_tokens: int
@@ -67,6 +67,7 @@ class Request(Generic[S]):
     settings: S
     notes: tuple[str, ...]
     statistics: Statistics | None = None
+    progress: Callable[[str], None] | None = None
 
 
 class Generator(ABC, Generic[S]):
@@ -91,6 +92,7 @@ class Generator(ABC, Generic[S]):
         stop: str | Sequence[str],
         interventions: Sequence[Intervention],
         statistics: bool | Statistics,
+        progress: Callable[[str], None] | None,
         options: dict[str, Any],
     ) -> Generated | list[Generated]:
         """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
@@ -109,7 +111,7 @@ class Generator(ABC, Generic[S]):
             checked(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
         wanted = statistics_of(statistics)
-        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted)
+        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted, progress)
         single, prompts = self._reader.read("prompt", prompt, ids)
         prompts = [self.open_ended(each) for each in prompts]
         for number, each in enumerate(prompts, 1):

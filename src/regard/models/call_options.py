@@ -1,6 +1,6 @@
 """Types of the keyword arguments of `Model.trace` and `Model.generate`, which all their overloads share."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
@@ -26,6 +26,7 @@ class GenerateOptions(TypedDict, total=False):
     stop: str | Sequence[str]
     interventions: Sequence[Intervention]
     statistics: bool | Statistics
+    progress: Callable[[str], None] | None
     do_sample: bool
     temperature: float
     top_k: int

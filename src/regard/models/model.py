@@ -1,7 +1,7 @@
 """A model that texts are traced through: one of transformers, or a `regard.Transformer`."""
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -206,6 +206,7 @@ class Model:
         stop: str | Sequence[str] = (),
         interventions: Sequence[Intervention] = (),
         statistics: bool | Statistics = False,
+        progress: Callable[[str], None] | None = None,
         **options: Any,
     ) -> Generated | list[Generated]:
         """Generate text, and trace all of its tokens.
@@ -222,6 +223,7 @@ class Model:
                 are written later have numbers alone.
             statistics: as in `trace`, of every attention map over all tokens; the row of a token that was written is
                 what the step that read it looked at.
+            progress: called with the text written so far, after each token; what it raises ends the generation.
             options: as in transformers: do_sample, temperature, top_k, top_p, min_p, repetition_penalty, … (a
                 `regard.Transformer` has the first four). What is not given is as the model's own generation settings
                 have it, greedy where they do not sample.
@@ -233,7 +235,18 @@ class Model:
                 exist, has no effect or cannot have its value.
         """
         check_interventions(interventions)
-        return self._generator.generate(prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, options)
+        return self._generator.generate(
+            prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options
+        )
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model can write text: `generate`."""
+        try:
+            self._generator.check_model()
+        except RegardError:
+            return False
+        return True
 
     def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
         """Compute the sentence embedding (P,) of a text, or (T, P) of T texts: `trace.embedding()`, keeping no traces.

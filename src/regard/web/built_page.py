@@ -10,6 +10,7 @@ from regard.files import read_regular
 BUILT = Path(__file__).parent / "built"
 PARTS = ("page.js", "page.css")
 WIDGET = ("widget.js", "widget.css")
+LIVE = ("live.js", "live.css")  # what `regard serve` gives to a browser
 
 
 @dataclass(frozen=True)

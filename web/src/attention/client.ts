@@ -74,9 +74,10 @@ class Desk {
       this.held.push(...this.held.splice(place, 1));
       return;
     }
-    this.held.push(call);
+    this.held.push(call); // before anything is waited for: a desk has one question at a time
     const description = this.page.calls[call]!;
-    const bytes = new Map(numbersOf(description).map((each) => [each.at, this.source.bytes(each.at)]));
+    const all = numbersOf(description).map(async (each): Promise<[number, Uint8Array]> => [each.at, await this.source.bytes(each.at)]);
+    const bytes = new Map(await Promise.all(all));
     await this.send({ kind: "load", call, description: plainCopy(description), bytes });
     if (this.held.length > KEPT) await this.send({ kind: "forget", call: this.held.shift()! });
   }
@@ -114,12 +115,17 @@ export class Attention {
   private readonly queue: Job[] = [];
   private readonly soon: Job[] = [];
 
-  constructor(page: Page, source: Source, workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2))) {
+  constructor(
+    private readonly page: Page,
+    private readonly source: Source,
+    workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
+  ) {
     this.desks = Array.from({ length: workers }, () => new Desk(page, source));
   }
 
   /** What a query gives to every key, (S,). */
   row(call: number, head: number | null, query: number, signal?: AbortSignal): Promise<Float32Array> {
+    if (this.isServed(call)) return this.source.served!.row(call, head, query, signal);
     return this.ask({ kind: "row", call, head, query }, signal);
   }
 
@@ -130,6 +136,7 @@ export class Attention {
 
   /** What a key gets from every query, (L,). */
   column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
+    if (this.isServed(call)) return this.source.served!.column(call, head, key, signal);
     return this.ask({ kind: "column", call, head, key }, signal);
   }
 
@@ -146,6 +153,16 @@ export class Attention {
   /** The mean weight of every cell of a region, (rows, cols). An aborted one is not computed, where it still waits. */
   region(call: number, part: Region, signal?: AbortSignal): Promise<Float32Array> {
     return this.ask({ kind: "region", call, region: part }, signal);
+  }
+
+  /** Whether a server computes the weights of a call. */
+  isServed(call: number): boolean {
+    return this.page.calls[call]!.served === true;
+  }
+
+  /** The mean weight of every cell of a tile, (SIDE, SIDE), of a call that a server computes. */
+  tile(call: number, head: number | null, level: number, row: number, col: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.source.served!.tile(call, head, level, row, col, signal);
   }
 
   /** End the workers. */

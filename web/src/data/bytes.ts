@@ -3,9 +3,22 @@ import type { Numbers } from "./format";
 
 export type Values = Int16Array | Uint16Array | Int32Array | Float32Array;
 
-/** Where the deflated bytes of numbers come from: the page's own scripts, or a notebook's buffers. */
+/** Where the deflated bytes of numbers come from: the page's own scripts, a notebook's buffers, or a server. */
 export interface Source {
-  bytes(at: number): Uint8Array;
+  bytes(at: number): Uint8Array | Promise<Uint8Array>;
+  served?: Served; // of a page from a server: the weights of calls that are computed there
+}
+
+/** Weights that a server computes. head null: the mean of all heads. */
+export interface Served {
+  /** Have the matrix gone through once; tiles are there afterwards. Tells the share that is done. */
+  pass(call: number, tell: (share: number) => void, signal: AbortSignal): Promise<void>;
+  /** The (SIDE, SIDE) means of a tile's cells of 2^level × 2^level weights. */
+  tile(call: number, head: number | null, level: number, row: number, col: number, signal?: AbortSignal): Promise<Float32Array>;
+  /** What a query gives to every key. */
+  row(call: number, head: number | null, query: number, signal?: AbortSignal): Promise<Float32Array>;
+  /** What a key gets from every query. */
+  column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array>;
 }
 
 const KINDS = { int16: Int16Array, uint16: Uint16Array, int32: Int32Array, float32: Float32Array };
@@ -40,8 +53,8 @@ export function fromPlanes(planes: Uint8Array, dtype: Numbers["dtype"]): Values 
 }
 
 /** Decode numbers. Throws where their count is not that of their shape. */
-export async function decode(numbers: Numbers, bytes: Uint8Array): Promise<Values> {
-  const values = fromPlanes(await inflate(bytes), numbers.dtype);
+export async function decode(numbers: Numbers, bytes: Uint8Array | Promise<Uint8Array>): Promise<Values> {
+  const values = fromPlanes(await inflate(await bytes), numbers.dtype);
   const count = numbers.shape.reduce((a, b) => a * b, 1);
   if (values.length !== count) throw new Error(`numbers ${numbers.at}: ${values.length} where ${count} were meant`);
   return values;

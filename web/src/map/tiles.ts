@@ -95,6 +95,7 @@ export class Tiles {
   }
 
   private bands(tile: Tile): [number, number][] {
+    if (this.description.served) return [[0, SIDE]];
     return bandsOf(tile, this.description, this.length, this.size, this.which.head === null ? this.description.heads : 1);
   }
 
@@ -112,15 +113,19 @@ export class Tiles {
     const cell = cellOf(picture.tile.level);
     const bands = this.bands(picture.tile).filter(([first]) => !picture.there[first]);
     const wanted = (picture.wanted = new AbortController());
+    const { call, head } = this.which;
     for (const [first, last] of bands) {
       const part = {
-        head: this.which.head,
+        head,
         queries: [queries[0] + first * cell, queries[0] + last * cell] as [number, number],
         keys,
         rows: last - first,
         cols: SIDE,
       };
-      this.attention.region(this.which.call, part, wanted.signal).then(
+      const means = this.description.served
+        ? this.attention.tile(call, head, picture.tile.level, picture.tile.row, picture.tile.col, wanted.signal)
+        : this.attention.region(call, part, wanted.signal);
+      means.then(
         (means) => {
           if (wanted.signal.aborted) return;
           picture.values.set(means, first * SIDE);

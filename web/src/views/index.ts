@@ -20,13 +20,18 @@ export interface View {
   own?: true; // has no use for the choice of text, layer and head above the views
 }
 
+/** Whether weights are computed here, from numbers that the page carries. */
+function computed(page: Page): boolean {
+  return page.calls.length > 0 && !page.calls.some((call) => call.served);
+}
+
 export const VIEWS: View[] = [
-  { id: "tokens", name: "Tokens", component: Tokens, has: (page) => page.calls.length > 0 },
-  { id: "lines", name: "Lines", component: Lines, has: (page) => page.calls.length > 0 },
-  { id: "heads", name: "Heads", component: Heads, has: (page) => page.calls.some((call) => call.heads > 1) || page.calls.length > 1 },
+  { id: "tokens", name: "Tokens", component: Tokens, has: computed },
+  { id: "lines", name: "Lines", component: Lines, has: computed },
+  { id: "heads", name: "Heads", component: Heads, has: (page) => computed(page) && (page.calls.some((call) => call.heads > 1) || page.calls.length > 1) },
   { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
-  { id: "compare", name: "Compare", component: Compare, has: (page) => page.calls.length > 1 || page.calls.some((call) => call.heads > 1), own: true },
-  { id: "steps", name: "Steps", component: Steps, has: (page) => page.calls.length > 0 },
+  { id: "compare", name: "Compare", component: Compare, has: (page) => computed(page) && (page.calls.length > 1 || page.calls.some((call) => call.heads > 1)), own: true },
+  { id: "steps", name: "Steps", component: Steps, has: computed },
   { id: "alignment", name: "Alignment", component: Alignment, has: (page) => page.alignment.some((each) => each.calls.length > 0) },
   { id: "generation", name: "Generation", component: Generation, has: (page) => page.generation.some((each) => each.steps.length > 0) },
 ];

@@ -1,0 +1,139 @@
+"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|clients] [--tokens N]
+
+tiles: a saved attention map of N × N with rotary positions (by default 100,000; 4 heads of width 64, causal), opened by
+a real server and asked for over HTTP: the pass over it, then tiles of every zoom at random places, each new, one head
+and the mean of all; the largest memory of the server. clients: eight at once, each with texts of its own on the default
+model.
+"""
+
+import argparse
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.measure import machine
+from regard.attention.attention_map import AttentionMap
+from regard.attention.masks import causal
+from regard.attention.scores import ScoreRule
+
+HEADS, WIDTH, SIDE, TILES = 4, 64, 128, 40
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[tuple[int, str, int]]:
+    """A server: its port, its token, its process."""
+    command = [sys.executable, "-m", "regard", "serve", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            found = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline())
+            assert found
+            yield int(found[1]), found[2], process.pid
+        finally:
+            process.terminate()
+
+
+def ask(connection: http.client.HTTPConnection, token: str, path: str, body: Any = None, post: bool = False) -> bytes:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    content = None if body is None else json.dumps(body)
+    connection.request("POST" if post or body is not None else "GET", path, content, headers)
+    answer = connection.getresponse()
+    found = answer.read()
+    assert answer.status == 200, found
+    return found
+
+
+def rotary_map(tokens: int) -> AttentionMap:
+    """A map of so many tokens, its queries and keys turned by their positions."""
+    draws = torch.Generator().manual_seed(0)
+    angles = torch.arange(tokens)[:, None] / torch.pow(10_000, torch.arange(WIDTH // 2) / (WIDTH // 2))
+
+    def turned() -> torch.Tensor:
+        even, odd = (base * 2 + torch.randn(1, HEADS, tokens, WIDTH, generator=draws)).chunk(2, -1)
+        return torch.cat([even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()], -1)
+
+    base = torch.randn(1, HEADS, 1, WIDTH, generator=draws)
+    return AttentionMap(turned(), turned(), ScoreRule(scale=WIDTH**-0.5, mask=causal()), offset=0, ndim=3)
+
+
+def tiles(tokens: int) -> None:
+    draws, at = np.random.default_rng(0), "/api/pages/file-0/calls/0"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "map.safetensors"
+        rotary_map(tokens).save(file)
+        with served("--open", str(file)) as (port, token, process):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
+            ask(connection, token, "/api/pages/file-0")
+            start = time.perf_counter()
+            ask(connection, token, f"{at}/pass", post=True)
+            took = time.perf_counter() - start
+            print(f"{tokens:,} tokens, {HEADS} heads: the pass {took:.0f} s, {took / HEADS:.1f} s a head; {machine()}")
+            for head, name in (("?head=1", "one head"), ("", "mean of heads")):
+                for level in range(max(1, (tokens - 1).bit_length() - 6)):
+                    most, times = -(-tokens // (SIDE << level)), []
+                    for _ in range(TILES):
+                        a, b = sorted(draws.integers(0, most, 2))
+                        start = time.perf_counter()
+                        ask(connection, token, f"{at}/tiles/{level}/{b}/{a}{head}")
+                        times.append(1e3 * (time.perf_counter() - start))
+                    middle, high = np.median(times), np.quantile(times, 0.95)
+                    print(f"{name}, cells of {1 << level:>5}: median {middle:6.1f} ms, p95 {high:6.1f} ms")
+            status = Path(f"/proc/{process}/status").read_text()
+            found = re.search(r"VmHWM:\s+(\d+)", status)
+            assert found
+            print(f"the server's largest memory: {int(found[1]) / 1024:,.0f} MiB")
+
+
+def clients(count: int = 8, each: int = 6) -> None:
+    times: list[float] = []
+
+    def client(number: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        for n in range(each):
+            text = (
+                f"Client {number} wrote sentence {n}: the boat lay on the bank of the river until the {number + n}th."
+            )
+            start = time.perf_counter()
+            page = json.loads(ask(connection, token, "/api/traces", {"texts": [text]}))
+            times.append(time.perf_counter() - start)
+            assert page["texts"][0]["text"] == text
+
+    with served("A first text.") as (port, token, _):
+        client(99)
+        times.clear()
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(times) == count * each
+    middle, high = np.median(times), np.quantile(times, 0.95)
+    print(f"{count} clients at once, {each} texts each: median {middle:.2f} s, p95 {high:.2f} s a text; {machine()}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("tiles", "clients"))
+    parser.add_argument("--tokens", type=int, default=100_000)
+    given = parser.parse_args()
+    if given.what != "clients":
+        tiles(given.tokens)
+    if given.what != "tiles":
+        clients()
+
+
+if __name__ == "__main__":
+    main()

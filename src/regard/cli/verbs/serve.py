@@ -1,0 +1,65 @@
+"""`regard serve`: the page in a browser, with texts typed there and traced here."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli import options
+from regard.errors import RegardError
+
+Texts = Annotated[
+    list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts that the page opens with.", show_default=False)
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="M",
+        help="A model folder or hub name, given again for more; by default all-MiniLM-L6-v2.",
+        show_default=False,
+    ),
+]
+OpenFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--open", metavar="FILE", help="A saved trace or attention map, to zoom into; several too.", show_default=False
+    ),
+]
+Port = Annotated[int, options.number("N", "The port on 127.0.0.1; by default any that is free.")]
+
+
+def serve(texts: Texts = None, models: Models = None, files: OpenFiles = None, port: Port = 0) -> None:
+    """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into."""
+    if not 0 <= port <= 65535:
+        raise RegardError(f"--port: given {port}, needs a number from 0 to 65535")
+    for package in ("fastapi", "uvicorn"):
+        if find_spec(package) is None:
+            raise RegardError(f"{package} is not installed: pip install 'regard[web]'")
+    from regard.text.tokens import check_text
+    from regard.web.built_page import LIVE, check_built
+
+    for number, text in enumerate(texts or [], 1):
+        check_text(text, f"text {number}")
+    check_built(LIVE)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles
+    from regard.cli.start import load_model, settle
+    from regard.server.files import open_files
+    from regard.server.limits import Limits
+    from regard.server.serve import serve as run
+
+    _, errors = consoles()
+    with errors.status("loading …"):
+        opened = open_files(files or [], Limits())
+        named: list[str | None] = [*(models or ())]
+        default = [] if named or (opened and not texts) else [None]
+        loaded = [load_model(name) for name in named + default]
+    settle()
+
+    def started(link: str) -> None:
+        typer.echo(f"Open this link in a browser on this machine; Ctrl-C ends it:\n{link}")
+
+    run(loaded, texts or [], opened, port=port, started=started)

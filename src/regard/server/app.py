@@ -1,0 +1,203 @@
+"""The server's routes: the page, what may be asked for, numbers as bytes. Every refusal is one line of JSON."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import FastAPI, Header, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from regard import __version__
+from regard.errors import RegardError
+from regard.models.model import Model
+from regard.server.asked import GenerationAsked, TraceAsked
+from regard.server.kept import Kept, Shelf
+from regard.server.limits import Limits
+from regard.server.shell import shell_html
+from regard.server.traces import check_sizes, generation_page, trace_page
+from regard.server.work import Job, RefusedError, Work
+from regard.web.built_page import BUILT, LIVE, check_built
+from regard.web.page import FORMAT, VERSION
+
+log = logging.getLogger("regard.server")
+BYTES = "application/octet-stream"
+
+Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]
+Place = Annotated[int, Path(ge=0, le=1 << 40)]
+HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
+JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
+
+
+def make_app(
+    models: Sequence[Model], texts: Sequence[str] = (), opened: Sequence[Kept] = (), limits: Limits | None = None
+) -> FastAPI:
+    """Make the application; `Gate` stands around it.
+
+    models: what may be asked for, by number. texts: that the page opens with. opened: pages made before, of files.
+
+    Raises:
+        RegardError: the page is not built.
+    """
+    check_built(LIVE)
+    limits = limits or Limits()
+    work, shelf = Work(limits), Shelf(limits.kept)
+    pages = {f"file-{number}": page for number, page in enumerate(opened)}
+    app = FastAPI(title="regard", version=__version__, docs_url=None, redoc_url=None, on_shutdown=[work.close])
+    app.state.work = work
+    _refusals(app)
+
+    def page_of(name: str) -> Kept:
+        return pages[name] if name in pages else shelf.get(name)
+
+    @app.get("/", include_in_schema=False)
+    async def shell() -> Response:
+        return Response(shell_html(), media_type="text/html")
+
+    @app.get("/live.js", include_in_schema=False)
+    async def script() -> Response:
+        return Response((BUILT / "live.js").read_bytes(), media_type="text/javascript")
+
+    @app.get("/live.css", include_in_schema=False)
+    async def style() -> Response:
+        return Response((BUILT / "live.css").read_bytes(), media_type="text/css")
+
+    @app.get("/api/state")
+    async def state() -> dict[str, Any]:
+        """Say what this server has: models, the texts that it opens with, pages of files, limits."""
+        return {
+            "version": __version__,
+            "format": [FORMAT, VERSION],
+            "models": [
+                {"name": each.name, "pairs": each.pairs, "limit": each.limit, "writes": each.writes} for each in models
+            ],
+            "texts": list(texts),
+            "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
+            "limits": {"characters": limits.characters, "texts": limits.texts, "seconds": limits.seconds},
+        }
+
+    @app.post("/api/traces")
+    async def trace(asked: TraceAsked, request: Request, x_job: JobName = None) -> Response:
+        """Trace texts; gives the page, whose id is X-Page."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(trace_page, model, asked, limits), request, x_job)
+
+    @app.post("/api/generations")
+    async def generate(asked: GenerationAsked, request: Request, x_job: JobName = None) -> Response:
+        """Let a model go on with a text; gives the page of all its tokens. What is written so far, its job says."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(generation_page, model, asked, limits), request, x_job)
+
+    @app.get("/api/pages/{name}")
+    async def page(name: Name) -> Response:
+        """A page that is kept."""
+        return Response(page_of(name).data, media_type="application/json", headers={"x-page": name})
+
+    @app.get("/api/pages/{name}/numbers/{at}")
+    async def numbers(name: Name, at: Place) -> Response:
+        """Numbers of a page: deflated byte planes."""
+        return Response(page_of(name).numbers(at), media_type=BYTES)
+
+    @app.post("/api/pages/{name}/calls/{call}/pass")
+    async def whole_pass(name: Name, call: Place, request: Request, x_job: JobName = None) -> dict[str, bool]:
+        """Make the pass over a served matrix, after which its tiles can be asked for."""
+        found = page_of(name).map(call)
+        if not found.ready:
+            await work.do("model", lambda job: found.prepare(job.advance), x_job, request.is_disconnected)
+        return {"ready": True}
+
+    @app.get("/api/pages/{name}/calls/{call}/tiles/{level}/{row}/{col}")
+    async def tile(
+        name: Name,
+        call: Place,
+        level: Annotated[int, Path(ge=0, le=40)],
+        row: Place,
+        col: Place,
+        head: HeadNumber = None,
+    ) -> Response:
+        """128 × 128 means of 2^level × 2^level weights, float32, in C order."""
+        found = page_of(name).map(call)
+        return await numbers_of(lambda _: found.tile(head, level, row, col))
+
+    @app.get("/api/pages/{name}/calls/{call}/rows/{query}")
+    async def row_of(name: Name, call: Place, query: Place, head: HeadNumber = None) -> Response:
+        """What a query gives to every key, float32."""
+        found = page_of(name).map(call)
+        return await numbers_of(lambda _: found.row(head, query))
+
+    @app.get("/api/pages/{name}/calls/{call}/columns/{key}")
+    async def column_of(name: Name, call: Place, key: Place, head: HeadNumber = None) -> Response:
+        """What a key gets from every query, float32."""
+        found = page_of(name).map(call)
+        return await numbers_of(lambda _: found.column(head, key))
+
+    @app.get("/api/jobs/{name}")
+    async def progress(name: Name) -> dict[str, Any]:
+        """How far a job is: the share that is done, and whether it waits. One not known has not come yet."""
+        job = work.progress(name)
+        if job is None:
+            return {"known": False, "done": 0.0, "waits": True, "said": ""}
+        return {"known": True, "done": job.done, "waits": job.waits, "said": job.said}
+
+    @app.delete("/api/jobs/{name}")
+    async def stop(name: Name) -> dict[str, bool]:
+        """Stop a job."""
+        job = work.progress(name)
+        if job is not None:
+            job.stop()
+        return {"stopped": job is not None}
+
+    async def made(
+        asked: TraceAsked | GenerationAsked, make: Callable[[Job], Kept], request: Request, job: str | None
+    ) -> Response:
+        """The page of what was asked for; the same question is answered once."""
+        question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
+        name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
+        kept = shelf.find(name)
+        if kept is None:
+            kept = await work.do("model", make, job, request.is_disconnected)
+            shelf.put(name, kept)
+        return Response(kept.data, media_type="application/json", headers={"x-page": name})
+
+    async def numbers_of(read: Callable[[Job], np.ndarray]) -> Response:
+        found = await work.do("regions", read)
+        return Response(np.ascontiguousarray(found, "<f4").tobytes(), media_type=BYTES)
+
+    return app
+
+
+def _refusals(app: FastAPI) -> None:
+    """Answer every error as {"error": line}: 4xx for what was asked, 500 for what is a fault of ours."""
+
+    @app.exception_handler(RefusedError)
+    async def refused(_: Request, error: RefusedError) -> JSONResponse:
+        return _line(error.status, error.line)
+
+    @app.exception_handler(RegardError)
+    async def wrong(_: Request, error: RegardError) -> JSONResponse:
+        return _line(422, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"][1:] or first["loc"]))
+        return _line(422, f"{place}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Request, error: HTTPException) -> JSONResponse:
+        return _line(error.status_code, str(error.detail))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        log.error("%s %s: %r", request.method, request.url.path, error)
+        return _line(500, f"a fault of this server: {type(error).__name__}")
+
+
+def _line(status: int, line: str) -> JSONResponse:
+    shown = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
+    return JSONResponse({"error": shown}, status)

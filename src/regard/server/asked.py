@@ -1,0 +1,80 @@
+"""Say what a browser may ask for, strictly: a field that is missing, of another kind or unknown is refused by name."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.names import Part, ablate, edge, head
+
+Number = Annotated[int, Field(ge=0, le=1_000_000)]
+Place = Annotated[str, Field(min_length=1, max_length=200)] | Number  # a word, or the number of a token
+
+
+class Asked(BaseModel):
+    """What all have in common: no other field than those, and no number written as a string."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class HeadAblation(Asked):
+    """A head's output set to zero."""
+
+    kind: Literal["head"]
+    layer: Number
+    head: Number
+    part: Part | None = None
+
+    def intervention(self) -> Intervention:
+        """The same as the library takes it."""
+        return ablate(head(self.layer, self.head, part=self.part))
+
+
+class EdgeAblation(Asked):
+    """The attention of one word or token to another, left out of the softmax: in one layer and head, or in all."""
+
+    kind: Literal["edge"]
+    query: Place
+    key: Place
+    layer: Number | None = None
+    head: Number | None = None
+    part: Part | None = None
+
+    def intervention(self) -> Intervention:
+        """The same as the library takes it."""
+        return ablate(edge(self.query, self.key, layers=self.layer, heads=self.head, part=self.part))
+
+
+Ablation = Annotated[HeadAblation | EdgeAblation, Field(discriminator="kind")]
+
+
+class TraceAsked(Asked):
+    """Texts to trace.
+
+    model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
+    text; None lets the model write them. ablations: done to all texts, in order; the page then shows before and after.
+    window: read in windows of so many tokens. word: where the page opens.
+    """
+
+    model: Number = 0
+    texts: Annotated[list[str], Field(min_length=1)]
+    targets: list[str] | None = None
+    ablations: Annotated[list[Ablation], Field(max_length=64)] = []
+    window: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
+    word: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    steps: bool = False
+
+
+class GenerationAsked(Asked):
+    """A text to go on with.
+
+    temperature: None takes the likeliest token each time. seed: of the random numbers. ablations: done to every pass;
+    the page then shows what was written without and with them.
+    """
+
+    model: Number = 0
+    prompt: str
+    new_tokens: Annotated[int, Field(ge=1, le=512)] = 20
+    temperature: Annotated[float, Field(gt=0, le=10)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    ablations: Annotated[list[Ablation], Field(max_length=64)] = []

@@ -1,0 +1,43 @@
+"""Open saved traces and attention maps for the server, as pages to zoom into."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.json_files import parse_json
+from regard.server.kept import Kept
+from regard.server.limits import Limits
+from regard.server.long_texts import long_page, map_page
+from regard.server.traces import longest
+from regard.tensor_files.description import DESCRIPTION
+from regard.tensor_files.header import read_header
+from regard.trace.file import open as open_trace
+from regard.web.assemble import page_of
+
+
+def open_files(files: Sequence[Path], limits: Limits) -> list[Kept]:
+    """Read files, each a page. Raises RegardError for what is neither a saved trace nor a saved map."""
+    return [open_file(file, limits) for file in files]
+
+
+def open_file(file: Path, limits: Limits) -> Kept:
+    """Read one file. Raises RegardError as `regard.open` and `AttentionMap.load`."""
+    if _format_of(file) == "regard attention map":
+        weights = AttentionMap.load(file)
+        length, size = weights.shape[-2:]
+        return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
+    opened = open_trace(file)
+    traces = opened if isinstance(opened, list) else [opened]
+    if any(longest(each) > limits.whole for each in traces):
+        return long_page(traces)
+    return Kept(page_of(traces))
+
+
+def _format_of(file: Path) -> str | None:
+    """The format that a file says it has; None where it says nothing of the kind, which opening it then explains."""
+    try:
+        found = parse_json(read_header(file).metadata[DESCRIPTION])
+    except (RegardError, OSError, KeyError):
+        return None
+    return str(found.get("format")) if isinstance(found, dict) else None

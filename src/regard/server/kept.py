@@ -1,0 +1,66 @@
+"""Keep what was traced for as long as there is room, so that its numbers can be asked for one by one."""
+
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from regard.server.tiles import ZoomMap
+from regard.server.work import RefusedError
+from regard.web.page import Page
+
+
+@dataclass
+class Kept:
+    """One page. data: its JSON. maps: of the calls whose weights come as tiles, by their number. size: in bytes."""
+
+    page: Page
+    maps: dict[int, ZoomMap] = field(default_factory=dict)
+    data: bytes = b""
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.data = json.dumps(self.page.data(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+        blobs = sum(len(blob) for blob in self.page.numbers.blobs)
+        self.size = len(self.data) + blobs + sum(each.size for each in self.maps.values())
+
+    def numbers(self, at: int) -> bytes:
+        """The deflated bytes of its numbers. Raises RefusedError where there are none of that number."""
+        if not 0 <= at < len(self.page.numbers.blobs):
+            raise RefusedError(404, f"numbers: given {at}, the page has {len(self.page.numbers.blobs)}")
+        return self.page.numbers.blobs[at]
+
+    def map(self, call: int) -> ZoomMap:
+        """The map of a call whose weights come as tiles. Raises RefusedError where there is none of that number."""
+        if call not in self.maps:
+            raise RefusedError(404, f"call: given {call}, its weights are not served, or there is no such call")
+        return self.maps[call]
+
+
+class Shelf:
+    """The pages that are kept, those looked at last for the longest."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._kept, self._lock = most, OrderedDict[str, Kept](), threading.Lock()
+
+    def put(self, name: str, kept: Kept) -> None:
+        """Keep a page, and let go of what was not looked at for the longest where there is no room for both."""
+        with self._lock:
+            self._kept[name] = kept
+            self._kept.move_to_end(name)
+            while len(self._kept) > 1 and sum(each.size for each in self._kept.values()) > self._most:
+                self._kept.popitem(last=False)
+
+    def find(self, name: str) -> Kept | None:
+        """The page of a name, None where it is not kept."""
+        with self._lock:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+            return self._kept.get(name)
+
+    def get(self, name: str) -> Kept:
+        """The page of a name. Raises RefusedError where it is not kept, or no longer."""
+        found = self.find(name)
+        if found is None:
+            raise RefusedError(404, "this page is not kept any more: trace the text again")
+        return found

@@ -1,0 +1,101 @@
+"""Put the page of long texts together: their tokens, and calls whose weights a browser asks for tile by tile."""
+
+from collections.abc import Sequence
+
+from regard.attention.attention_map import AttentionMap
+from regard.errors import RegardError
+from regard.models.windows import WindowedTrace
+from regard.server.kept import Kept
+from regard.server.tiles import ZoomMap
+from regard.text.tokens import Token
+from regard.trace.layer_subset import call_numbers
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import title_of
+from regard.web.call import CallName
+from regard.web.page import Page, status_lines
+from regard.web.score_rules import Data
+from regard.web.texts import text_data
+
+
+def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> Kept:
+    """Put together the page of texts that are too long for a browser to compute with.
+
+    Raises:
+        RegardError: a trace of a pair or in windows, which are looked at window by window.
+    """
+    page, maps = Page(title_of(traces)), {}
+    for number, trace in enumerate(traces):
+        if not isinstance(trace, Trace):
+            raise RegardError(
+                "a text this long is served of models that read it whole, one text each: leave out windows"
+            )
+        name = f"text {number + 1}" if len(traces) > 1 else "text"
+        text = page.add_text(text_data(name, trace.text, trace.tokens))
+        for layer, nth in call_numbers(trace.attention):
+            weights = trace.attention[layer, nth]
+            call = page.add_call(tiled_call(weights, CallName(layer, nth, "self", text, text, True, "")))
+            maps[call] = ZoomMap(weights)
+    if not page.calls:
+        raise RegardError("the traces hold no attention")
+    page.status = [
+        *status_lines([trace.status for trace in traces if isinstance(trace, Trace)], Page("")),
+        "Means and weights are computed where this page was served from, when they are looked at.",
+    ]
+    page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
+    return Kept(page, maps)
+
+
+def map_page(weights: AttentionMap, title: str) -> Kept:
+    """Put together the page of one attention map (H, L, S) without a text: its tokens have numbers for names.
+
+    A map of several texts is one of the first.
+    """
+    page = Page(title)
+    _, length, size = weights.shape
+    sides = [length] if length == size else [length, size]
+    texts = [
+        page.add_text(text_data(name, "", [Token(0, str(n), 0, 0, None, False) for n in range(count)]))
+        for name, count in zip(("queries", "keys"), sides, strict=False)
+    ]
+    call = page.add_call(tiled_call(weights, CallName(0, 0, "self", texts[0], texts[-1], True, "")))
+    page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
+    page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
+    return Kept(page, {call: ZoomMap(weights)})
+
+
+def tiled_call(weights: AttentionMap, name: CallName) -> Data:
+    """What a page says of a call whose weights are asked for: everything but numbers."""
+    heads, length, size = weights.shape
+    simple = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)
+    band = None if simple is None or not simple.only_band else {"kind": "band", "low": simple.low, "high": simple.high}
+
+    def nowhere(*shape: int) -> Data:
+        return {"values": {"at": -1, "dtype": "float32", "shape": list(shape)}, "scales": None}
+
+    width, key_heads = weights.query.shape[-1], weights.key.shape[1]
+    return {
+        "name": str(name),
+        "layer": name.layer,
+        "nth": name.nth,
+        "part": name.part,
+        "queries": name.queries,
+        "keys": name.keys,
+        "heads": heads,
+        "head_numbers": None,
+        "key_heads": key_heads,
+        "width": width,
+        "query": nowhere(heads, length, width),
+        "key": nowhere(key_heads, size, width),
+        "row_max": nowhere(heads, length)["values"],
+        "row_sum": nowhere(heads, length)["values"],
+        "scale": float(weights.rule.scale),
+        "softcap": weights.rule.softcap,
+        "mask": band,
+        "bias": None,
+        "sinks": None,
+        "ablated": [],
+        "difference": 0.0,
+        "overview": None,
+        "norms": None,
+        "served": True,
+    }

@@ -1,0 +1,70 @@
+"""Run the server on 127.0.0.1: find a port, print the link that opens it, end cleanly at Ctrl-C."""
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from regard.errors import RegardError
+from regard.models.model import Model
+from regard.server.app import make_app
+from regard.server.gate import Gate
+from regard.server.kept import Kept
+from regard.server.limits import Limits
+
+HOST = "127.0.0.1"
+
+
+def serve(
+    models: Sequence[Model],
+    texts: Sequence[str] = (),
+    opened: Sequence[Kept] = (),
+    *,
+    port: int = 0,
+    limits: Limits | None = None,
+    started: Callable[[str], None] = print,
+) -> None:
+    """Serve until Ctrl-C. port: 0 for any that is free. started: called with the link, once it can be opened.
+
+    Raises:
+        RegardError: the port is taken, or the page is not built.
+    """
+    limits = limits or Limits()
+    bound = bind(port)
+    with bound:
+        port = bound.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        app = make_app(models, texts, opened, limits)
+        gate = Gate(app, token, port, limits)
+        config = uvicorn.Config(
+            gate, log_level="warning", access_log=False, server_header=False, date_header=False,
+            timeout_graceful_shutdown=2, lifespan="on", h11_max_incomplete_event_size=32_768, proxy_headers=False,
+        )  # fmt: skip
+        server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
+        server.run(sockets=[bound])
+
+
+def bind(port: int) -> socket.socket:
+    """Take a port of this machine's own address. Raises RegardError where it is taken or there is no such port."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise RegardError(f"--port: given {port}: {getattr(error, 'strerror', None) or error}") from None
+    return bound
+
+
+class Started(uvicorn.Server):
+    """A server that says when it can be reached."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        self._started()

@@ -1,0 +1,133 @@
+"""Trace what was asked for, and put its page together: the library's own page, which a browser shows as a file's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.capture.progress import layers_run
+from regard.errors import RegardError
+from regard.generation.generator import Generated
+from regard.models.model import Model
+from regard.models.windows import WindowedTrace
+from regard.server.asked import GenerationAsked, HeadAblation, TraceAsked
+from regard.server.change import change_sentences
+from regard.server.kept import Kept
+from regard.server.limits import Limits
+from regard.server.long_texts import long_page
+from regard.server.work import Job, RefusedError
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import Choice, Opening, page_of, title_of
+
+AnyTrace = Trace | PairTrace | WindowedTrace
+
+
+def check_sizes(asked: TraceAsked | GenerationAsked, models: Sequence[Model], limits: Limits) -> Model:
+    """Return the model that is meant. Raises RefusedError for too many or too long texts, and for no such model."""
+    if asked.model >= len(models):
+        raise RefusedError(422, f"model: given {asked.model}, this server has {len(models)}, numbered from 0")
+    texts = [asked.prompt] if isinstance(asked, GenerationAsked) else [*asked.texts, *(asked.targets or [])]
+    if not isinstance(asked, GenerationAsked) and len(asked.texts) > limits.texts:
+        raise RefusedError(413, f"texts: given {len(asked.texts)}, {limits.texts} are the most")
+    characters = sum(map(len, texts))
+    if characters > limits.characters:
+        raise RefusedError(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
+    return models[asked.model]
+
+
+def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kept:
+    """Trace the texts, ablated as well where that was asked for, and put their page together.
+
+    Raises:
+        RegardError: what the library refuses. RefusedError: the job was stopped.
+    """
+    done = [each.intervention() for each in asked.ablations]
+    passes = 2 if done else 1
+    with layers_run(model.model, lambda share: job.advance(0.7 * share / passes)):
+        found = _traces(model, asked, [])
+        texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
+        after = _traces(model, asked, done) if done else []
+    job.go_on()
+    if any(longest(each) > limits.whole for each in found):
+        return long_page([*found, *after], asked.word)
+    choice = Choice(steps=asked.steps)
+    if not done:
+        return Kept(page_of(found, choice, Opening(word=asked.word), limit=limits.kept))
+    page = page_of(
+        [*found, *after],
+        choice,
+        Opening("compare", layer=changed_layer(asked, found), word=asked.word),
+        title=title_of(found),
+        names=[f"{name}, {when}" for when in ("before", "after") for name in texts],
+        findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)],
+        limit=limits.kept,
+    )
+    return Kept(page)
+
+
+def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: Job) -> Kept:
+    """Let a model go on with a text, and put the page of all its tokens together; the job says what is written so far.
+
+    With ablations it writes twice, without them first.
+
+    Raises:
+        RegardError: what the library refuses. RefusedError: the job was stopped.
+    """
+    done = [each.intervention() for each in asked.ablations]
+    options: dict[str, Any] = {"do_sample": asked.temperature is not None}
+    if asked.temperature is not None:
+        options["temperature"] = asked.temperature
+    written: list[Generated] = []
+    for interventions in [[], done] if done else [[]]:
+
+        def told(text: str, before: int = len(written)) -> None:
+            job.say(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
+
+        written.append(
+            model.generate(
+                asked.prompt, new_tokens=asked.new_tokens, seed=asked.seed, interventions=interventions, progress=told,
+                **options,
+            )
+        )  # fmt: skip
+    names = ["before", "after"] if done else None
+    findings = None
+    if done:
+        findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
+    opening = Opening("generation")
+    return Kept(page_of(written, Choice(), opening, names=names, findings=findings, limit=limits.kept))
+
+
+def _traces(model: Model, asked: TraceAsked, interventions: list[Any]) -> list[AnyTrace]:
+    """One trace a text. What a model that reads pairs is to read, it writes itself where no targets are given."""
+    if asked.targets is not None and len(asked.targets) != len(asked.texts):
+        raise RegardError(f"targets: given {len(asked.targets)} for {len(asked.texts)} texts, needs one for each")
+    options: dict[str, Any] = {"interventions": interventions, "logits": False}
+    if asked.window is not None:
+        return list(model.trace(asked.texts, window=asked.window, **options))
+    if not model.pairs:
+        if asked.targets is not None:
+            raise RegardError(f"targets: {model.name} reads one text, not pairs")
+        return list(model.trace(asked.texts, **options))
+    if asked.targets is not None:
+        return list(model.trace(asked.texts, target=asked.targets, **options))
+    most = min(256, (model.limit or 257) - 1)
+    return [
+        model.generate(text, new_tokens=most, do_sample=False, interventions=interventions).trace
+        for text in asked.texts
+    ]
+
+
+def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
+    """The first layer whose weights an ablation can change: an edge's own, the one behind a head. None: any."""
+    layers = []
+    for each in asked.ablations:
+        if isinstance(each, HeadAblation):
+            layers.append(each.layer + 1)
+        else:
+            layers.append(each.layer or 0)
+    sides = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else trace.sides)]
+    return min([*layers, *(len(side.attention) - 1 for side in sides)])
+
+
+def longest(trace: AnyTrace) -> int:
+    """How many tokens the longest side or window of a trace has."""
+    sides = trace.windows if isinstance(trace, WindowedTrace) else trace.sides
+    return max(len(side.tokens) for side in sides)

@@ -1,0 +1,127 @@
+"""Do one piece of work after another on threads of their own, with progress, a time limit and a way to stop it.
+
+Two lines, so that one slow request does not starve another: what runs a model, one at a time, for it has all cores; and
+what reads regions of attention maps that are there already, which somebody looks at.
+"""
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TypeVar
+
+from regard.server.limits import Limits
+
+Answer = TypeVar("Answer")
+Line = Literal["model", "regions"]
+Gone = Callable[[], Awaitable[bool]]
+LOOKED = 0.25  # seconds between two looks whether who asked is still there
+REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
+
+
+class RefusedError(Exception):
+    """A request that is not done; status and one line say why."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status, self.line = status, line
+
+
+class Job:
+    """One piece of work, as it sees itself: it says how far it is, and asks whether it is to go on.
+
+    done: the share that is done, from 0 to 1. waits: whether it has not begun. said: what it has written so far.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.done, self.waits, self.said, self._seconds = 0.0, True, "", seconds
+        self._stopped, self._until, self._lock = threading.Event(), float("inf"), threading.Lock()
+
+    def begin(self) -> None:
+        """Begin to count time. Raises RefusedError where it was stopped meanwhile."""
+        self.waits, self._until = False, time.monotonic() + self._seconds
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Raise RefusedError where the job was stopped, or has had its time."""
+        if self._stopped.is_set():
+            raise RefusedError(409, "stopped: it was asked for no longer")
+        if time.monotonic() > self._until:
+            raise RefusedError(408, f"stopped after {self._seconds:g} seconds, which are the most for one request")
+
+    def advance(self, share: float) -> None:
+        """Say that a share more is done, from any thread; raises RefusedError as `go_on`."""
+        with self._lock:
+            self.done = min(1.0, self.done + share)
+        self.go_on()
+
+    def say(self, text: str, done: float) -> None:
+        """Say what is written so far, and how much of all that is; raises RefusedError as `go_on`."""
+        self.said, self.done = text, done
+        self.go_on()
+
+    def stop(self) -> None:
+        """Let it end at the next step that it takes."""
+        self._stopped.set()
+
+
+class Work:
+    """The two lines of one server."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._threads: dict[Line, ThreadPoolExecutor] = {
+            "model": ThreadPoolExecutor(1, "regard-model"),
+            "regions": ThreadPoolExecutor(2, "regard-regions"),
+        }
+        self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
+        self._count: dict[Line, int] = {"model": 0, "regions": 0}
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+
+    async def do(
+        self, line: Line, function: Callable[[Job], Answer], name: str | None = None, gone: Gone | None = None
+    ) -> Answer:
+        """Wait for a piece of work.
+
+        name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
+
+        Raises:
+            RefusedError: too many wait, it was stopped, or took too long; and what the function raises.
+        """
+        if self._count[line] >= self._most[line]:
+            raise RefusedError(429, f"{self._most[line]} requests wait already, which are the most: try again soon")
+        job = Job(self._limits.seconds)
+        if name is not None:
+            self._jobs[name] = job
+            while len(self._jobs) > REMEMBERED:
+                self._jobs.popitem(last=False)
+        self._count[line] += 1
+        context = contextvars.copy_context()
+
+        def run() -> Answer:
+            job.begin()
+            return context.run(function, job)
+
+        doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
+        try:
+            while not (await asyncio.wait({doing}, timeout=LOOKED))[0]:
+                if gone is not None and await gone():
+                    job.stop()
+            return doing.result()
+        finally:
+            job.stop()
+            self._count[line] -= 1
+
+    def progress(self, name: str) -> Job | None:
+        """The job of a name, None where there is none."""
+        return self._jobs.get(name)
+
+    def close(self) -> None:
+        """Stop what runs and let nothing begin."""
+        for job in self._jobs.values():
+            job.stop()
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,212 @@
+"""The routes on the real model: what a browser gets is what the library gives, and what is wrong is refused by name."""
+
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from regard import ablate, attend, head
+from regard.server.app import make_app
+from regard.server.limits import Limits
+from regard.server.long_texts import map_page
+from regard.server.work import Job
+from regard.web.numbers import from_byte_planes
+from tests.support import MONEY, RIVER
+from tests.support.own_models import opened
+
+
+@pytest.fixture(scope="module")
+def weights() -> Any:
+    draws = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 301, 16, generator=draws) for _ in range(3))
+    return attend(query, key, value, causal=True).weights
+
+
+@pytest.fixture(scope="module")
+def client(minilm: Any, weights: Any) -> Iterator[TestClient]:
+    app = make_app([minilm], [RIVER], [map_page(weights, "a map")], Limits(texts=3, characters=5000))
+    with TestClient(app, raise_server_exceptions=False) as found:
+        yield found
+
+
+def decoded(client: TestClient, name: str, numbers: dict[str, Any]) -> np.ndarray:
+    answer = client.get(f"/api/pages/{name}/numbers/{numbers['at']}")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    return from_byte_planes(zlib.decompress(answer.content), numbers["dtype"], numbers["shape"])
+
+
+def test_the_state_says_what_there_is(client: TestClient, minilm: Any) -> None:
+    state = client.get("/api/state").json()
+    assert state["models"] == [{"name": minilm.name, "pairs": False, "limit": 512, "writes": False}]
+    assert state["texts"] == [RIVER]
+    assert state["pages"] == [{"id": "file-0", "title": "a map"}]
+
+
+def test_a_traced_text_is_the_librarys_page(client: TestClient, bank: Any) -> None:
+    answer = client.post("/api/traces", json={"texts": [RIVER, MONEY]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert [text["text"] for text in page["texts"]] == [RIVER, MONEY]
+    call = next(each for each in page["calls"] if each["queries"] == 1 and each["layer"] == 3)
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = bank[1].attention[3].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    assert client.get(f"/api/pages/{name}").json() == page
+
+
+def test_an_ablation_gives_before_and_after(client: TestClient, minilm: Any) -> None:
+    cut = {"kind": "head", "layer": 2, "head": 5}
+    answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [cut]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert page["opening"]["view"] == "compare"
+    assert "head 5 of layer 2" in page["comparisons"][0]["name"]
+    after = minilm.trace(RIVER, interventions=[ablate(head(2, 5))])
+    call = page["calls"][page["comparisons"][0]["after"][4]]
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = after.attention[4].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    edge = {"kind": "edge", "query": "bank", "key": "river", "layer": None, "head": None, "part": None}
+    assert client.post("/api/traces", json={"texts": [RIVER], "ablations": [edge]}).status_code == 200
+
+
+def test_the_same_question_is_answered_once(client: TestClient) -> None:
+    asked = {"texts": ["The cat sat on the mat."]}
+    first, second = (client.post("/api/traces", json=asked, headers={"x-job": name}) for name in ("one", "two"))
+    assert first.headers["x-page"] == second.headers["x-page"]
+    assert first.content == second.content
+    nothing = {"done": 0, "said": ""}
+    assert client.get("/api/jobs/one").json() | {"done": 0} == {"known": True, "waits": False, **nothing}
+    assert client.get("/api/jobs/two").json() == {"known": False, "waits": True, **nothing}  # there was nothing to do
+    assert client.delete("/api/jobs/two").json() == {"stopped": False}
+
+
+def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
+    model, said = opened("gpt"), []
+    with TestClient(make_app([model]), raise_server_exceptions=False) as client:
+        work = client.app.state.work  # type: ignore[attr-defined]
+        say = Job.say
+
+        def spied(job: Job, text: str, done: float) -> None:
+            say(job, text, done)
+            said.append((client.get("/api/jobs/a").json()["said"], text))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Job, "say", spied)
+            asked = {"prompt": "A man is fishing", "new_tokens": 5}
+            page = client.post("/api/generations", json=asked, headers={"x-job": "a"}).json()
+        written = model.generate("A man is fishing", new_tokens=5, do_sample=False)
+        assert said[-1] == (written.new, written.new)
+        assert len(said) == 5
+        assert work.progress("a").said == written.new
+        assert [step["chosen"] for step in page["generation"][0]["steps"]] == [
+            token.text for token in written.trace.tokens[written.start :]
+        ]
+        cut = [{"kind": "head", "layer": 0, "head": 0}]
+        page = client.post("/api/generations", json=asked | {"ablations": cut}).json()
+        assert [text["name"] for text in page["texts"]] == ["before", "after"]
+        for wrong, says in (
+            ({"prompt": ""}, "prompt"),
+            ({"new_tokens": 0}, "new_tokens"),
+            ({"new_tokens": 500}, "can be"),
+            ({"temperature": 0.0}, "temperature"),
+            ({"seed": -1}, "seed"),
+        ):
+            answer = client.post("/api/generations", json=asked | wrong)
+            assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
+
+
+def test_a_model_that_cannot_write_says_so(client: TestClient) -> None:
+    answer = client.post("/api/generations", json={"prompt": "A man"})
+    assert (answer.status_code, "cannot generate" in answer.json()["error"]) == (422, True)
+
+
+def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any) -> None:
+    at = "/api/pages/file-0/calls/0"
+    assert client.get("/api/pages/file-0").json()["calls"][0]["served"] is True
+    early = client.get(f"{at}/tiles/0/0/0?head=1")
+    assert (early.status_code, "was not made" in early.json()["error"]) == (409, True)
+    assert client.post(f"{at}/pass").json() == {"ready": True}
+    dense = weights.dense()
+    tile = np.frombuffer(client.get(f"{at}/tiles/0/1/0?head=1").content, "<f4").reshape(128, 128)
+    np.testing.assert_allclose(tile, dense[1, 128:256, :128], atol=1e-6)
+    mean = np.frombuffer(client.get(f"{at}/tiles/0/2/1").content, "<f4").reshape(128, 128)
+    np.testing.assert_allclose(mean[:45], dense[:, 256:, 128:256].mean(0), atol=1e-6)
+    assert not mean[45:].any()
+    row = np.frombuffer(client.get(f"{at}/rows/300?head=0").content, "<f4")
+    np.testing.assert_allclose(row, dense[0, 300], atol=1e-6)
+    column = np.frombuffer(client.get(f"{at}/columns/7").content, "<f4")
+    np.testing.assert_allclose(column, dense[:, :, 7].mean(0), atol=1e-6)
+
+
+WRONG: list[tuple[Any, int, str]] = [
+    ({}, 422, "texts: Field required"),
+    ({"texts": []}, 422, "texts"),
+    ({"texts": [3]}, 422, "texts.0"),
+    ({"texts": "a text"}, 422, "texts"),
+    ({"texts": ["  "]}, 422, "text"),
+    ({"texts": ["a"] * 4}, 413, "3 are the most"),
+    ({"texts": ["a" * 5001]}, 413, "5,000 are the most"),
+    ({"texts": ["word " * 700]}, 422, "512"),
+    ({"texts": ["a"], "model": 1}, 422, "numbered from 0"),
+    ({"texts": ["a"], "model": "/etc/passwd"}, 422, "model"),
+    ({"texts": ["a"], "folder": "/etc"}, 422, "folder: Extra inputs"),
+    ({"texts": ["a"], "targets": ["b"]}, 422, "reads one text, not pairs"),
+    ({"texts": ["a"], "ablations": [{"kind": "head", "layer": 6, "head": 0}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [{"kind": "head", "layer": True, "head": 0}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [{"kind": "nothing"}]}, 422, "ablations.0"),
+    ({"texts": ["a"], "ablations": [{"kind": "edge", "query": "b", "key": "a"}]}, 422, "'b'"),
+    ({"texts": ["a"], "window": 1}, 422, "window"),
+    ({"texts": ["a"], "word": "zebra"}, 422, "zebra"),
+    ([], 422, ""),
+    (None, 422, ""),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "says"), WRONG, ids=[str(n) for n in range(len(WRONG))])
+def test_what_is_wrong_is_refused_in_one_line(client: TestClient, body: Any, status: int, says: str) -> None:
+    answer = client.post("/api/traces", json=body)
+    assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.json()
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b'{"texts": ["\\ud800"]}', b'{"texts": [NaN]}', b'{"texts": ["a"]', b"[" * 100_000],
+)
+def test_malformed_json_is_refused(client: TestClient, content: bytes) -> None:
+    answer = client.post("/api/traces", content=content, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text
+    json.loads(answer.content)["error"].encode("ascii", "strict")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/pages/nothing", 404),
+        ("/api/pages/..%2F..%2Fetc", 404),
+        ("/api/pages/file-0/numbers/0", 404),
+        ("/api/pages/file-0/numbers/-1", 422),
+        ("/api/pages/file-0/calls/1/rows/0", 404),
+        ("/api/pages/file-0/calls/0/rows/301", 404),
+        ("/api/pages/file-0/calls/0/rows/0?head=2", 404),
+        ("/api/pages/file-0/calls/0/tiles/41/0/0", 422),
+        ("/api/pages/file-0/calls/0/tiles/0/99999999999999999999/0", 422),
+        ("/api/jobs/NOTHING", 422),
+        ("/docs", 404),
+        ("/live.js/../../page.py", 404),
+    ],
+)
+def test_what_is_not_there_is_refused(client: TestClient, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+
+
+def test_the_page_and_its_program_are_served(client: TestClient) -> None:
+    assert 'src="/live.js"' in client.get("/").text
+    assert client.get("/live.js").headers["content-type"].startswith("text/javascript")
+    assert client.get("/live.css").status_code == 200

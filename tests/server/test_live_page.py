@@ -1,0 +1,238 @@
+"""The served page in a real browser: typed, traced, ablated, zoomed, linked, lost and found again."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from regard import ablate, attend, head
+from tests.support import MONEY, RIVER
+from tests.support.served import served
+from tests.web.conftest import AXE, Opened
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
+SIZE = 1201
+
+
+@pytest.fixture(scope="module")
+def map_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, torch.Tensor]:
+    """A saved attention map, and its dense weights."""
+    draws = torch.Generator().manual_seed(1)
+    query, key, value = (2 * torch.randn(3, SIZE, 8, generator=draws) for _ in range(3))
+    weights = attend(query, key, value, causal=True).weights
+    file = tmp_path_factory.mktemp("maps") / "a map.safetensors"
+    weights.save(file)
+    return file, weights.dense()
+
+
+@pytest.fixture(scope="module")
+def server(map_file: tuple[Path, torch.Tensor]) -> Iterator[str]:
+    """The link of a server with the default model, a text and a map."""
+    file, _ = map_file
+    with served("--open", str(file), RIVER) as (_, port, token):
+        yield f"http://127.0.0.1:{port}/?token={token}"
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Callable[..., Opened]]:
+    """Open a link: visit(link, width=). A page whose console complained, but of refusals, fails its test."""
+    opened: list[Opened] = []
+
+    def go(link: str, width: int = 1000) -> Opened:
+        tab = chromium.new_context(viewport={"width": width, "height": 900}).new_page()
+        page = Opened(tab, Path())
+        tab.on(
+            "console", lambda m: page.errors.append(m.text) if m.type == "error" and EXPECTED not in m.text else None
+        )
+        tab.on("pageerror", lambda error: page.errors.append(str(error)))
+        opened.append(page)
+        tab.goto(link)
+        return page
+
+    yield go
+    for page in opened:
+        page.tab.context.close()
+        assert page.errors == []
+
+
+def traced(page: Opened, title: str) -> None:
+    """Wait until the page shows a text."""
+    page.tab.wait_for_selector(f"h1:has-text('{title}')", timeout=60_000)
+
+
+def table_weights(page: Opened) -> dict[int, float]:
+    """The weights of the tokens view's table, by token."""
+    if page.tab.locator("button:has-text('show all')").count():
+        page.tab.click("button:has-text('show all')")
+    cells = page.tab.eval_on_selector_all("[data-value]", "all => all.map(c => [c.dataset.value, c.innerText])")
+    return {int(token): float(weight) for token, weight in cells}
+
+
+def test_a_typed_text_is_traced_and_shown_with_the_librarys_weights(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    assert "token=" not in page.tab.url
+    page.tab.fill("textarea", MONEY)
+    page.tab.keyboard.press("Control+Enter")
+    traced(page, MONEY[:30])
+    page.choose("layer", "3")
+    page.choose("head", "7")
+    page.tab.click(".tokens [data-unit='4']")
+    page.tab.wait_for_timeout(300)
+    trace = minilm.trace(MONEY)
+    found = table_weights(page)
+    assert len(found) == len(trace.tokens)
+    for token, weight in found.items():
+        assert abs(weight - float(trace.attention[3][7, 4, token])) <= 1e-4
+
+
+def test_a_head_is_ablated_and_taken_back(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.choose("layer", "1")
+    page.choose("head", "2")
+    page.tab.click("summary:has-text('Ablate what')")
+    page.tab.click("button:has-text('Ablate head 2 of layer 1')")
+    page.tab.wait_for_selector("text=head 2 of layer 1 ablated")
+    sentence = page.tab.locator(".findings li").first.inner_text()
+    before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(1, 2))])
+    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    assert f"at cosine {float(cosines.min()):.3f} to before" in sentence
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Compare"
+    page.tab.click("button:has-text('take all back')")
+    page.tab.wait_for_selector("text=head 2 of layer 1 ablated", state="detached")
+    assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Tokens"
+
+
+def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.fill("textarea", 'A dog\'s "bark" # is & worse? שלום')
+    page.tab.click("button:has-text('Trace')")
+    traced(page, "A dog")
+    page.open_view("Heads")
+    page.choose("layer", "4")
+    page.choose("head", "9")
+    page.tab.wait_for_timeout(100)
+    link = page.tab.url
+    page.tab.reload()
+    for _ in range(2):
+        traced(page, "A dog")
+        assert page.tab.url == link
+        assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Heads"
+        assert page.tab.locator("[data-choose=head]").input_value() == "9"
+        page.tab.goto("about:blank")
+        page.tab.goto(link)
+
+
+def test_what_is_refused_is_said_and_what_was_shown_stays(server: str, visit: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.fill("textarea", "word " * 700)
+    page.tab.click("button:has-text('Trace')")
+    assert "512 at most" in page.tab.wait_for_selector(".trouble").inner_text()
+    traced(page, RIVER[:20])
+    page.tab.check("input[type=checkbox]:near(:text('in windows of 512'))")
+    page.tab.click("button:has-text('Trace')")
+    page.tab.wait_for_selector("[data-choose=text] option:has-text('window 2 of 2')", state="attached", timeout=60_000)
+    assert page.tab.locator(".trouble").count() == 0
+
+
+def test_a_file_is_read_as_content_and_no_text_is_refused_here(server: str, visit: Any, tmp_path: Path) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    (tmp_path / "a.txt").write_text("The ship left the harbour.", encoding="utf-8")
+    page.tab.set_input_files("input[type=file]", tmp_path / "a.txt")
+    page.tab.click("button:has-text('Trace')")
+    traced(page, "The ship left")
+    (tmp_path / "b.bin").write_bytes(b"\xff\xfe\x00")
+    page.tab.set_input_files("input[type=file]", tmp_path / "b.bin")
+    assert "not a text in UTF-8" in page.tab.wait_for_selector("form [role=alert]").inner_text()
+
+
+def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: Any, map_file: Any) -> None:
+    page, (_, dense) = visit(server), map_file
+    traced(page, RIVER[:20])
+    page.tab.click("button:has-text('a map')")
+    traced(page, "a map")
+    assert page.tab.locator("[role=tab]").count() == 0  # one view, which needs no tabs
+    page.choose("head", "1")
+    area = page.tab.locator(".map")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
+    area.focus()
+    for key in ("ArrowDown", "ArrowRight"):
+        page.tab.keyboard.press(key)
+    page.tab.wait_for_timeout(300)
+    place = page.tab.locator(".readout")
+    query, key = (int(place.get_attribute(f"data-{name}")) for name in ("query", "key"))
+    assert abs(page.number("[data-weight]:not(:has-text('…'))") - float(dense[1, query, key])) <= 1e-6
+    said = page.tab.locator("[data-cell]").inner_text()
+    ranges = [[int(n) for n in part.split("–")] for part in said.split("queries ")[1].split(":")[0].split(", keys ")]
+    rows, cols = (slice(each[0], each[-1] + 1) for each in ranges)
+    assert float(page.tab.locator("[data-mean]").inner_text()) == pytest.approx(
+        float(dense[1, rows, cols].mean()), rel=2e-3
+    )
+    for _ in range(6):
+        page.tab.keyboard.press("+")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
+    assert "Every cell is one weight." in page.tab.locator(".state").inner_text()
+    row = page.tab.locator("tbody tr").first
+    found = [int(row.get_attribute(f"data-{name}").split()[0]) for name in ("queries", "keys")]
+    shown = float(row.locator("[data-value]").inner_text())
+    assert shown == pytest.approx(float(dense[1, found[0], found[1]]), rel=1e-3)
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_everyone_can_use_it(server: str, visit: Any, width: int) -> None:
+    page = visit(server, width)
+    traced(page, RIVER[:20])
+    page.tab.click("summary:has-text('Ablate what')")
+    page.tab.evaluate(AXE.read_text())
+    assert page.violations() == []
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+    page.tab.fill("textarea", " ")
+    page.tab.click("button:has-text('Trace')")
+    page.tab.wait_for_selector("form [role=alert]")
+    assert page.violations() == []
+
+
+def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any) -> None:
+    with served(RIVER) as (process, port, token):
+        page = visit(f"http://127.0.0.1:{port}/?token={token}")
+        traced(page, RIVER[:20])
+        page.choose("head", "3")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    page.tab.click("button:has-text('Trace')")
+    page.tab.wait_for_selector("text=it was stopped")
+    traced(page, RIVER[:20])
+    page.errors.clear()  # Chromium tells of connections that are refused
+    with served("--port", str(port), RIVER) as (_, again, token):
+        assert again == port
+        page.tab.click("button:has-text('try again')")
+        page.tab.wait_for_selector("text=an old one")
+        page.tab.fill(".closed input", "http://evil.example/?token=1")
+        page.tab.click("button:has-text('go on')")
+        page.tab.wait_for_selector("text=no link of regard serve")
+        page.tab.fill(".closed input", f"http://127.0.0.1:{port}/?token={token}")
+        page.tab.click("button:has-text('go on')")
+        traced(page, RIVER[:20])
+        assert page.tab.locator("[data-choose=head]").input_value() == "3"
+
+
+def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: Any) -> None:
+    page = visit("about:blank")
+    asked: list[str] = []
+    page.tab.on("request", lambda request: asked.append(request.url))
+    page.tab.goto(server)
+    traced(page, RIVER[:20])
+    page.tab.wait_for_timeout(500)
+    numbers = {url for url in asked if "/numbers/" in url}
+    assert 0 < len(numbers) <= 8  # of one layer, not of six
+    assert all(url.startswith((server.split("/?")[0], "blob:")) for url in asked)
+    assert np.all([url.count("token=") == 0 for url in asked[1:]])

@@ -1,0 +1,72 @@
+"""Pages of long texts: tokens and rules are there, numbers are not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard import attend
+from regard.attention.masks import function
+from regard.errors import RegardError
+from regard.server.files import open_file
+from regard.server.limits import Limits
+from regard.server.long_texts import long_page, map_page
+from tests.support import RIVER
+from tests.support.own_models import opened
+
+TEXT = "A man is fishing on a river"
+
+
+def test_a_text_has_its_tokens_and_a_served_call_for_each_layer() -> None:
+    trace = opened("gpt").trace(TEXT)
+    kept = long_page([trace])
+    data = kept.page.data()
+    texts, calls = data["texts"], data["calls"]
+    assert isinstance(texts, list)
+    assert isinstance(calls, list)
+    assert texts[0]["tokens"]["text"] == [token.text for token in trace.tokens]
+    assert len(calls) == len(trace.attention) == len(kept.maps)
+    for number, call in enumerate(calls):
+        heads, length, _ = trace.attention[number].shape
+        assert (call["served"], call["heads"], call["query"]["values"]["shape"][1]) == (True, heads, length)
+        assert call["mask"] == {"kind": "band", "low": None, "high": 0}
+        assert kept.map(number).weights is trace.attention[number]
+    assert kept.page.numbers.blobs == []
+
+
+def test_windows_are_refused(minilm: Any) -> None:
+    with pytest.raises(RegardError, match="leave out windows"):
+        long_page([minilm.trace(RIVER, window=6)])
+
+
+@pytest.mark.parametrize("size", [7, 11])
+def test_a_map_without_a_text_has_numbers_for_names(size: int) -> None:
+    query, key = torch.randn(2, 7, 4), torch.randn(2, size, 4)
+    weights = attend(query, key, key, mask=function(lambda i, j: i + j > 2)).weights
+    data = map_page(weights, "a map").page.data()
+    texts, calls = data["texts"], data["calls"]
+    assert isinstance(texts, list)
+    assert isinstance(calls, list)
+    assert [len(text["tokens"]["text"]) for text in texts] == ([7] if size == 7 else [7, 11])
+    assert calls[0]["keys"] == len(texts) - 1
+    assert calls[0]["mask"] is None  # one that is no band is applied where the weights are computed
+
+
+def test_saved_maps_and_traces_are_opened_and_nothing_else(tmp_path: Path, bank: Any) -> None:
+    query = torch.randn(1, 2, 9, 4)
+    weights = attend(query, query, query).weights
+    weights.save(tmp_path / "map.safetensors")
+    kept = open_file(tmp_path / "map.safetensors", Limits())
+    assert kept.page.title == "map.safetensors"
+    torch.testing.assert_close(kept.map(0).weights.dense(), weights.dense()[0])
+    bank[0].save(tmp_path / "trace.safetensors")
+    small = open_file(tmp_path / "trace.safetensors", Limits())
+    assert small.maps == {}
+    assert small.page.numbers.blobs
+    long = open_file(tmp_path / "trace.safetensors", Limits(whole=5))
+    assert len(long.maps) == 6
+    (tmp_path / "text.txt").write_text("no trace")
+    for name in ("text.txt", "nothing.safetensors"):
+        with pytest.raises(RegardError, match=name):
+            open_file(tmp_path / name, Limits())

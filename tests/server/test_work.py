@@ -1,0 +1,116 @@
+"""The two lines of work: order, progress, limits, and that one does not hold up the other."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from regard.server.limits import Limits
+from regard.server.work import Job, RefusedError, Work
+
+
+def test_progress_is_told_and_the_answer_given() -> None:
+    work, seen = Work(Limits()), []
+
+    def doing(job: Job) -> int:
+        assert not job.waits
+        for _ in range(4):
+            job.advance(0.25)
+            found = work.progress("a")
+            assert found is job
+            seen.append(found.done)
+        return 7
+
+    assert asyncio.run(work.do("model", doing, "a")) == 7
+    assert seen == [0.25, 0.5, 0.75, 1.0]
+    assert work.progress("b") is None
+    work.close()
+
+
+def test_one_line_does_not_hold_up_the_other_and_each_keeps_its_order() -> None:
+    work, free, order = Work(Limits()), threading.Event(), []
+
+    def slow(job: Job) -> None:
+        assert free.wait(20)
+        order.append("slow")
+
+    async def both() -> None:
+        first = asyncio.create_task(work.do("model", slow))
+        second = asyncio.create_task(work.do("model", lambda job: order.append("second")))
+        await asyncio.sleep(0.05)
+        await work.do("regions", lambda job: order.append("region"))
+        free.set()
+        await asyncio.gather(first, second)
+
+    asyncio.run(both())
+    assert order == ["region", "slow", "second"]
+    work.close()
+
+
+def test_more_than_may_wait_are_refused() -> None:
+    work, free = Work(Limits(waiting=2)), threading.Event()
+
+    async def three() -> list[object]:
+        waiting = [asyncio.create_task(work.do("model", lambda job: free.wait(20))) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        free.set()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    found = asyncio.run(three())
+    assert found[:2] == [True, True]
+    assert isinstance(found[2], RefusedError)
+    assert found[2].status == 429
+    assert asyncio.run(work.do("model", lambda job: 1)) == 1  # there is room again
+    work.close()
+
+
+def test_work_ends_when_its_time_is_over() -> None:
+    work = Work(Limits(seconds=0.05))
+
+    def forever(job: Job) -> None:
+        while True:
+            time.sleep(0.01)
+            job.go_on()
+
+    with pytest.raises(RefusedError, match="0.05 seconds") as found:
+        asyncio.run(work.do("model", forever))
+    assert found.value.status == 408
+    work.close()
+
+
+def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
+    work = Work(Limits())
+
+    def forever(job: Job) -> None:
+        while True:
+            time.sleep(0.01)
+            job.advance(0.0)
+
+    async def stopped() -> None:
+        doing = asyncio.create_task(work.do("model", forever, "a"))
+        await asyncio.sleep(0.05)
+        found = work.progress("a")
+        assert found is not None
+        found.stop()
+        await doing
+
+    async def gone() -> bool:
+        return True
+
+    for doing in (stopped(), work.do("model", forever, gone=gone)):
+        with pytest.raises(RefusedError, match="asked for no longer") as found:
+            asyncio.run(doing)
+        assert found.value.status == 409
+    work.close()
+
+
+def test_what_a_piece_of_work_raises_reaches_who_asked() -> None:
+    work = Work(Limits())
+
+    def wrong(job: Job) -> None:
+        raise ValueError("so")
+
+    with pytest.raises(ValueError, match="so"):
+        asyncio.run(work.do("regions", wrong))
+    work.close()

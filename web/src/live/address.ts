@@ -1,0 +1,86 @@
+// The address bar: what is looked at stands behind its #, so that a link shows the same again.
+
+export interface HeadCut {
+  kind: "head";
+  layer: number;
+  head: number;
+  part: string | null;
+}
+export interface EdgeCut {
+  kind: "edge";
+  query: string | number;
+  key: string | number;
+  layer: number | null;
+  head: number | null;
+  part: string | null;
+}
+export type Cut = HeadCut | EdgeCut;
+
+/** What was asked for. file: a page that the server was started with, instead of texts. */
+export interface Asked {
+  model: number;
+  texts: string[];
+  ablations: Cut[];
+  file: string | null;
+  window: number | null; // of so many tokens, in which long texts are read
+  written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
+}
+
+/** Where one looks. */
+export interface Looking {
+  view: string;
+  call: number;
+  head: number | null;
+  token: number | null;
+  side: "gives" | "receives";
+}
+
+/** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
+export function linkWith(pasted: string): string | null {
+  const found = /^http:\/\/(127\.0\.0\.1|localhost):\d{1,5}\/\?token=[\w-]+$/.exec(pasted.trim());
+  return found && found[0] + location.hash;
+}
+
+const LONGEST = 30_000; // characters of an address; a longer text is not part of it
+
+/** Write the address; false where the texts are too long for one. */
+export function write(asked: Asked, looking: Looking): boolean {
+  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...looking }));
+  const fits = whole.length <= LONGEST;
+  history.replaceState(null, "", fits ? `/#${whole}` : "/");
+  return fits;
+}
+
+/** Read the address; null where it tells nothing, or nothing that can be read. */
+export function read(): (Asked & Looking) | null {
+  try {
+    const found = JSON.parse(decodeURIComponent(location.hash.slice(1))) as Partial<Asked & Looking>;
+    const texts = Array.isArray(found.texts) && found.texts.every((each) => typeof each === "string") ? found.texts : null;
+    if (!texts) return null;
+    const number = (value: unknown) => (typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null);
+    return {
+      model: number(found.model) ?? 0,
+      texts,
+      ablations: Array.isArray(found.ablations) ? found.ablations : [], // the server checks them
+      file: typeof found.file === "string" ? found.file : null,
+      window: number(found.window),
+      written: number(found.written),
+      view: typeof found.view === "string" ? found.view : "tokens",
+      call: number(found.call) ?? 0,
+      head: number(found.head),
+      token: number(found.token),
+      side: found.side === "receives" ? "receives" : "gives",
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** What is done to a pass, in words. */
+export function cutName(cut: Cut): string {
+  const part = cut.part ? ` of the ${cut.part}` : "";
+  if (cut.kind === "head") return `head ${cut.head} of layer ${cut.layer}${part} ablated`;
+  const where = cut.layer === null ? "all layers" : `layer ${cut.layer}${cut.head === null ? "" : `, head ${cut.head}`}`;
+  const named = (place: string | number) => (typeof place === "number" ? `token ${place}` : `“${place}”`);
+  return `edge from ${named(cut.query)} to ${named(cut.key)} cut in ${where}${part}`;
+}

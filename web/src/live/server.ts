@@ -1,0 +1,80 @@
+// What the page asks its server for: every refusal becomes an error with the server's own line.
+
+export class ServerError extends Error {
+  constructor(
+    readonly status: number, // 0: there was no answer
+    line: string,
+  ) {
+    super(line);
+  }
+}
+
+const GONE = "The server does not answer: it was stopped.";
+const OLD = "The server was started again: the link that opened this page is an old one.";
+const LOOK = 300; // ms between two looks at a job's progress
+
+export interface ServerState {
+  version: string;
+  format: [string, number];
+  models: { name: string; pairs: boolean; limit: number | null; writes: boolean }[];
+  texts: string[];
+  pages: { id: string; title: string }[];
+  limits: { characters: number; texts: number; seconds: number };
+}
+
+/** Ask for something. Throws ServerError for every answer that is not one of success. */
+export async function ask(path: string, options: RequestInit = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ServerError(0, GONE);
+  }
+  if (answer.ok) return answer;
+  const text = await answer.text();
+  let line = text;
+  try {
+    line = (JSON.parse(text) as { error: string }).error;
+  } catch {
+    // what stands before the server's own routes answers in plain text
+  }
+  throw new ServerError(answer.status, answer.status === 401 ? OLD : line);
+}
+
+export async function askJson<T>(path: string, options: RequestInit = {}): Promise<T> {
+  return (await (await ask(path, options)).json()) as T;
+}
+
+export async function askNumbers(path: string, signal?: AbortSignal): Promise<Float32Array> {
+  return new Float32Array(await (await ask(path, { signal })).arrayBuffer()); // little-endian, as every browser's machine is
+}
+
+/** How far a job is: the share that is done, whether it waits for its turn, and what it has written so far. */
+export interface Progress {
+  done: number;
+  waits: boolean;
+  said: string;
+}
+
+/** Ask for what takes a while. tell: called with how far it is. */
+export async function askLong(
+  path: string,
+  body: unknown,
+  tell: (now: Progress) => void,
+  signal: AbortSignal,
+): Promise<Response> {
+  const job = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const stop = () => void fetch(`/api/jobs/${job}`, { method: "DELETE" }).catch(() => {});
+  signal.addEventListener("abort", stop);
+  const timer = setInterval(() => {
+    askJson<Progress>(`/api/jobs/${job}`).then(tell, () => {}); // the answer itself tells what is wrong
+  }, LOOK);
+  try {
+    const headers = { "content-type": "application/json", "x-job": job };
+    return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+  } finally {
+    clearInterval(timer);
+    signal.removeEventListener("abort", stop);
+  }
+}
