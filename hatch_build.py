@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUILT = ("page.js", "page.css", "widget.js", "widget.css")
+BUILT = ("page.js", "page.css", "widget.js", "widget.css", "live.js", "live.css")
 
 
 class PageHook(BuildHookInterface):

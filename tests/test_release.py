@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUILT = Path("src/regard/web/built")
-FILES = ("page.js", "page.css", "widget.js", "widget.css")
+FILES = ("page.js", "page.css", "widget.js", "widget.css", "live.js", "live.css")
 
 
 def wheel_of(project: Path) -> subprocess.CompletedProcess[str]:

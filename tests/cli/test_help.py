@@ -9,6 +9,7 @@ import typer
 from regard.cli.main import USAGE_ERROR, app
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes
+from tests.support.web_pages import build_nothing
 
 DEFAULT = "by default all-MiniLM-L6-v2"
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -61,6 +62,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(
         "regard.cli.early_checks.read_sizes", lambda name: ModelSizes(str(name))
     )  # nothing is known of a model before it is loaded
+    build_nothing(tmp_path / "built", monkeypatch)
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}

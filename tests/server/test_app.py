@@ -18,6 +18,15 @@ from regard.server.work import Job
 from regard.web.numbers import from_byte_planes
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened
+from tests.support.web_pages import SHELL, build_nothing
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A program that shows nothing, so that no test waits for Node."""
+    with pytest.MonkeyPatch.context() as patch:
+        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +37,7 @@ def weights() -> Any:
 
 
 @pytest.fixture(scope="module")
-def client(minilm: Any, weights: Any) -> Iterator[TestClient]:
+def client(minilm: Any, weights: Any, stand_in: None) -> Iterator[TestClient]:
     app = make_app([minilm], [RIVER], [map_page(weights, "a map")], Limits(texts=3, characters=5000))
     with TestClient(app, raise_server_exceptions=False) as found:
         yield found
@@ -208,5 +217,7 @@ def test_what_is_not_there_is_refused(client: TestClient, path: str, status: int
 
 def test_the_page_and_its_program_are_served(client: TestClient) -> None:
     assert 'src="/live.js"' in client.get("/").text
-    assert client.get("/live.js").headers["content-type"].startswith("text/javascript")
-    assert client.get("/live.css").status_code == 200
+    script, style = (client.get(path) for path in ("/live.js", "/live.css"))
+    assert (script.text, style.text) == (SHELL.script, SHELL.style)
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert style.headers["content-type"].startswith("text/css")

@@ -7,14 +7,17 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.web import built_page
 from tests.support import RIVER
 from tests.support.served import served
 
-pytestmark = pytest.mark.slow
+LIVE = Path(built_page.__file__).parent / "built" / "live.js"
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not LIVE.exists(), reason="the page is not built: make page")]
 
 
 def ask(port: int, token: str, path: str, body: Any = None) -> tuple[int, Any]:

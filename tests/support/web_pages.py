@@ -22,8 +22,9 @@ SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: blac
 def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a built page that shows nothing stand in for the real one, so that no test waits for Node."""
     folder.mkdir()
-    (folder / "page.js").write_text(SHELL.script)
-    (folder / "page.css").write_text(SHELL.style)
+    for name in ("page", "live"):
+        (folder / f"{name}.js").write_text(SHELL.script)
+        (folder / f"{name}.css").write_text(SHELL.style)
     monkeypatch.setattr(built_page, "BUILT", folder)
 
 

@@ -22,7 +22,7 @@ from regard.server.limits import Limits
 from regard.server.shell import shell_html
 from regard.server.traces import check_sizes, generation_page, trace_page
 from regard.server.work import Job, RefusedError, Work
-from regard.web.built_page import BUILT, LIVE, check_built
+from regard.web.built_page import built_live
 from regard.web.page import FORMAT, VERSION
 
 log = logging.getLogger("regard.server")
@@ -44,7 +44,7 @@ def make_app(
     Raises:
         RegardError: the page is not built.
     """
-    check_built(LIVE)
+    program = built_live()
     limits = limits or Limits()
     work, shelf = Work(limits), Shelf(limits.kept)
     pages = {f"file-{number}": page for number, page in enumerate(opened)}
@@ -61,11 +61,11 @@ def make_app(
 
     @app.get("/live.js", include_in_schema=False)
     async def script() -> Response:
-        return Response((BUILT / "live.js").read_bytes(), media_type="text/javascript")
+        return Response(program.script, media_type="text/javascript")
 
     @app.get("/live.css", include_in_schema=False)
     async def style() -> Response:
-        return Response((BUILT / "live.css").read_bytes(), media_type="text/css")
+        return Response(program.style, media_type="text/css")
 
     @app.get("/api/state")
     async def state() -> dict[str, Any]:

@@ -43,6 +43,17 @@ def built_widget() -> Shell:
     return Shell(script, style)
 
 
+def built_live() -> Shell:
+    """Read the built program of `regard serve`, the same page with texts typed into it.
+
+    Raises:
+        RegardError: it is not built.
+    """
+    check_built(LIVE)
+    script, style = (read_regular(BUILT / name).decode() for name in LIVE)
+    return Shell(script, style)
+
+
 def check_built(parts: Sequence[str] = PARTS) -> None:
     """Raise RegardError where the page is not built."""
     missing = [name for name in parts if not (BUILT / name).is_file()]
