@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+import regard
 from regard import ablate, attend, head
-from tests.support import MONEY, RIVER
+from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
 SIZE = 1201
+STORIES = SHARED / "models" / "stories260K"
 
 
 @pytest.fixture(scope="module")
@@ -236,3 +238,28 @@ def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: An
     assert 0 < len(numbers) <= 8  # of one layer, not of six
     assert all(url.startswith((server.split("/?")[0], "blob:")) for url in asked)
     assert np.all([url.count("token=") == 0 for url in asked[1:]])
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
+def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: Any) -> None:
+    text = "Once upon a time, there was a little"
+    with served("--model", str(STORIES), text) as (_, port, token):
+        page = visit(f"http://127.0.0.1:{port}/?token={token}")
+        traced(page, text)
+        page.tab.fill("input[type=number]", "12")
+        page.tab.click("button:has-text('Go on writing')")
+        page.tab.wait_for_selector("[role=tab]:has-text('Generation')", timeout=60_000)
+        written = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False)
+        assert " ".join(written.text.split())[:80] in page.tab.locator("h1").inner_text()
+        page.choose("layer", "0")
+        page.choose("head", "1")
+        page.tab.click("summary:has-text('Ablate what')")
+        page.tab.click("button:has-text('Ablate head 1 of layer 0')")
+        page.tab.wait_for_selector("text=head 1 of layer 0 ablated")
+        cut = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
+        findings = page.tab.locator(".findings li").all_inner_texts()
+        shown = [" ".join(line.replace("\u2068", "").replace("\u2069", "").split()) for line in findings]
+        assert " ".join(written.new.split()) in shown[0]
+        assert " ".join(cut.new.split()) in shown[1]
+        assert cut.new != written.new

@@ -6,6 +6,7 @@ SHELL = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>regard</title>
+<link rel="icon" href="data:,">
 <link rel="stylesheet" href="/live.css">
 <script defer src="/live.js"></script>
 </head>
