@@ -16,6 +16,7 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 NEEDED = {  # what a call needs beside its texts, as --help says it
     "see": [],
     "why": ["--word", "text"],
+    "attribute": ["--to", "a"],
     "patch": ["--word", "text"],
     "steer": ["--model", "m", "--towards", "a", "--away", "b", "--layer", "1"],
     "steps": ["--word", "text"],

@@ -33,8 +33,8 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     assert max(map(len, out.splitlines())) <= 80
     verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.split("Commands:")[1], re.M)
     assert [verb for verb, _ in verbs] == [
-        "see", "why", "patch", "steer", "serve", "map", "heads", "tokens", "positions", "steps", "train", "generate",
-        "translate", "evolve", "embed", "find", "senses", "shift", "stats",
+        "see", "why", "attribute", "patch", "steer", "serve", "map", "heads", "tokens", "positions", "steps", "train",
+        "generate", "translate", "evolve", "embed", "find", "senses", "shift", "stats",
     ]  # fmt: skip
     assert all(sentence.endswith(".") for _, sentence in verbs)
     assert 'Example: regard see "A man on a river bank." "Money in a bank." --word bank' in out

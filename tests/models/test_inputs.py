@@ -70,7 +70,9 @@ def test_a_token_by_its_text_or_its_id() -> None:
     number = tokenizer("bank")["input_ids"][0]
     assert token_id(tokenizer, "bank", "attribution") == number
     assert token_id(None, 7, "attribution") == 7
-    with pytest.raises(RegardError, match="attribution: 'a bank' is 2 tokens, needs one"):
+    with pytest.raises(
+        RegardError, match="attribution: 'a bank' is no single token of the vocabulary, which makes 'a', 'bank' of it"
+    ):
         token_id(tokenizer, "a bank", "attribution")
     with pytest.raises(RegardError, match="given 'bank', needs a token's id: the model has no tokenizer"):
         token_id(None, "bank", "attribution")

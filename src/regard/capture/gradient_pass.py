@@ -1,10 +1,11 @@
 """Run one text through a model with gradients: what the learned embeddings and every layer's states do to an outcome.
 
-The model's own fused attention runs and is differentiated, so nothing of n × n is made. Weights get no gradient.
+The model's own fused attention runs and is differentiated, so nothing of n × n is made; where heads are to be told
+apart, regard's, through PyTorch's fused kernels. Parameters get no gradient.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.evaluating import evaluating
+from regard.capture.head_calls import HeadCall, kept_heads
+from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states
 from regard.capture.interventions.states import Stacks, is_states
 from regard.capture.options import CaptureOptions
@@ -31,12 +34,14 @@ class GradientPass:
 
     embeddings: the learned embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
     end what leaves the last one, with the batch axis that the model has. contextual, logits: of the last stack.
+    heads: of each attention call in order, where they were asked for.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
     states: list[list[Float[Tensor, "1 L M"]]] = field(default_factory=list)
     contextual: Float[Tensor, "L K"] | None = None
     logits: Float[Tensor, "L V"] | None = None
+    heads: list[HeadCall] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
         """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on.
@@ -51,27 +56,46 @@ class GradientPass:
 
 
 def gradient_pass(
-    session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None
-) -> GradientPass:
+    session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None,
+    *, heads: bool = False,
+) -> GradientPass:  # fmt: skip
     """Run a text, with the target of an encoder-decoder, through a model with gradients.
 
     stacks: of the model's layers, from `session.layout`. exchange: puts others in the place of learned embeddings.
+    heads: whether what each head gives is kept.
 
     Raises:
-        RegardError: the model looks up no embeddings of its own, or its last hidden state is not found.
+        RegardError: the model looks up no embeddings of its own, or its last hidden state is not found; its heads are
+            wanted and not seen.
     """
+    try:
+        return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=False)
+    except TensorMaskError:  # of regard's attention alone
+        return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=True)
+
+
+def _pass(
+    session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None,
+    *, heads: bool, written_masks: bool,
+) -> GradientPass:  # fmt: skip
     found, model = GradientPass(), session.model
-    inputs = session.inputs([source], None if target is None else [target], PassOptions(CaptureOptions()))
+    options = PassOptions(CaptureOptions(), written_masks=written_masks)
+    inputs = session.inputs([source], None if target is None else [target], options)
     with (
         session.lock,
         quiet(),
         torch.enable_grad(),
         evaluating(model),
+        kept_heads(session, written_masks=written_masks) if heads else nullcontext() as kept,
         _exchanged(model, found, exchange),
         _kept_states(model, stacks, found),
         record_last_hidden_states(model, head_input=True) as last,
     ):
         output = model(**inputs)
+    if kept is not None:
+        found.heads = kept.found
+        if not kept.found:
+            raise RegardError(f"heads of {session.name}: none of its attention calls was seen")
     if not found.embeddings or "last_hidden_state" not in last:
         what = "learned embeddings" if not found.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")

@@ -18,7 +18,7 @@ from regard.text.tokens import Encoded
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class AttributionTarget:
     """What is split: logits[token], logits[token] - logits[against], or (token None) the cosine to a direction."""
 
     token: int | None = None
@@ -27,7 +27,7 @@ class Outcome:
 
 
 def outcome_path(
-    session: Session, source: Encoded, target: Encoded | None, outcome: Outcome, tokens: Sequence[int]
+    session: Session, source: Encoded, target: Encoded | None, outcome: AttributionTarget, tokens: Sequence[int]
 ) -> SideParts:
     """Run the text, and split the mean outcome of some tokens: vectors of one component.
 
@@ -40,29 +40,41 @@ def outcome_path(
     name = f"attribution in {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard, so that no exact split is known")
-    done, logits, last = run_linearly(session, source, target, None)
+    rows, length = list(tokens), len((source if target is None else target).tokens)
+    logits_of = rows if outcome.token is not None else rows[-1:]  # all of them would be (L, V)
+    done, logits, last = run_linearly(session, source, target, None, logits_of)
+    if outcome.token is None and _rows(last) != length:
+        done, logits, last = run_linearly(session, source, target, None)  # it is seen where it enters the head, in full
     if done.spoiled is not None:
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
     if outcome.token is not None:
         ends = logits
         if ends is None or ends.ndim != 3:
             raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
+        if ends.shape[1] == len(rows):
+            rows = list(range(len(rows)))
     else:
         ends = last.get("last_hidden_state")
         if ends is None:
             raise RegardError(f"{name}: its last hidden state was not seen")
     with torch.enable_grad():
-        values = _values(ends[0], outcome, list(tokens))[:, None]  # (L, 1)
+        values = _values(ends[0], outcome, rows)[:, None]
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
     what = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
-    return split_rows(done, values, done.reason(ends), tuple(tokens), sides, what)
+    return split_rows(done, values, done.reason(ends), tuple(tokens), sides, what, rows)
 
 
-def _values(ends: Float[Tensor, "L K"], outcome: Outcome, tokens: list[int]) -> Float[Tensor, " L"]:
-    """The outcome at every token."""
+def _rows(last: dict[str, Tensor]) -> int | None:
+    """How many tokens a last hidden state is of."""
+    found = last.get("last_hidden_state")
+    return None if found is None else found.shape[1]
+
+
+def _values(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:
+    """The outcome at every row; of a cosine as some of them make it together."""
     if outcome.token is not None:
         return ends[:, outcome.token] - (0 if outcome.against is None else ends[:, outcome.against])
     assert outcome.direction is not None
     direction = outcome.direction.to(ends)
-    length = ends.detach()[tokens].mean(0).norm() * direction.norm()
+    length = ends.detach()[rows].mean(0).norm() * direction.norm()
     return ends @ (direction / length)

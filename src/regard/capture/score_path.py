@@ -6,7 +6,7 @@ passes back over what is linear.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -93,23 +93,38 @@ def score_path(
 
 
 def run_linearly(
-    session: Session, source: Encoded, target: Encoded | None, call: CallId | None
+    session: Session,
+    source: Encoded,
+    target: Encoded | None,
+    call: CallId | None,
+    logits_of: Sequence[int] | None = None,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
-    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen."""
+    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen.
+
+    logits_of: tokens; the logits are theirs alone where the model can be asked for that.
+    """
     try:
-        return _run(session, source, target, call, written_masks=False)
+        return _run(session, source, target, call, logits_of, written_masks=False)
     except TensorMaskError:
-        return _run(session, source, target, call, written_masks=True)
+        return _run(session, source, target, call, logits_of, written_masks=True)
 
 
 def _run(
-    session: Session, source: Encoded, target: Encoded | None, call: CallId | None, *, written_masks: bool
+    session: Session,
+    source: Encoded,
+    target: Encoded | None,
+    call: CallId | None,
+    logits_of: Sequence[int] | None,
+    *,
+    written_masks: bool,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
     capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
     last_row = call is not None and "logits_to_keep" in session.takes
     options = PassOptions(keep, written_masks=written_masks, last_row=last_row)
     inputs = session.inputs([source], None if target is None else [target], options)
+    if logits_of is not None and "logits_to_keep" in session.takes:
+        inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)
     ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
     numbering = CallNumbering(session.model, capture, pairs=session.pairs)
     watched, last = LinearPass(ids, call, numbering, capture), dict[str, Tensor]()
@@ -139,11 +154,12 @@ def split_rows(
     tokens: tuple[int, ...],
     sides: tuple[Side | None, ...],
     what: str,
+    rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """The parts of the mean of some rows."""
+    """The parts of the mean of some tokens' vectors. rows: where these stand, if not each at its token's number."""
     if not done.is_linear(vectors):
         raise RegardError(f"{what} is no linear function of the residual stream: {reason!r} stands between")
-    whole = vectors[list(tokens)].mean(0)
+    whole = vectors[list(tokens if rows is None else rows)].mean(0)
     tensors = [leaf.tensor for leaf in done.leaves]
     gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
     at_once = max(1, min(AT_ONCE, NUMBERS // sum(each.numel() for each in tensors)))
@@ -154,14 +170,17 @@ def split_rows(
     embedded = [own for leaf, own in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and own]
     if not any(bool(torch.cat(own).any()) for own in embedded):
         raise RegardError(f"{what} is no linear function of the token embeddings: a layer below does not add to them")
-    sums: dict[Writer, Tensor] = {}
+    places: dict[Writer, int] = {}
+    order: list[int] = []  # the place of each row of the blocks
+    blocks: list[Tensor] = []
     for leaf, own in zip(done.leaves, gathered, strict=True):
-        if not own:
-            continue
-        writer = Writer(leaf.kind, leaf.layer, side=sides[leaf.sequence])
-        for each, vector in _parts(leaf, torch.cat(own), writer, tokens):
-            sums[each] = sums[each] + vector if each in sums else vector
-    return SideParts(tuple(sums), torch.stack(list(sums.values())), whole.detach().double().cpu(), tokens)
+        if own:
+            writers, parts = _parts(leaf, torch.cat(own), sides[leaf.sequence], tokens)
+            order += [places.setdefault(each, len(places)) for each in writers]
+            blocks.append(parts)
+    sums = torch.zeros(len(places), len(whole), dtype=torch.float64)
+    sums.index_add_(0, torch.tensor(order), torch.cat(blocks))
+    return SideParts(tuple(places), sums, whole.detach().double().cpu(), tokens)
 
 
 def _gradients(
@@ -169,6 +188,8 @@ def _gradients(
 ) -> list[Tensor | None]:
     """The gradients, (n, ...) each, of some components with respect to each tensor; None where there is none."""
     options = {"retain_graph": True, "allow_unused": True}
+    if len(directions) == 1:
+        return [None if g is None else g[None] for g in torch.autograd.grad(whole, tensors, directions[0], **options)]
     try:
         return list(torch.autograd.grad(whole, tensors, directions, is_grads_batched=True, **options))
     except RuntimeError:  # an operation that knows no batches of gradients
@@ -187,16 +208,16 @@ def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], wha
 
 
 def _parts(
-    leaf: Leaf, told: Tensor, writer: Writer, tokens: tuple[int, ...]
-) -> list[tuple[Writer, Float[Tensor, " D"]]]:
+    leaf: Leaf, told: Tensor, side: Side | None, tokens: tuple[int, ...]
+) -> tuple[list[Writer], Float[Tensor, "P D"]]:
     """The parts of one leaf, of attention by head and source token, those that are zero left out."""
     if leaf.weights is None or leaf.value is None:
-        return [(writer, told)] if bool(told.any()) else []
+        keep = bool(told.any())
+        return [Writer(leaf.kind, leaf.layer, side=side)] * keep, told[None].expand(int(keep), -1)
     weights = leaf.weights[0, :, list(tokens)].double().cpu()  # (H, r, S)
     value = leaf.value[0].double().cpu()
     value = value.repeat_interleave(len(weights) // len(value), 0)  # (H, S, E)
     parts = torch.einsum("dhre,hse,hrs->hsd", told, value, weights)
-    return [
-        (replace(writer, head=head, source=source, cross=leaf.cross), parts[head, source])
-        for head, source in parts.any(-1).nonzero().tolist()
-    ]
+    heads, sources = parts.any(-1).nonzero(as_tuple=True)
+    both = zip(heads.tolist(), sources.tolist(), strict=True)
+    return [Writer(leaf.kind, leaf.layer, head, n, side, leaf.cross) for head, n in both], parts[heads, sources]

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.checks import is_whole
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs
@@ -110,17 +109,10 @@ def _sides(trace: "Trace | PairTrace", part: "Part | None") -> "tuple[Trace, Tra
 
 def _places(trace: "Trace | PairTrace", query: str, key: str, part: "Part | None") -> "tuple[Place, Place]":
     """The words, each by its text, or a token by its number where the text has no such word."""
-
-    def place(own: "Trace", given: str) -> "Place":
-        try:
-            return own.word(given)[0] if len(own.word(given)) == 1 else given
-        except RegardError:
-            if given.isdigit() and is_whole(int(given)):
-                return int(given)
-            raise
+    from regard.cli.attributing import place_in
 
     queries, keys, _ = _sides(trace, part)
-    return place(queries, query), place(keys, key)
+    return place_in(queries, query), place_in(keys, key)
 
 
 def _strongest(

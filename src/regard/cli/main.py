@@ -10,6 +10,7 @@ import typer
 from regard import __version__
 from regard.cli import clock, start
 from regard.cli.unknown_verb import Verbs
+from regard.cli.verbs.attribute import attribute
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
@@ -45,6 +46,7 @@ app = typer.Typer(
 for name, verb, short in (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by ablating each of them."),
+    ("attribute", attribute, "Split what made a next token, or how near two words are."),
     ("patch", patch, "Put what one text's run had into another's, and measure it."),
     ("steer", steer, "Let a causal model write with its states steered."),
     ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),

@@ -18,12 +18,13 @@ SAME = 1e-3  # of its length: how far the last hidden state may be from the trac
 
 
 def gradient_run(
-    model: "Model", trace: Trace | PairTrace, exchange: Exchange | None = None
+    model: "Model", trace: Trace | PairTrace, exchange: Exchange | None = None, *, heads: bool = False
 ) -> tuple[GradientPass, Trace | PairTrace]:
     """Run a trace's tokens again with gradients.
 
-    exchange: puts others in the place of learned embeddings. Returns the pass, and the trace with contextual embeddings
-    and logits that are part of the pass's graph in the place of its own.
+    exchange: puts others in the place of learned embeddings. heads: whether the pass keeps what each head gives.
+    Returns the pass, and the trace with contextual embeddings and logits that are part of the pass's graph in the place
+    of its own.
 
     Raises:
         RegardError: the trace is not of this model, or as `gradient_pass`.
@@ -35,7 +36,7 @@ def gradient_run(
     read = source_of(model._reader, source)
     target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
     session = model._session
-    done = gradient_pass(session, read, target, session.layout.stacks(read, target), exchange)
+    done = gradient_pass(session, read, target, session.layout.stacks(read, target), exchange, heads=heads)
     side = copy.copy(trace.sides[-1])
     assert done.contextual is not None
     if exchange is None:

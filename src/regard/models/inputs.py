@@ -63,7 +63,10 @@ def source_of(reader: Reader, trace: Trace) -> Encoded:
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
-    """The id of a token that is named by its text, blanks before it included, or by its id.
+    """The id of a token that is named by its id, or by its text: with a blank before it, or as it is given.
+
+    Texts mostly go on with a word after a blank, and in many vocabularies that makes another token: "Paris" is " Paris"
+    where there is one, and the token without a blank is named by its id.
 
     Raises:
         RegardError: the text is no token or several, or there is no tokenizer to say so; what was meant is named.
@@ -72,7 +75,11 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
         return token
     if tokenizer is None:
         raise RegardError(f"{what}: given {token!r}, needs a token's id: the model has no tokenizer")
-    ids: list[int] = tokenizer(token, add_special_tokens=False)["input_ids"]
-    if len(ids) != 1:
-        raise RegardError(f"{what}: {token!r} is {len(ids)} tokens, needs one: a blank before a word is part of it")
-    return ids[0]
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    ids: list[int] = []
+    for spelled in (token,) if token.startswith(" ") else (f" {token}", token):
+        ids = tokenizer(spelled, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and ids[0] != unknown:
+            return int(ids[0])
+    pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids))) or "nothing"
+    raise RegardError(f"{what}: {token!r} is no single token of the vocabulary, which makes {pieces} of it")

@@ -14,7 +14,7 @@ from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import position_limit
 from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.outcome_path import Outcome, outcome_path
+from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession
 from regard.capture.score_path import score_path
 from regard.capture.session import Session
@@ -409,7 +409,7 @@ class Model:
         source, *targets = trace.sides
         target = encoded_ids([each.id for each in targets[0].tokens]) if targets else None
         split = partial(outcome_path, self._session, source_of(self._reader, source), target)
-        return attribution(trace, place, Outcome(ids[0], ids[1], toward), split)
+        return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

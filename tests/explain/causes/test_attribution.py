@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.outcome_path import Outcome
+from regard.capture.outcome_path import AttributionTarget
 from regard.capture.score_path import SideParts, Writer
 from regard.errors import RegardError
 from regard.explain.causes.attribution import attribution
@@ -29,7 +29,7 @@ def test_closed_form() -> None:
     writers = (Writer("token"), Writer("attention", 1, 2, 0), Writer("attention", 1, 2, 3))
     parts = SideParts(writers, vectors, vectors.sum(0), (4,))
     asked: list[Any] = []
-    found = attribution(trace, 4, Outcome(7, 2), lambda *given: asked.append(given) or parts)
+    found = attribution(trace, 4, AttributionTarget(7, 2), lambda *given: asked.append(given) or parts)
     ((outcome, rows),) = asked
     assert (outcome.token, outcome.against, rows) == (7, 2, [4])
     assert found.value == pytest.approx(value)
@@ -37,9 +37,9 @@ def test_closed_form() -> None:
     assert dict(found.by("token"))[f"layer 1, head 2 from “{trace.tokens[0].text}” (0)"] == pytest.approx(-1.0)
     assert sum(row["adds"] for row in found.rows()) == pytest.approx(value)
     with pytest.raises(RegardError, match="the parts' sum differs from the outcome by .* allowed is 1e-04"):
-        attribution(trace, 4, Outcome(7, 2), lambda *_: replace(parts, vectors=vectors * 1.01))
+        attribution(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, vectors=vectors * 1.01))
     with pytest.raises(RegardError, match="the trace has to be of this model"):
-        attribution(trace, 4, Outcome(7, 2), lambda *_: replace(parts, whole=parts.whole + 1))
+        attribution(trace, 4, AttributionTarget(7, 2), lambda *_: replace(parts, whole=parts.whole + 1))
 
 
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder in {SHARED} (REGARD_SHARED names it)")
@@ -73,7 +73,7 @@ def test_smollm2_takes_paris_from_france() -> None:
     assert found.outcome == "logit of “Paris” less that of “London” at “is”"
     assert found.value > 3
     assert found.by("source")[0][0] == "attention from “France” (3)"
-    with pytest.raises(RegardError, match="is 2 tokens, needs one|is 3 tokens, needs one"):
+    with pytest.raises(RegardError, match="is no single token of the vocabulary"):
         model.attribution(trace, "is", " Par is")
 
 
@@ -103,3 +103,20 @@ def test_of_a_pair_and_what_is_no_trace() -> None:
     assert model.attribution(trace, 2, 7).error < 1e-5
     with pytest.raises(RegardError, match="given str, needs a trace"):
         model.attribution("river", 2, 7)  # type: ignore[arg-type]
+
+
+def test_source_tokens_of_one_word_are_taken_together(minilm: Model) -> None:
+    trace = minilm.trace("The riverbankers sat on a bank.")
+    found = minilm.attribution(trace, "bank", toward=trace["riverbankers"])
+    pieces = trace.word("riverbankers")[0].tokens
+    single = dict(found.by("source"))
+    together = dict(found.by("source", words=True))
+    expected = sum(single[f"attention from “{trace.tokens[n].text.strip()}” ({n})"] for n in pieces)
+    assert len(pieces) > 1
+    assert together[f"attention from “riverbankers” ({pieces[0]})"] == pytest.approx(expected)
+    assert len(together) == len(single) - len(pieces) + 1
+    assert sum(together.values()) == pytest.approx(found.value, abs=1e-5)
+    heads = dict(found.by("token", words=True))
+    whole = [added for name, added in heads.items() if f"from “riverbankers” ({pieces[0]})" in name]
+    assert sum(whole) == pytest.approx(expected)
+    assert dict(found.by("kind", words=True)) == dict(found.by("kind"))

@@ -11,6 +11,9 @@ from regard.explain.causes.gradients import attribute_to_tokens
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.gradient_runs import gradient_run
 from tests.support import generation
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
 
@@ -108,3 +111,30 @@ def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
     target = found.scores[len(pair.encoder.tokens) :]
     assert not bool(target[after].any())  # the decoder does not look ahead
     assert bool((found.scores[: len(pair.encoder.tokens)] != 0).all())
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_norms_and_words(minilm: Any) -> None:
+    text = "The riverbankers sat on a bank."
+    trace = minilm.trace(text)
+    outcome = cosine("bank", minilm.trace(MONEY)["bank"])
+    found = attribute_to_tokens(minilm, trace, outcome, method="gradient x input")
+    done, own = gradient_run(minilm, trace)
+    (slope,) = done.gradients(outcome.number(own), done.embeddings)
+    product = trace.learned.double() * slope.double()
+    torch.testing.assert_close(found.norms, product.norm(dim=1), atol=1e-7, rtol=1e-4)
+    words = dict(found.words())
+    assert list(words) == ["[CLS]", "The", "riverbankers", "sat", "on", "a", "bank", ".", "[SEP]"]
+    pieces = list(trace.word("riverbankers")[0].tokens)
+    assert len(pieces) > 1
+    assert words["riverbankers"] == pytest.approx(float(found.scores[pieces].sum())) == found.word("riverbankers")
+    assert sum(words.values()) == pytest.approx(float(found.scores.sum()))
+    most = max(pieces, key=lambda n: abs(float(found.scores[n])))
+    assert dict(found.words("absmax"))["riverbankers"] == float(found.scores[most])
+    assert dict(found.words("mean", "norms"))["riverbankers"] == pytest.approx(float(found.norms[pieces].mean()))
+    assert dict(found.by("word"))[f"“riverbankers” ({pieces[0]})"] == words["riverbankers"]
+    assert [abs(score) for _, score in found.by()] == sorted(map(abs, found.scores.tolist()), reverse=True)
+    with pytest.raises(RegardError, match="of: given 'lengths', needs 'scores' or 'norms'"):
+        found.words(of="lengths")  # type: ignore[arg-type]
+    with pytest.raises(RegardError, match="by: given 'letter', needs 'token' or 'word'"):
+        found.by("letter")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.outcomes import Outcome, cosine, logit_difference, probability, token_id
+from regard.explain.causes.outcomes import Outcome, cosine, logit, logit_difference, probability
 from tests.support import own_models
 
 
@@ -16,6 +16,7 @@ def test_of_the_next_token() -> None:
     assert logit_difference(model, "man", "bank", at="man").of(trace) == float(
         trace.logits[1, man] - trace.logits[1, bank]
     )
+    assert logit(model, "man").of(trace) == logit(model, man).of(trace) == float(trace.logits[-1, man])
     share = probability(model, "bank")
     assert share.of(trace) == pytest.approx(float(trace.logits[-1].softmax(-1)[bank]), abs=1e-7)
     assert share.name == "probability of 'bank'"
@@ -37,7 +38,12 @@ def test_of_an_embedding(minilm, bank) -> None:
 
 
 def test_what_is_no_token(minilm) -> None:
-    with pytest.raises(regard.RegardError, match="'riverbankers' is no single token of .*'river', '##bank'"):
-        token_id(minilm, "riverbankers")
-    with pytest.raises(regard.RegardError, match="has no tokenizer, so 'a' is no token of it"):
-        token_id(regard.load(own_models.opened("gpt").model), "a")
+    with pytest.raises(
+        regard.RegardError, match="'riverbankers' is no single token of the vocabulary.*'river', '##bank'"
+    ):
+        logit(minilm, "riverbankers")
+    with pytest.raises(regard.RegardError, match="given 'a', needs a token's id: the model has no tokenizer"):
+        logit(regard.load(own_models.opened("gpt").model), "a")
+    model = own_models.opened("gpt")
+    with pytest.raises(regard.RegardError, match="token id 999 is out of range: there are ids 0 to"):
+        logit(model, 999).of(model.trace("A man is"))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from regard.explain.causes import block_steps as block_steps
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import gradients as gradients
+    from regard.explain.causes import head_gradients as head_gradients
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import patch_sweep as patch_sweep
@@ -18,5 +19,6 @@ if TYPE_CHECKING:
     from regard.explain.causes import score_sources as score_sources
     from regard.explain.causes import score_writers as score_writers
     from regard.explain.causes import why as why
+    from regard.explain.causes import word_sums as word_sums
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -8,14 +8,17 @@ the statistics of all norms held fixed. A part is its writer's, whatever made th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from regard.capture.outcome_path import Outcome
-from regard.capture.score_path import Side, SideParts
+from regard.capture.outcome_path import AttributionTarget
+from regard.capture.score_path import Side, SideParts, Writer
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.causes.word_sums import word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.text.tokens import Token
@@ -23,7 +26,9 @@ from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
 SAME = 1e-3  # of its size: how far the outcome may be from the trace's, to be of the same text and model
-Split = Callable[[Outcome, Sequence[int]], SideParts]  # runs the model, and splits the mean outcome of some tokens
+Split = Callable[
+    [AttributionTarget, Sequence[int]], SideParts
+]  # runs the model, and splits the mean outcome of some tokens
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,23 +43,48 @@ class Attribution(Table):
     error: float
     parts: SideParts = field(repr=False)
     tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
+    texts: Mapping[Side | None, str] = field(repr=False)
 
-    def by(self, by: By = "writer") -> list[tuple[str, float]]:
+    def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
         """Each part's name and what it adds, the largest absolute numbers first; they sum to the value.
 
         by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
-        at one "token", all that came from one "source" token, a "layer", or a "kind".
+        at one "token", all that came from one "source" token, a "layer", or a "kind". words: whether the source tokens
+        of one word are taken together, by the number of its first one.
         """
         groups, sums = grouped(self.parts, by)
+        tokens: Mapping[Side | None, Sequence[Token]] = self.tokens
+        if words:
+            groups, sums, tokens = self._by_word(groups, sums)
         order = sums[:, 0].abs().sort(descending=True, stable=True).indices.tolist()
-        return [(named(groups[n], by, self.tokens), float(sums[n, 0])) for n in order]
+        return [(named(groups[n], by, tokens), float(sums[n, 0])) for n in order]
+
+    def _by_word(
+        self, groups: tuple[Writer, ...], sums: Float[Tensor, "P 1"]
+    ) -> tuple[tuple[Writer, ...], Float[Tensor, "p 1"], dict[Side | None, list[Token]]]:
+        """The groups with the source tokens of a word as one, their sums, and the tokens named by their words."""
+        first: dict[Side | None, list[int]] = {}
+        tokens: dict[Side | None, list[Token]] = {}
+        for side, own in self.tokens.items():
+            words = word_tokens(own)
+            first[side] = [word[0] for word in words for _ in word]
+            tokens[side] = [
+                replace(own[n], text=word_text(self.texts[side], own, word)) for word in words for n in word
+            ]
+        places: dict[Writer, int] = {}
+        order = []
+        for each in groups:
+            if each.source is not None:
+                each = replace(each, source=first["encoder" if each.cross else each.side][each.source])
+            order.append(places.setdefault(each, len(places)))
+        return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
         """One row a writer, the largest absolute numbers first: part, adds."""
         return [{"part": name, "adds": added} for name, added in self.by()]
 
 
-def attribution(trace: Trace | PairTrace, place: Place, outcome: Outcome, split: Split) -> Attribution:
+def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarget, split: Split) -> Attribution:
     """Split an outcome at a word or token; see also `Model.attribution`. Of a pair the place is of its target.
 
     Raises:
@@ -82,11 +112,13 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: Outcome, split:
             f"allowed is {TOLERANCE:.0e}"
         )
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
-    tokens = {side: each.tokens for side, each in zip(names, trace.sides, strict=True)}
-    return Attribution(f"{said} at “{where}”", value, error, parts, tokens)
+    own_texts = dict(zip(names, trace.sides, strict=True))
+    tokens = {side: each.tokens for side, each in own_texts.items()}
+    texts = {side: each.text for side, each in own_texts.items()}
+    return Attribution(f"{said} at “{where}”", value, error, parts, tokens, texts)
 
 
-def _expected(trace: Trace, rows: list[int], outcome: Outcome) -> tuple[float, str]:
+def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
     """The outcome as the trace has it, and what it is called."""
     if outcome.token is None:
         assert outcome.direction is not None

@@ -9,6 +9,9 @@ The second sum to f(x) - f(b) over all tokens; how far the numbers are from that
 steps, is the gap. The first is exact where f is linear, and only there. Both go through the model's own fused
 attention.
 
+A score is the sum over an embedding's components; its norm, the length of what is summed, says how much a token matters
+where components cancel each other. Of words, `TokenAttribution.words` joins the numbers of their tokens.
+
 Denil et al. 2014, "Extraction of Salient Sentences from Labelled Documents"; Sundararajan, Taly and Yan 2017,
 "Axiomatic Attribution for Deep Networks".
 """
@@ -25,6 +28,7 @@ from regard.capture.gradient_pass import GradientPass
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
+from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.models.gradient_runs import gradient_run
 from regard.text.tokens import Token
@@ -41,8 +45,9 @@ STEPS = 32
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenAttribution(Table):
     """What each token brought to an outcome. scores: (L,) in float64, of an encoder-decoder the source's, then the
-    target's tokens. outcome: of the text. baseline: of the baseline, None where there is none. gap: |sum of the scores
-    - (outcome - baseline)|, None without a baseline. steps: of the integral. sides: how many tokens each text has.
+    target's tokens. norms: (L,), the length of what each score is the sum of. outcome: of the text. baseline: of the
+    baseline, None where there is none. gap: |sum of the scores - (outcome - baseline)|, None without a baseline. steps:
+    of the integral. sides: how many tokens each text has.
     """
 
     method: Method
@@ -52,8 +57,9 @@ class TokenAttribution(Table):
     gap: float | None
     steps: int
     scores: Float[Tensor, " L"]
+    norms: Float[Tensor, " L"]
     tokens: tuple[Token, ...]
-    text: str
+    texts: tuple[str, ...]
     sides: tuple[int, ...]
 
     def word(self, word: str) -> float:
@@ -63,17 +69,58 @@ class TokenAttribution(Table):
             RegardError: the word is not in the text, or occurs several times.
         """
         own = self.tokens[: self.sides[0]]
-        return float(self.scores[list(only_word(self.text, own, word).tokens)].sum())
+        return float(self.scores[list(only_word(self.texts[0], own, word).tokens)].sum())
+
+    def words(self, join: Join = "sum", of: Literal["scores", "norms"] = "scores") -> list[tuple[str, float]]:
+        """List each word and its number, in order; of an encoder-decoder the source's words, then the target's.
+
+        join: how the numbers of a word's tokens become one: their "sum", "mean", or the one of the largest absolute
+        value, "absmax". of: which numbers.
+
+        Raises:
+            RegardError: there are no such numbers, or no such way to join them.
+        """
+        if of not in ("scores", "norms"):
+            raise RegardError(f"of: given {of!r}, needs 'scores' or 'norms'")
+        found: list[tuple[str, float]] = []
+        for side, (first, count) in enumerate(self._spans()):
+            tokens, own = self.tokens[first : first + count], getattr(self, of)[first : first + count]
+            groups = word_tokens(tokens)
+            named = [word_text(self.texts[side], tokens, group) for group in groups]
+            found += zip(named, joined(own, groups, join).tolist(), strict=True)
+        return found
+
+    def by(self, by: Literal["token", "word"] = "token") -> list[tuple[str, float]]:
+        """Each token's or word's name and score, the largest absolute numbers first; a word's sums up its tokens'.
+
+        Raises:
+            RegardError: something else is asked for.
+        """
+        if by not in ("token", "word"):
+            raise RegardError(f"by: given {by!r}, needs 'token' or 'word'")
+        found: list[tuple[str, float]] = []
+        for side, (first, count) in enumerate(self._spans()):
+            of = f" of the {('source', 'target')[side]}" if len(self.sides) > 1 else ""
+            tokens, own = self.tokens[first : first + count], self.scores[first : first + count]
+            groups = word_tokens(tokens) if by == "word" else [(n,) for n in range(count)]
+            for group, score in zip(groups, joined(own, groups).tolist(), strict=True):
+                name = word_text(self.texts[side], tokens, group) if by == "word" else tokens[group[0]].text.strip()
+                found.append((f"“{name}” ({group[0]}){of}", score))
+        return sorted(found, key=lambda each: -abs(each[1]))
 
     def rows(self) -> list[Row]:
-        """One row a token: side (of an encoder-decoder), token, text, score."""
+        """One row a token: side (of an encoder-decoder), token, text, score, norm."""
         found: list[Row] = []
-        for side, (first, count) in enumerate(zip(np.cumsum([0, *self.sides]), self.sides, strict=False)):
+        for side, (first, count) in enumerate(self._spans()):
             for n in range(count):
                 row: Row = {"side": ("source", "target")[side]} if len(self.sides) > 1 else {}
-                token = self.tokens[int(first) + n]
-                found.append(row | {"token": n, "text": token.text, "score": float(self.scores[int(first) + n])})
+                row |= {"token": n, "text": self.tokens[first + n].text, "score": float(self.scores[first + n])}
+                found.append(row | {"norm": float(self.norms[first + n])})
         return found
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """(first, count) of each text's tokens."""
+        return list(zip(np.cumsum([0, *self.sides]).tolist(), self.sides, strict=False))
 
 
 def attribute_to_tokens(
@@ -105,8 +152,8 @@ def attribute_to_tokens(
     value = number_of(outcome, own)
     inputs = [each.detach() for each in done.embeddings]
     if method == "gradient x input":
-        scores = _scores(inputs, done.gradients(value, done.embeddings))
-        return _attribution(trace, method, outcome, float(value.detach()), None, 0, scores)
+        found = _sums(inputs, done.gradients(value, done.embeddings))
+        return _attribution(trace, method, outcome, float(value.detach()), None, 0, found)
     starts = [_start(model, baseline, each) for each in inputs]
 
     def between(t: float) -> tuple[GradientPass, Float[Tensor, ""]]:
@@ -120,8 +167,8 @@ def attribute_to_tokens(
         part, number = between(float(place))
         for mean, slope in zip(means, part.gradients(number, part.embeddings), strict=True):
             mean += float(weight) * slope.double()
-    scores = _scores([x - b for x, b in zip(inputs, starts, strict=True)], means)
-    return _attribution(trace, method, outcome, float(value.detach()), float(between(0.0)[1].detach()), steps, scores)
+    found = _sums([x - b for x, b in zip(inputs, starts, strict=True)], means)
+    return _attribution(trace, method, outcome, float(value.detach()), float(between(0.0)[1].detach()), steps, found)
 
 
 def _attribution(
@@ -131,14 +178,15 @@ def _attribution(
     value: float,
     baseline: float | None,
     steps: int,
-    scores: Float[Tensor, " L"],
+    found: tuple[Float[Tensor, " L"], Float[Tensor, " L"]],
 ) -> TokenAttribution:
     """The scores with what they are of, and how far they are from what they have to sum to."""
+    scores, norms = found
     gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
     tokens = tuple(token for side in trace.sides for token in side.tokens)
     counts = tuple(len(side.tokens) for side in trace.sides)
-    text = trace.sides[0].text
-    return TokenAttribution(method, outcome.name, value, baseline, gap, steps, scores, tokens, text, counts)
+    texts = tuple(side.text for side in trace.sides)
+    return TokenAttribution(method, outcome.name, value, baseline, gap, steps, scores, norms, tokens, texts, counts)
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
@@ -156,9 +204,10 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     return found
 
 
-def _scores(inputs: list[Tensor], slopes: list[Tensor]) -> Float[Tensor, " L"]:
-    """What each token brings: its input's product with the gradient, summed over components."""
-    return torch.cat([(x.double() * g.double()).sum(-1).cpu() for x, g in zip(inputs, slopes, strict=True)])
+def _sums(inputs: list[Tensor], slopes: list[Tensor]) -> tuple[Float[Tensor, " L"], Float[Tensor, " L"]]:
+    """Each token's input times the gradient: its sum over components, and its length."""
+    products = [(x.double() * g.double()).cpu() for x, g in zip(inputs, slopes, strict=True)]
+    return torch.cat([each.sum(-1) for each in products]), torch.cat([each.norm(dim=-1) for each in products])
 
 
 def _start(model: "Model", baseline: Literal["mean", "zero"] | int, like: Float[Tensor, "L W"]) -> Float[Tensor, "L W"]:

@@ -1,6 +1,7 @@
 """Name an outcome of a run: one number of a trace, that patches and other changes of the run are judged by.
 
-    logit_difference(model, "Paris", "Rome")     of the next token after the text, or of a place in it
+    logit(model, "Paris")                        of the next token after the text, or of a place in it
+    logit_difference(model, "Paris", "Rome")     the same, less another token's
     probability(model, "Paris")                  the same token's share
     cosine("bank", reference)                    of a word's contextual embedding to a vector
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
+from regard.models.inputs import token_id
 from regard.models.model import Model
 from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace
@@ -36,7 +38,17 @@ class Outcome:
         return float(found.detach() if isinstance(found, Tensor) else found)
 
 
-def logit_difference(model: Model, token: str, other: str, *, at: Place | None = None) -> Outcome:
+def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
+    """Make the outcome "the logit of a token", given by its text or its id. at: as in `logit_difference`.
+
+    Raises:
+        RegardError: what is given is not one token of the vocabulary.
+    """
+    place = _id(model, token)
+    return Outcome(f"logit of {token!r}{_after(at)}", lambda trace: _logits(trace, at, place)[place])
+
+
+def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
     """Make the outcome "by how much the logit of one token is above that of another".
 
     at: after which word or token of the text (of its target, for an encoder-decoder); None for the last one. BERT's
@@ -45,24 +57,24 @@ def logit_difference(model: Model, token: str, other: str, *, at: Place | None =
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    first, second = token_id(model, token), token_id(model, other)
+    first, second = _id(model, token), _id(model, other)
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
-        logits = _logits(trace, at)
+        logits = _logits(trace, at, first, second)
         return logits[first] - logits[second]
 
     return Outcome(f"logit of {token!r} less that of {other!r}{_after(at)}", number)
 
 
-def probability(model: Model, token: str, *, at: Place | None = None) -> Outcome:
+def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
     """Make the outcome "the probability of a token". at: as in `logit_difference`.
 
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    place = token_id(model, token)
+    place = _id(model, token)
     return Outcome(
-        f"probability of {token!r}{_after(at)}", lambda trace: _logits(trace, at).double().softmax(-1)[place]
+        f"probability of {token!r}{_after(at)}", lambda trace: _logits(trace, at, place).double().softmax(-1)[place]
     )
 
 
@@ -83,29 +95,20 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
     return Outcome(f"cosine of {_said(place)} and {name}", number)
 
 
-def token_id(model: Model, token: str) -> int:
-    """Look up the id of a token in a model's vocabulary: as it is, or with a blank before it.
-
-    Raises:
-        RegardError: the model has no tokenizer, or this is no token, or several.
-    """
-    tokenizer = model.tokenizer
-    if tokenizer is None:
-        raise RegardError(f"outcome: {model.name} has no tokenizer, so {token!r} is no token of it")
-    unknown = getattr(tokenizer, "unk_token_id", None)
-    found: list[int] = []
-    for spelled in (f" {token}", token):  # most texts go on with a word after a blank
-        found = tokenizer(spelled, add_special_tokens=False)["input_ids"]
-        if len(found) == 1 and found[0] != unknown:
-            return int(found[0])
-    pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(found))) or "nothing"
-    raise RegardError(f"outcome: {token!r} is no single token of {model.name}: its tokenizer makes {pieces} of it")
+def _id(model: Model, token: str | int) -> int:
+    return token_id(model.tokenizer, token, f"outcome of {model.name}")
 
 
-def _logits(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
+def _logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
+    """The logits at a place, which have to hold these ids."""
     side = trace.sides[-1]
     if side.logits is None:
         raise RegardError(f"outcome: {side.status.model} has no language head: give a cosine, or a function of a trace")
+    wrong = [number for number in ids if not 0 <= number < side.logits.shape[-1]]
+    if wrong:
+        raise RegardError(
+            f"outcome: token id {wrong[0]} is out of range: there are ids 0 to {side.logits.shape[-1] - 1}"
+        )
     return side.logits[-1 if at is None else tokens_of(side, at)[-1]]
 
 

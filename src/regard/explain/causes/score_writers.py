@@ -1,7 +1,6 @@
 """Group the parts of a query or key by what wrote them, and name each group as a person reads it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -28,7 +27,7 @@ def group_of(writer: Writer, by: By) -> Writer:
     if by == "token":
         return writer
     if by == "writer":
-        return replace(writer, source=None)
+        return Writer(writer.kind, writer.layer, writer.head, None, writer.side, writer.cross)
     if by == "layer" and writer.kind != "final bias":
         return Writer("token" if writer.layer is None else "attention", writer.layer, side=writer.side)
     if by == "source" and writer.kind == "attention":

@@ -1,0 +1,54 @@
+"""Join the numbers of tokens to numbers of words, which is what a reader knows.
+
+How the numbers of a word's tokens become one:
+
+    "sum"        their sum, so that all words sum to what all tokens sum to
+    "mean"       their mean
+    "absmax"     the one of the largest absolute value, with its sign
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.text.tokens import Token
+
+Join = Literal["sum", "mean", "absmax"]
+JOINS = ("sum", "mean", "absmax")
+
+
+def word_tokens(tokens: Sequence[Token]) -> list[tuple[int, ...]]:
+    """The numbers of the tokens of each word, in order: neighbours that the tokenizer cut from one word.
+
+    A special token is one of its own, and so is what the tokenizer tells apart from words, as full stops mostly are.
+    """
+    numbered = [(n if token.word is None else -1, token.word, n) for n, token in enumerate(tokens)]
+    return [tuple(each[2] for each in group) for _, group in groupby(numbered, key=lambda each: each[:2])]
+
+
+def word_text(text: str, tokens: Sequence[Token], numbers: Sequence[int]) -> str:
+    """A word as the text has it; a special token by its own name."""
+    first, last = tokens[numbers[0]], tokens[numbers[-1]]
+    return text[first.start : last.end].strip() or "".join(tokens[n].text for n in numbers).strip()
+
+
+def joined(scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: Join = "sum") -> Float[Tensor, " words"]:
+    """One number for each word.
+
+    Raises:
+        RegardError: there is no such way to join them.
+    """
+    if join not in JOINS:
+        raise RegardError(f"join: given {join!r}, needs one of {', '.join(map(repr, JOINS))}")
+    return torch.stack([_joined(scores[list(group)], join) for group in groups])
+
+
+def _joined(own: Float[Tensor, " n"], join: Join) -> Float[Tensor, ""]:
+    if join == "sum":
+        return own.sum()
+    return own.mean() if join == "mean" else own[own.abs().argmax()]

@@ -1,0 +1,54 @@
+"""What `regard attribute` refuses before a model is loaded, and which place an option names."""
+
+from typing import Any
+
+import pytest
+
+from regard.cli.attributing import OutcomeAsked, place_in
+from regard.errors import RegardError
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "--to is needed, a next token, or --word with --like"),
+        ({"to": "a", "word": "b"}, "--to and --word: an outcome is of one of them"),
+        ({"word": "b", "against": "a", "like": "c"}, "--against needs --to"),
+        ({"word": "b", "at": "a", "like": "c"}, "--at needs --to"),
+        ({"to": "a", "like": "c"}, "--like needs --word"),
+        ({"word": "b"}, "--word needs --like"),
+        ({"to": " "}, "--to is empty: give a token"),
+        ({"to": "a", "at": ""}, "--at is empty: give a word"),
+        ({"to": "a", "method": "saliency"}, "--method: given 'saliency', needs one of direct, gradient-x-input"),
+        ({"to": "a", "by": "layer"}, "--by: given 'layer', needs one of token, word, head"),
+        ({"to": "a", "steps": 4}, "--steps goes with --method integrated-gradients"),
+        ({"to": "a", "by": "head"}, "--by head goes with --method gradient-x-input"),
+        ({"to": "a", "method": "attribution-patching"}, "given 1 texts, needs two, a clean and a corrupted one"),
+        (
+            {"to": "a", "method": "attribution-patching", "by": "word"},
+            "--by: attribution patching has a number for each",
+        ),
+    ],
+)
+def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(RegardError) as refused:
+        OutcomeAsked(**asked).check(1, targets=False)
+    assert says in str(refused.value)
+
+
+def test_what_depends_on_the_texts() -> None:
+    with pytest.raises(RegardError, match="given 2 texts, needs one: --method attribution-patching compares two"):
+        OutcomeAsked(to="a").check(2, targets=False)
+    patching = OutcomeAsked(word="a", method="attribution-patching")
+    patching.check(2, targets=False)  # the word is compared with what it is in the clean text
+    with pytest.raises(RegardError, match="--target: attribution patching is for models of one stack"):
+        patching.check(2, targets=True)
+
+
+def test_a_word_or_a_tokens_number(minilm: Any) -> None:
+    trace = minilm.trace("A bank, 7 banks.")
+    assert place_in(trace, "bank") == trace.word("bank")[0]
+    assert place_in(trace, "7") == trace.word("7")[0]
+    assert place_in(trace, "2") == 2
+    with pytest.raises(RegardError, match="'river' is not in the text"):
+        place_in(trace, "river")

@@ -1,0 +1,83 @@
+"""What made an outcome in sentences, of made-up numbers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.capture.interventions.call_ids import CallId
+from regard.capture.score_path import SideParts, Writer
+from regard.explain.causes.attribution import Attribution
+from regard.explain.causes.gradients import TokenAttribution
+from regard.explain.causes.head_gradients import HeadAttribution
+from regard.explain.findings.attribution import attribution_findings
+from regard.text.tokens import Token
+
+TEXT = "rivers run"
+TOKENS = (Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False))
+WRITERS = (
+    Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 0, 1, 1), Writer("attention", 1, 0, 2),
+    Writer("feed-forward", 1),
+)  # fmt: skip
+VECTORS = torch.tensor([[0.5], [2.0], [1.0], [-1.5], [0.01]], dtype=torch.float64)
+DIRECT = Attribution(
+    "logit of “x” at “run”", 2.01, 2e-7, SideParts(WRITERS, VECTORS, VECTORS.sum(0), (2,)), {None: TOKENS}, {None: TEXT}
+)
+SCORES = torch.tensor([2.0, 1.0, -0.5], dtype=torch.float64)
+BY_TOKENS = TokenAttribution(
+    "integrated gradients", "logit of 'x'", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
+)
+BY_HEADS = HeadAttribution(
+    "logit of 'x'", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
+    (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
+    (
+        torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),
+        torch.tensor([[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]]).double(),
+    ),
+    (TOKENS, TOKENS),
+)  # fmt: skip
+
+
+def test_what_was_written_directly() -> None:
+    assert attribution_findings(DIRECT) == [
+        "The logit of “x” at “run” is +2.01: the sum of what was written there directly.",
+        "Of all heads and layers most was brought by layer 0, head 1 (+3.00) and token embedding (+0.50); most was "
+        "taken away by layer 1, head 0 (−1.50).",
+        "By attention, over all heads and layers, most came from “river” (0) (+2.00) and “s” (1) (+1.00); most was "
+        "taken away by “run” (2) (−1.50).",
+        "Attention +1.50, token embedding +0.50 and feed-forward layers +0.010, in all.",
+    ]
+    assert "most came from “rivers” (0) (+3.00); most" in attribution_findings(DIRECT, "word")[2]
+
+
+def test_what_tokens_brought() -> None:
+    first, most, sums = attribution_findings(BY_TOKENS, "word")
+    assert first == "The logit of 'x' is +3.00, and +0.50 where the baseline stands at every token."
+    assert most == (
+        "By integrated gradients, 32 steps, most was brought by “rivers” (0) (+3.00); most was taken away by “run” (2) "
+        "(−0.50)."
+    )
+    assert sums == "The scores sum to +2.50, where +2.50 is to be explained: a gap of 1.0e-03."
+    wide = attribution_findings(replace(BY_TOKENS, gap=1.0))[2]
+    assert wide.endswith("too far apart for single scores to be believed, more steps may help.")
+    plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
+    assert attribution_findings(plain)[0] == "The logit of 'x' is +3.00."
+    assert "need not sum to the outcome" in attribution_findings(plain)[2]
+
+
+def test_what_heads_brought() -> None:
+    assert attribution_findings(BY_HEADS) == [
+        "The logit of 'x' is +3.00.",
+        "Each head beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) and layer 0, "
+        "head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
+        "Layer 0, head 1 took most of it from “s” (1): +3.00.",
+        "These are estimates of one gradient: ablating a head measures what it does.",
+    ]
+
+
+@pytest.mark.parametrize("scores", [[0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+def test_where_nothing_is_brought(scores: list[float]) -> None:
+    said = attribution_findings(replace(BY_TOKENS, scores=torch.tensor(scores, dtype=torch.float64)))
+    assert any("nothing was brought; most was taken away by “river” (0) (−1.00)" in each for each in said) == any(
+        scores
+    )
