@@ -8,6 +8,9 @@ import pytest
 from jaxtyping import config
 
 import regard
+from regard.explain.causes.gradients import attribute_to_tokens
+from regard.explain.causes.head_gradients import attribute_to_heads
+from regard.explain.causes.outcomes import Outcome, logit
 from regard.explain.frames import to_frame
 from regard.explain.weights.cross_head_scores import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
@@ -29,6 +32,7 @@ def as_users_call_it() -> Iterator[None]:
 
 STATISTICS = r"statistics: given 'all', needs True, False or a regard\.Statistics"
 NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
+LENGTH = Outcome("length", lambda trace: trace.sides[-1].contextual.norm())
 CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.trace("a bank", statistics="all"), STATISTICS),
     (lambda g: g.trace.see(3), "word: given int, needs to be a string"),
@@ -70,6 +74,17 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: regard.save(g.read, "a.safetensors"), "save: given WindowedTrace, needs a trace or several, or its .wi"),
     (lambda g: g.trace.save(3), "save: given int, needs the name of a file"),
     (lambda g: regard.open(3), "open: given int, needs the name of a file"),
+    (lambda g: logit(g.model, 1.5), "given 1.5, needs a token: its text, or its id"),
+    (lambda g: attribute_to_heads(g.model, g.trace, "bank"), "outcome: given str, needs an Outcome"),
+    (lambda g: attribute_to_heads(g.model, "bank", LENGTH), "gradients: given str, needs the trace of one text"),
+    (
+        lambda g: attribute_to_heads(g.model, g.trace, LENGTH, baseline="none"),
+        "baseline: given 'none', needs 'zero', 'mean' or a trace of the same model",
+    ),
+    (
+        lambda g: attribute_to_tokens(g.model, g.trace, LENGTH, steps="8"),
+        "steps: given '8', needs a whole number, 1 or more",
+    ),
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.capture.inputs import check_inputs
 from regard.capture.session import Session
+from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
@@ -71,8 +72,10 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
     Raises:
         RegardError: the text is no token or several, or there is no tokenizer to say so; what was meant is named.
     """
-    if isinstance(token, int):
-        return token
+    if is_whole(token):
+        return int(token)
+    if not isinstance(token, str):
+        raise RegardError(f"{what}: given {token!r}, needs a token: its text, or its id")
     if tokenizer is None:
         raise RegardError(f"{what}: given {token!r}, needs a token's id: the model has no tokenizer")
     unknown = getattr(tokenizer, "unk_token_id", None)

@@ -74,7 +74,7 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"steps": 0}, "steps: given 0, needs 1 or more"),
+        ({"steps": 0}, "steps: given 0, needs a whole number, 1 or more"),
         ({"baseline": 10**6}, "baseline: given 1000000, needs 'mean', 'zero' or one of the ids"),
     ],
 )

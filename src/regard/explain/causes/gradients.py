@@ -146,8 +146,8 @@ def attribute_to_tokens(
     """
     if method not in METHODS:
         raise RegardError(f"method: given {method!r}, needs one of {', '.join(map(repr, METHODS))}")
-    if steps < 1:
-        raise RegardError(f"steps: given {steps}, needs 1 or more")
+    if not is_whole(steps) or steps < 1:
+        raise RegardError(f"steps: given {steps!r}, needs a whole number, 1 or more")
     done, own = gradient_run(model, trace)
     value = number_of(outcome, own)
     inputs = [each.detach() for each in done.embeddings]

@@ -8,7 +8,8 @@ which is, with its sign turned, an estimate of what putting b in its place would
 (Nanda 2023) towards an ablated head (b = 0), or towards another run; of one head at a time, with all that follows from
 it. With b = 0 that is gradient x output (Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", who
 take its absolute value over a corpus), and it splits exactly by source token, the weights held as they were. Zero is
-far from what heads give, so the estimates rank heads better than they measure them; another run's outputs are nearer.
+far from what heads give, so that the estimates rank heads better than they measure them: docs/attribution.md has how
+well they go with what ablating does.
 """
 
 from collections.abc import Mapping, Sequence
