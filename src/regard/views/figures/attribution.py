@@ -21,6 +21,7 @@ from regard.views.terminal.layout import visible
 MOST = 24  # bars; the parts that matter less are one more together, so that nothing is left out
 WIDE = 48  # characters of a bar's name
 BAR = 0.26  # inches
+LETTER = 0.08  # inches, of a title
 
 
 def draw_attribution(found: Attributed, file: Path, by: Literal["token", "word"] = "token") -> list[str]:
@@ -76,7 +77,9 @@ def _heads(found: HeadAttribution) -> Figure:
         [len(s) for c, s in zip(found.calls, found.scores, strict=True) if (c.part, c.nth) == kind] for kind in kinds
     ]
     high, wide = max(map(len, sizes)), max(max(each) for each in sizes)
-    figure = Figure(figsize=((1.8 + 0.36 * wide) * len(kinds) + 0.4, 1.7 + 0.3 * high), layout="constrained")
+    name = f"{found.outcome_name}: {signed(found.outcome)}"
+    across = max((1.8 + 0.36 * wide) * len(kinds) + 0.4, 0.6 + LETTER * max(len(name), 44))
+    figure = Figure(figsize=(across, 1.7 + 0.3 * high), layout="constrained")
     FigureCanvasAgg(figure)
     for n, (part, nth) in enumerate(kinds):
         own = [(c, s) for c, s in zip(found.calls, found.scores, strict=True) if (c.part, c.nth) == (part, nth)]
@@ -88,9 +91,7 @@ def _heads(found: HeadAttribution) -> Figure:
         axes = figure.add_subplot(1, len(kinds), n + 1)
         heatmap(rows, *names, title=title, diverging=True, labels=("layer", "head"), axes=axes)
         axes.set_aspect("auto")
-    figure.suptitle(
-        f"{found.outcome_name}: {signed(found.outcome)}; what each head brought, to the first order", fontsize=10
-    )
+    figure.suptitle(f"{name}\nwhat each head brought, to the first order", fontsize=10)
     return figure
 
 
