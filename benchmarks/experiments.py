@@ -1,15 +1,17 @@
 """What a sweep of patches takes against hooks written by hand: python -m benchmarks.experiments
 
 All layers × positions, hidden states, one patch a run on the other side: a forward hook on the model of transformers
-with its SDPA attention. Both sides take turns; of more than 192 patches, every n-th is run on the other side. Cells are
-compared with hooks on the eager model. Models: MiniLM at 32 tokens, and SmolLM2 at 64 where REGARD_SMOLLM2 names its
-folder.
+with its SDPA attention. Both sides take turns; of more patches than --timed, every n-th is run on the other side, and
+their time is scaled. Cells are compared with hooks on the eager model. Models: MiniLM at 32 tokens, and SmolLM2 at 64
+where REGARD_SMOLLM2 names its folder, once with an outcome of the last contextual embedding (neither side computes
+logits) and once with one of the last logits (the hooks' run computes those of all tokens, as the model does).
 """
 
 import argparse
 import copy
 import os
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import torch
 
@@ -25,7 +27,7 @@ TEXT = (
     "the boat that had gone away in the dark of the night"
 )
 
-MOST_TIMED = 192  # runs of the other side
+Outcomes = Literal["contextual", "logits"]
 
 
 def main() -> None:
@@ -33,14 +35,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="how often both sides run")
     parser.add_argument("--threads", type=int, help="torch's threads, by default as many as it takes")
+    parser.add_argument("--timed", type=int, default=192, help="runs of the other side that are timed, at most")
     given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
     print(machine())
-    sweep("MiniLM", regard.load(), 32, "encoder.layer", 4.0, given.rounds)
+    sweep("MiniLM", regard.load(), 32, "encoder.layer", 4.0, given.rounds, given.timed)
     folder = os.environ.get("REGARD_SMOLLM2", "")
     if folder:
-        sweep("SmolLM2", regard.load(folder), 64, "model.layers", 2.0, given.rounds)
+        model = regard.load(folder)
+        for of in get_args(Outcomes):
+            sweep("SmolLM2", model, 64, "model.layers", 4.0, given.rounds, given.timed, of)
     else:
         print("SmolLM2: left out, REGARD_SMOLLM2 names no folder")
 
@@ -55,33 +60,43 @@ def texts(model: Model, length: int) -> tuple[str, str]:
     raise AssertionError
 
 
-def sweep(name: str, model: Model, length: int, layers: str, target: float, rounds: int) -> None:
+def sweep(
+    name: str,
+    model: Model,
+    length: int,
+    layers: str,
+    target: float,
+    rounds: int,
+    most: int,
+    of: Outcomes = "contextual",
+) -> None:
     """Compare a sweep with one run for each patch."""
     clean, corrupted = texts(model, length)
     source = model.trace(clean)
-    outcome = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
+    outcome = Outcome("norm", lambda trace: getattr(trace.sides[-1], of)[-1].norm(), logits=of == "logits")
     depth, count = len(source.attention), len(source.tokens)
     states = [state.clone() for state in source.hidden_states]
     inputs = model.tokenizer(corrupted, return_tensors="pt")
 
-    def ours() -> list[list[float]]:
-        return patch_sweep(model, clean, corrupted, outcome, layers=range(depth)).outcomes
+    def ours(first: int = 0) -> list[list[float]]:
+        return patch_sweep(model, clean, corrupted, outcome, layers=range(first, depth)).outcomes
 
-    sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states)
+    sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states, of)
 
     cells = [(layer, place) for layer in range(depth) for place in range(count)]
-    timed = cells[:: max(1, len(cells) // MOST_TIMED)]
+    timed = cells[:: max(1, len(cells) // most)]
 
     def hooks() -> float:
         """Seconds of one run for each patch; of many patches, as many times those of every n-th."""
         return seconds(lambda: [sdpa(*cell) for cell in timed]) * len(cells) / len(timed)
 
-    ours()
+    ours(depth - 1)
     sdpa(0, 0)
-    times = [(hooks(), seconds(ours)) for _ in range(rounds)]
+    found: list[list[float]] = []
+    times = [(hooks(), seconds(lambda: found.__setitem__(slice(None), ours()))) for _ in range(rounds)]
     ratios = sorted(theirs / mine for theirs, mine in times)
     best = min(theirs for theirs, _ in times) / min(mine for _, mine in times)
-    eager, found = by_hand(with_attention(model, "eager"), layers, inputs, states), ours()
+    eager = by_hand(with_attention(model, "eager"), layers, inputs, states, of)
     places = [(layer, place) for layer in {0, depth // 2, depth - 1} for place in {1, count // 2, count - 1}]
     apart = max(
         abs(found[layer][place] - (value := float(eager(layer, place).norm()))) / max(1.0, abs(value))
@@ -90,7 +105,7 @@ def sweep(name: str, model: Model, length: int, layers: str, target: float, roun
     middle = ratios[len(ratios) // 2]
     wanted = f"at least {target:.0f} ×{verdict(-middle, -target)}"
     print(
-        f"{name}, {count} tokens, {depth * count} patches: sweep {min(m for _, m in times):.2f} s, one run each "
+        f"{name}, {count} tokens, {depth * count} patches, {of}: sweep {min(m for _, m in times):.2f} s, one run each "
         f"{min(t for t, _ in times):.2f} s, ratio {middle:.1f} (fastest {best:.1f}), {wanted}; largest difference to "
         f"eager hooks in {len(places)} cells {apart:.1e}, at most 1e-5{verdict(apart, 1e-5)}",
         flush=True,
@@ -105,12 +120,11 @@ def with_attention(model: Model, kind: str) -> torch.nn.Module:
 
 
 def by_hand(
-    model: torch.nn.Module, layers: str, inputs: dict[str, torch.Tensor], states: list[torch.Tensor]
+    model: torch.nn.Module, layers: str, inputs: dict[str, torch.Tensor], states: list[torch.Tensor], of: Outcomes
 ) -> Callable[[int, int], torch.Tensor]:
-    """A function that runs the model with one patch, by a hook, and gives the last token's contextual embedding."""
-    last: list[torch.Tensor] = []
-    base = model.base_model
-    base.register_forward_hook(lambda _m, _a, output: last.append(output.last_hidden_state[0, -1]))  # type: ignore[operator, union-attr]
+    """A function that runs the model with one patch, by a hook, and gives the last token's outcome."""
+    runs = model if of == "logits" else model.base_model
+    name = "logits" if of == "logits" else "last_hidden_state"
 
     def run(layer: int, place: int) -> torch.Tensor:
         def hook(_module: torch.nn.Module, _args: object, output: object) -> object:
@@ -123,10 +137,9 @@ def by_hand(
         handle = model.get_submodule(f"{layers}.{layer}").register_forward_hook(hook)
         try:
             with torch.inference_mode():
-                model(**inputs)
+                return getattr(runs(**inputs), name)[0, -1]  # type: ignore[operator]
         finally:
             handle.remove()
-        return last.pop()
 
     return run
 

@@ -1,5 +1,6 @@
 """How attention formed: the traces of one sentence, side by side."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 import regard
 from regard import RegardError
 from regard.explain.evolution import evolution
+from regard.explain.weights.head_scores import head_scores
 from regard.views.figures.evolution import draw_evolution
 from tests.support import MONEY, RIVER
 
@@ -46,6 +48,20 @@ def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
     trace = minilm.trace(RIVER)
     last, same = evolution([(0, trace)], -1, -1), evolution([(0, trace)], 5, 11)
     assert (last.layer, last.head, last.title, last.weights) == (5, 11, same.title, same.weights)
+
+
+def test_induction_of_every_head_and_when_it_formed(minilm) -> None:
+    trace = minilm.trace("the cat saw the cat and the dog saw the dog")
+    found = evolution([(0, trace), (10, trace)], 0)
+    assert found.induction == [head_scores(trace).induction.tolist()] * 2
+    best = found.induction_head()
+    assert best is not None
+    assert found.induction_of(*best)[-1] == max(score for row in found.induction[-1] for score in row)
+    assert evolution([(0, minilm.trace("no word comes again"))], 0).induction == []
+    grown = replace(found, steps=[0, 10, 20, 30], induction=[[[x, 0.1]] for x in (0.1, 0.5, 0.3, 0.8)])
+    assert (grown.induction_head(), grown.formed(0, 0), grown.formed(0, 1)) == ((0, 0), 3, None)
+    assert replace(grown, induction=[[[0.5, 0.1]]] * 4).formed(0, 0) == 0
+    assert replace(grown, induction=[]).induction_head() is None
 
 
 def test_what_cannot_be_side_by_side(minilm) -> None:

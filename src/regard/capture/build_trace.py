@@ -21,6 +21,7 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
@@ -35,7 +36,8 @@ class CapturedPass:
     """One forward pass of a batch, and everything that was captured of it.
 
     last: the base model's last hidden state, and its encoder's, where it has one. embeddings: one group of parts for
-    each sequence that was read. call_ids: those of its attention calls, None for joined passes.
+    each sequence that was read. call_ids: those of its attention calls, None for joined passes. earlier: of a pass that
+    began within the text, what an earlier one gave for the tokens before. notes: for the status of every trace.
     """
 
     name: str
@@ -50,6 +52,8 @@ class CapturedPass:
     capture: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
     call_ids: CallNumbering | KnownCallIds | None = None
+    earlier: EarlierRows | None = None
+    notes: tuple[str, ...] = ()
 
 
 def trace_of(captured: CapturedPass, n: int) -> Trace:
@@ -151,7 +155,11 @@ def _trace(
     contextual, final = states[depth], own(last)
     if final is not None and not torch.equal(final, contextual):
         contextual = final  # after a final norm
-    notes = encoded.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
+    logits = own(logits)
+    if captured.earlier is not None:
+        contextual = captured.earlier.before("contextual", contextual)
+        logits = None if logits is None else captured.earlier.before("logits", logits)
+    notes = encoded.notes + captured.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
     if keep.layers != NO_LAYERS:
         notes += status_notes.of_layers(calls.made, depth)
     kept = list(calls.calls.values())
@@ -180,7 +188,7 @@ def _trace(
         input=own(parts.input),
         hidden_states=_states(states, depth + 1, keep),
         contextual=contextual,
-        logits=own(logits),
+        logits=logits,
         attention=calls.by_layer(
             "attention", lambda call: _with_statistics(call.weights.crop(n, run, keys(call)), captured)
         ),
@@ -260,6 +268,7 @@ def check_finite(states: Mapping[int, Tensor], name: str) -> None:
 def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]) -> None:
     """Refuse a stack whose tokens are not those that were given: with one added, all weights would be off."""
     expected, length = max(len(text.tokens) for text in texts), stack.hidden_states[0].shape[1]
+    expected -= 0 if captured.earlier is None else captured.earlier.past
     if expected != length:
         raise RegardError(
             f"model {captured.name!r}: its layers {stack.path!r} have {length} tokens where {expected} were given, in "

@@ -1,35 +1,40 @@
-"""Run one text under many ablations: in batches, and without computing the layers below the first ablated one again.
+"""Run one text under many ablations, or other changes: in batches, and without computing again what stays as it was.
 
-A plain pass of the text alone keeps what every layer gave. In a batch whose ablations all begin in layer k or later,
-the layers before k give that again, a row each. Row 0 of every such batch has no ablation, and its last hidden
-state has to be that of the plain pass: where a family's layers do not pass everything on through what they give, it is
-not, or the pass fails, and all layers are computed.
+A plain pass of the text alone keeps what every layer gave. In a batch whose changes all begin in layer k or later,
+the layers before k give that again, a row each. Where tokens attend to none after them, and all changes begin at token
+p or later, the pass begins at p, with the keys and values of the tokens before it (`regard.capture.prefix`).
+
+Each is checked: a row without changes, and all rows before their first change, have to be as in the plain pass. Where a
+family's layers do not pass everything on through what they give, or keep more of earlier tokens than keys and values,
+they are not, or the pass fails; then all tokens, or all layers, are computed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.capture.build_trace import CapturedPass
+from regard.capture import status_notes
+from regard.capture.ablation_batches import Start, by_layer, by_position
+from regard.capture.build_trace import CapturedPass, trace_of
 from regard.capture.interventions.call_ids import CallId, KnownCallIds
-from regard.capture.interventions.given import checked
+from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import Ablate, Head
+from regard.capture.interventions.patch import Patch
+from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.steer import Steer
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.session import LayerReuse, Session
+from regard.capture.prefix import EarlierRows, KeptKeys, KeysValues, attends_back, without_first
+from regard.capture.session import NO_REUSE, LayerReuse, Session, as_it_is
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
 BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
-SMALL = 0.25  # of the largest batch: below it, sets of later starts join
 SAME = 1e-4  # of a vector's length: how far a row without ablations may be from the plain pass
-
-Start = tuple[int, int]  # the stack (1: a decoder's) and the layer in it that an ablation begins in
 
 
 @dataclass(frozen=True)
@@ -45,25 +50,111 @@ class LayerOutputs:
 
     def before(self, start: Start) -> list[str]:
         """The paths of the layers that run before an ablation of this start."""
-        stack, layer = start
+        stack, layer, _ = start
         if stack >= len(self.layers):  # a decoder's, which there is none of: the pass says so
             return []
         return [path for layers in self.layers[:stack] for path in layers] + list(self.layers[stack][:layer])
 
     @contextmanager
-    def repeated(self, model: nn.Module, paths: Sequence[str], rows: int) -> Iterator[None]:
-        """Have layers repeat what they gave in the plain pass, for each of so many rows."""
+    def repeated(self, model: nn.Module, paths: Sequence[str], rows: int, past: int) -> Iterator[None]:
+        """Have layers repeat what they gave in the plain pass for each token but the first, for so many rows."""
         layers = {path: model.get_submodule(path) for path in paths}
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
             for path, layer in layers.items():
-                layer.forward = partial(_repeat, self.outputs[path], rows)
+                layer.forward = partial(_repeat, without_first(self.outputs[path], past), rows)
             yield
         finally:
             for path, layer in layers.items():
                 del layer.forward
                 if before[path] is not None:  # another library's, such as accelerate's
                     layer.forward = before[path]
+
+
+class _Text:
+    """One text that is run many times, and what its plain pass gave.
+
+    plain: what its layers gave, None where they and attention do not go one by one. keys: what attention took, None
+    where no pass can begin within the text.
+    """
+
+    def __init__(self, passes: Session, source: Encoded, target: Encoded | None, *, logits: bool) -> None:
+        self._passes, self._source, self._target = passes, source, target
+        self._keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
+        self.plain: LayerOutputs | None = None
+        self.keys: KeysValues | None = None
+        self._last: dict[str, Tensor] = {}
+        self._earlier: EarlierRows | None = None
+        self._checked: set[tuple[int, int, bool]] = set()  # (stack, layer, whether from within the text)
+
+    def run_plain(self, *, within: bool) -> None:
+        """Make the plain pass. within: whether passes are to begin within the text."""
+        done, self.plain = _plain_pass(self._passes, self._source, self._target)
+        self._last = done.last
+        depth = 0 if self.plain is None else sum(map(len, self.plain.layers))
+        takes = {"past_key_values", "use_cache"} <= self._passes.takes
+        if within and takes and not self._passes.pairs and len(done.calls) == depth:
+            if all(map(attends_back, done.calls)):
+                self._keep_keys(depth)
+
+    def _keep_keys(self, depth: int) -> None:
+        """Run the text once more, with a cache, and keep that where it is what it has to be."""
+        kept = KeptKeys()
+        try:
+            again = _run(self._passes, self._source, None, [()], self._keep, LayerReuse(inputs=kept.inputs))
+        except (RegardError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception:  # a family that keeps something else in its cache: whatever that raises
+            return
+        if all(_same(again.last[name][0], plain[0]) for name, plain in self._last.items()):
+            self.keys = kept.of(depth, len(self._source.tokens))
+            trace = trace_of(again, 0)
+            self._earlier = EarlierRows(0, trace.contextual, trace.logits)
+
+    def run(self, sets: Sequence[Sequence[Any]]) -> CapturedPass:
+        """Run all layers and tokens, a row for each set."""
+        return _run(self._passes, self._source, self._target, sets, self._keep)
+
+    def run_from(
+        self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]
+    ) -> tuple[CapturedPass, int] | None:
+        """Run from a layer and a token on; gives the pass and the row of the first set.
+
+        firsts: the first token that each set changes. None where it does not come to what running all comes to.
+        """
+        assert self.plain is not None
+        past, kind = start[2], (*start[:2], start[2] > 0)
+        length = len(self._source.tokens)
+        # Tokens before a row's first change show what a row of its own shows, but for the first pass of a kind.
+        apart = 0 if kind in self._checked and past and max(firsts) > past else 1
+        rows = [*([()] * apart), *sets]
+        skipped = self.plain.before(start)
+        reuse = LayerReuse(
+            self.plain.call_ids,
+            frozenset(skipped),
+            partial(self.plain.repeated, self._passes.model, skipped, len(rows), past),
+            partial(self.keys.continued, past=past) if past and self.keys is not None else as_it_is,
+            past,
+        )
+        try:
+            done = _run(self._passes, self._source, self._target, rows, self._keep, reuse)
+            unchanged = [length] * apart + (list(firsts) if past else [])
+            same = all(
+                _same(done.last[name][row, : stop - past], plain[0, past:stop])
+                for name, plain in self._last.items()
+                for row, stop in enumerate(unchanged)
+            )
+        except (RegardError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
+            same = False
+        if not same:
+            return None
+        self._checked.add(kind)
+        if past and self._earlier is not None:
+            done.earlier = replace(self._earlier, past=past)
+            done.notes += (status_notes.FROM_WITHIN,)
+        return done, apart
 
 
 def ablated(
@@ -76,25 +167,33 @@ def ablated(
     Raises:
         RegardError: what is no ablation, or one that means nothing in this model and text.
     """
-    keep = CaptureOptions(NO_LAYERS, logits, attention_outputs=False, embeddings=False)
-    starts = [min(map(_start, each), default=(0, 0)) for each in sets]
-    plain: LayerOutputs | None = None
-    if any(start > (0, 0) for start in starts):
-        unablated, plain = _plain_pass(passes, source, target)
-    for numbers, start in _batches(starts, most):
-        if plain is not None and start > (0, 0):
-            try:
-                done = _run(passes, source, target, [(), *(sets[n] for n in numbers)], keep, plain, start)
-                same = all(_same(done.last[name][0], unablated.last[name][0]) for name in unablated.last)
-            except (RegardError, MemoryError, torch.OutOfMemoryError):
-                raise
-            except Exception:  # what a layer left beside its output for a later one is not there: whatever that raises
-                same = False
-            if same:
-                yield [(n, row) for row, n in enumerate(numbers, 1)], done
+    starts = [_start(each, source if target is None else None) for each in sets]
+    text = _Text(passes, source, target, logits=logits)
+    within = any(start[2] for start in starts)
+    if any(start > (0, 0, 0) for start in starts):
+        text.run_plain(within=within)
+    left = list(range(len(sets)))
+    notes: tuple[str, ...] = ()
+    if text.plain is not None and text.keys is not None:
+        for numbers, start in by_position(starts, len(source.tokens), len(text.plain.layers[0]), most):
+            found = text.run_from([sets[n] for n in numbers], start, [starts[n][2] for n in numbers])
+            if found is None:
+                break
+            yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
+            left = [n for n in left if n not in set(numbers)]
+    if within and left:
+        notes = (status_notes.WHOLE_TEXT,)
+    for own, start in by_layer([starts[n] for n in left], most):
+        numbers = [left[n] for n in own]
+        if text.plain is not None and start > (0, 0, 0):
+            found = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
+            if found is not None:
+                found[0].notes += notes
+                yield [(n, row) for row, n in enumerate(numbers, found[1])], found[0]
                 continue
-            plain = None
-        done = _run(passes, source, target, [sets[n] for n in numbers], keep)
+            text.plain = None
+        done = text.run([sets[n] for n in numbers])
+        done.notes += notes
         yield [(n, row) for row, n in enumerate(numbers)], done
 
 
@@ -104,24 +203,19 @@ def _run(
     target: Encoded | None,
     sets: Sequence[Sequence[Any]],
     keep: CaptureOptions,
-    plain: LayerOutputs | None = None,
-    start: Start = (0, 0),
+    reuse: LayerReuse = NO_REUSE,
 ) -> CapturedPass:
     rows = len(sets)
-    targets = None if target is None else [target] * rows
-    if plain is None:
-        return passes.run([source] * rows, targets, sets, keep)
-    skipped = plain.before(start)
-    reuse = LayerReuse(plain.call_ids, frozenset(skipped), partial(plain.repeated, passes.model, skipped, rows))
-    return passes.run([source] * rows, targets, sets, keep, reuse)
+    return passes.run([source] * rows, None if target is None else [target] * rows, sets, keep, reuse)
 
 
 def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
-    keep = CaptureOptions(None, logits=False, attention_outputs=False)
-    reuse = LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
-    done = passes.run([source], None if target is None else [target], [()], keep, reuse)
+    keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
+    done = _run(
+        passes, source, target, [()], keep, LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
+    )
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
@@ -171,33 +265,27 @@ def _repeated(output: Any, rows: int) -> Any:
     return output
 
 
-def _batches(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
-    """The numbers of sets that run together, at most so many, and the first start among them.
-
-    They are of one start, but where that makes a small batch, those of the next starts join it: what is then computed
-    again for them costs less than a pass of their own.
-    """
-    order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
-    batch: list[int] = []
-    for n in order:
-        other = bool(batch) and starts[n] != starts[batch[-1]]
-        if len(batch) == most or (other and len(batch) >= most * SMALL):
-            yield batch, starts[batch[0]]
-            batch = []
-        batch.append(n)
-    if batch:
-        yield batch, starts[batch[0]]
+def _start(interventions: Sequence[Any], text: Encoded | None) -> Start:
+    """Where a set begins: stack, layer, and the first token that it changes. text: None for no tokens, all are 0."""
+    found = [_place(checked(each), text) for each in interventions]
+    if not found:
+        return 0, 0, 0
+    stack, layer = min(each[:2] for each in found)
+    return stack, layer, min(each[2] for each in found)
 
 
-def _start(intervention: Any) -> Start:
-    each = checked(intervention)
+def _place(each: Intervention, text: Encoded | None) -> Start:
+    first = 0
     if isinstance(each, Ablate):
         place, part = each.target, each.target.part
         layer = place.layer if isinstance(place, Head) else min(place.layers or (0,))
     else:
         part = each.part
         layer = each.state if isinstance(each, Steer) or each.what == "hidden_states" else int(each.layer)
-    return (1 if part in ("decoder", "cross") else 0), layer
+        # a refusal of given weights names the token, as the pass counts it: there it has to be that of the text
+        if text is not None and each.at is not None and not (isinstance(each, Patch) and each.what == "weights"):
+            first = min(tokens_at("at", text.text, text.tokens, each.at), default=0)
+    return (1 if part in ("decoder", "cross") else 0), layer, first
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

@@ -42,17 +42,25 @@ from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
 
 
+def as_it_is(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return a model's inputs unchanged."""
+    return inputs
+
+
 @dataclass(frozen=True)
 class LayerReuse:
     """What a pass takes from an earlier one, where some layers are not computed: see `regard.capture.many_ablations`.
 
     call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
-    they gave before. context: opened around the forward call of the model.
+    they gave before. context: opened around the forward call of the model. inputs: what is done to the model's inputs.
+    past: how many tokens of the text it begins after.
     """
 
     call_ids: KnownCallIds | None = None
     skipped: frozenset[str] = frozenset()
     context: Callable[[], AbstractContextManager[None]] = nullcontext
+    inputs: Callable[[dict[str, Any]], dict[str, Any]] = as_it_is
+    past: int = 0
 
 
 NO_REUSE = LayerReuse()
@@ -191,7 +199,7 @@ class Session:
             written_masks=options.written_masks,
             skipped_layers=reuse.skipped,
         )
-        inputs = self.inputs(sources, batch.targets, options)
+        inputs = reuse.inputs(self.inputs(sources, batch.targets, options))
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         # reported weights are to be those of the plain pass; ablations are checked against every call
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
@@ -206,7 +214,7 @@ class Session:
             torch.no_grad(),
             products as fast,
             self.capture_attention(capture, reported=reported) as factors,
-            hooks.opened(),  # before what records: it shall see the states as they go on
+            hooks.opened(reuse.past),  # before what records: it shall see the states as they go on
             record_pass(
                 self.model,
                 capture,
@@ -217,7 +225,13 @@ class Session:
                 statistics=statistics,
             ) as record,
             applied(
-                batch.changes.calls, self.model, capture, pairs=self.pairs, name=self.name, call_ids=reuse.call_ids
+                batch.changes.calls,
+                self.model,
+                capture,
+                pairs=self.pairs,
+                name=self.name,
+                call_ids=reuse.call_ids,
+                past=reuse.past,
             ) as ablations,
             reuse.context(),
         ):
@@ -240,8 +254,9 @@ class Session:
             calls, stacks = eager_attention.reported_calls(output, stacks, factors, capture, self.name, sizes)
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
         if reported or (options.written_masks and not batch.changes):
+            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
             with self.lock:
-                eager_attention.check_plain(self.model, inputs, output, self.name)
+                eager_attention.check_plain(self.model, again, output, self.name)
         return CapturedPass(
             name=self.name,
             model=self.model,

@@ -14,7 +14,14 @@ from regard.cli.start import settle
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.loop import StepMetrics
-from regard.train.run import RunOptions, TrainingRun, prepare_pair_run, prepare_text_run, run_training
+from regard.train.run import (
+    RunOptions,
+    TrainingRun,
+    prepare_pair_run,
+    prepare_repeated_run,
+    prepare_text_run,
+    run_training,
+)
 from regard.train.run_folder import RUN_JSON, read_log, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import Settings, with_changes
@@ -25,7 +32,10 @@ from regard.views.terminal.training import training
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What was asked of `regard train`: text files, or a file of pairs; the rest as its options have it."""
+    """What was asked of `regard train`: text files, or a file of pairs, or neither: repeated letters.
+
+    The rest is as its options have it.
+    """
 
     files: Sequence[Path]
     pairs: Path | None
@@ -41,7 +51,11 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
-    settings, options = Settings() if asked.pairs is None else Settings.for_pairs(), asked.options
+    options = asked.options
+    if asked.pairs is not None:
+        settings = Settings.for_pairs()
+    else:
+        settings = Settings() if asked.files else Settings.for_repeated()
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
         settings = info.settings
@@ -54,10 +68,12 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
-        if asked.pairs is None:
+        if asked.pairs is not None:
+            run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
+        elif asked.files:
             run = prepare_text_run(asked.files, asked.folder, chosen, options)
         else:
-            run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
+            run = prepare_repeated_run(asked.folder, chosen, options)
         if processes is not None and is_main:
             processes.wait()
         follow(run, board=board, processes=processes, telling=telling)

@@ -1,7 +1,8 @@
 """How one sentence's attention formed while a model was trained: its traces at several steps, side by side."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,12 @@ from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.part import check_part
 from regard.explain.vectors.planes import Path2D, plane
+from regard.explain.weights.head_scores import head_scores
 from regard.trace.trace import PairTrace, Trace
+
+
+CROSS = "cross-attention"
+FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,8 @@ class Evolution:
     queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]: the mean, in nats, of what
     the queries attend to; change[n]: the mean absolute difference from the step before, 0 for the first. embedded: the
     tokens whose learned embeddings paths follow, one point a step, on the plane of all of them; share: the part of the
-    variance each of its axes keeps.
+    variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens that occurred before give to
+    those behind their earlier occurrences (`head_scores`); empty where there are none, and for cross-attention.
     """
 
     title: str
@@ -37,6 +44,7 @@ class Evolution:
     embedded: list[str]
     paths: list[Path2D]
     share: tuple[float, float]
+    induction: list[list[list[float]]] = field(default_factory=list)
 
     def from_start(self, n: int) -> list[list[float]]:
         """Subtract the weights of the first step from those of steps[n]."""
@@ -51,6 +59,30 @@ class Evolution:
         spots = [(abs(value), -i, -j) for i, row in enumerate(rows) for j, value in enumerate(row)]
         size, i, j = max(spots, default=(0.0, 0, 0))
         return (-i, -j) if size > 0 else None
+
+    def induction_head(self) -> tuple[int, int] | None:
+        """Find the (layer, head) whose induction score is largest at the last step; None where there are no scores."""
+        last = self.induction[-1] if self.induction else []
+        scores = [(score, -i, -j) for i, row in enumerate(last) for j, score in enumerate(row) if not math.isnan(score)]
+        if not scores:
+            return None
+        _, i, j = max(scores)
+        return -i, -j
+
+    def induction_of(self, layer: int, head: int) -> list[float]:
+        """The induction score of one head, step by step."""
+        return [scores[layer][head] for scores in self.induction]
+
+    def formed(self, layer: int, head: int) -> int | None:
+        """Find the number of the step from which on a head's induction score is half of its last or more.
+
+        None where the last one is below FORMED: it did not form.
+        """
+        scores = self.induction_of(layer, head)
+        if not scores or not scores[-1] >= FORMED:
+            return None
+        below = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
+        return below[-1] + 1 if below else 0
 
 
 def evolution(
@@ -92,6 +124,7 @@ def evolution(
         embedded=names,
         paths=paths,
         share=share,
+        induction=[] if what == CROSS else _induction([queries for _, _, queries, _, _ in read]),
     )
 
 
@@ -101,10 +134,19 @@ def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[Attentio
     if isinstance(trace, Trace):
         return trace.attention, trace, trace, "attention"
     if part in (None, "cross"):
-        return trace.decoder.cross, trace.decoder, trace.encoder, "cross-attention"
+        return trace.decoder.cross, trace.decoder, trace.encoder, CROSS
     if part == "encoder":
         return trace.encoder.attention, trace.encoder, trace.encoder, "the encoder's attention"
     return trace.decoder.attention, trace.decoder, trace.decoder, "the decoder's attention"
+
+
+def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
+    """The induction scores of every head, step by step; nothing where no token occurs twice."""
+    ids = [token.id for token in traces[0].tokens if not token.special]
+    if len(set(ids[:-1])) == len(ids[:-1]):
+        return []
+    found = [head_scores(trace) for trace in traces]
+    return [each.induction.tolist() for each in found] if found[0].inductions else []
 
 
 def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:

@@ -25,9 +25,11 @@ from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pa
 from regard.train.distributed import ProcessGroup
 from regard.train.folder_lock import FolderLock
 from regard.train.loop import StepMetrics, optimiser_of, train
+from regard.train.repeated import repeated_line, repeated_text
 from regard.train.run_folder import (
     Log,
     RunInfo,
+    SourceFile,
     check_folder,
     check_space,
     lock_folder,
@@ -112,7 +114,27 @@ def prepare_text_run(
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
-    texts = read_texts(files)
+    return _text_run(read_texts(files), source_files(files), folder, settings, options)
+
+
+def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
+    """Prepare a run that learns random letters which come again, drawn from the settings' seed.
+
+    A line of them is watched where no other sentence is.
+
+    Raises:
+        RegardError: as `prepare_text_run`.
+    """
+    text = repeated_text(settings.seed)
+    if options.watch is None:
+        options = replace(options, watch=repeated_line(settings.seed, min(settings.block, 24)))
+    return _text_run([text], (SourceFile.of("repeated letters", text.encode()),), folder, settings, options)
+
+
+def _text_run(
+    texts: Sequence[str], sources: tuple[SourceFile, ...], folder: Path, settings: Settings, options: RunOptions
+) -> TrainingRun:
+    """Prepare a run from texts that were read."""
     tokenizer = _tokenizer(folder, settings, texts, frame="none")
     ids = encode_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
@@ -127,7 +149,7 @@ def prepare_text_run(
     ):
         if text is not None:
             _fits(tokenizer, text, most, option)
-    info = RunInfo("text", settings, config, source_files(files), options.watch, options.prompt)
+    info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
     run = _prepare(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
 

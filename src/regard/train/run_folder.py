@@ -41,6 +41,11 @@ class SourceFile:
     bytes: int
     sha256: str
 
+    @classmethod
+    def of(cls, name: str, content: bytes) -> "SourceFile":
+        """Describe content by its size and SHA-256."""
+        return cls(name, len(content), hashlib.sha256(content).hexdigest())
+
 
 @dataclass(frozen=True)
 class RunInfo:
@@ -62,7 +67,7 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(SourceFile(file.name, len(content), hashlib.sha256(content).hexdigest()))
+        found.append(SourceFile.of(file.name, content))
     return tuple(found)
 
 

@@ -85,6 +85,13 @@ class Settings:
         sizes |= {"steps": 8000, "decay": 0.01, "beta2": 0.98, "held_out": 2000.0, "vocabulary": 6000}
         return cls(**{**sizes, **changes})
 
+    @classmethod
+    def for_repeated(cls, **changes: Any) -> "Settings":
+        """Make settings in which induction forms within a minute on a small machine (`regard.train.repeated`)."""
+        sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "block": 24, "batch": 32, "steps": 1000}
+        sizes |= {"warmup": 50, "decay": 0.0, "beta2": 0.98, "watch_every": 50, "save_every": 500}
+        return cls(**{**sizes, **changes})
+
     def learning_rate(self, step: int) -> float:
         """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""
         if step < self.warmup:

@@ -5,10 +5,15 @@ import math
 
 import pytest
 import torch
+import transformers
 
 import regard
+from regard.capture import ablation_batches
+from regard.capture.interventions.patch import What
+from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.explain.causes.patch_sweep import patch_sweep
+from regard.text import tokenizers
 from tests.support import own_models
 from tests.support.own_models import no_checks_of_annotations
 
@@ -90,6 +95,41 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
     patch = regard.patch("head_outputs", layer=1, head=2, at=0, source=source, part="cross")
     expected = norm.of(pair.trace(texts[1], target=targets[1], interventions=[patch]))
     assert crossed.outcomes[1][2] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("what", ["hidden_states", "feed_forward", "values", "head_outputs"])
+def test_a_decoder_of_transformers_begins_where_the_patch_is(
+    what: What, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ablation_batches, "PASS_TOKENS", 0)  # else one batch of so short a text costs least
+    torch.manual_seed(3)
+    words = tokenizers.words(own_models.TEXTS)
+    sizes = {"hidden_size": 24, "intermediate_size": 37, "num_hidden_layers": 3, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, vocab_size=len(words), num_attention_heads=4, initializer_range=0.3)
+    model = regard.load(transformers.LlamaForCausalLM(config), tokenizer=words)
+    outcome = logit_difference(model, "bank", "man")
+    clean, corrupted = "A man is on a river bank.", "She takes money on a river bank."
+    found = patch_sweep(model, clean, corrupted, outcome, what=what, by="positions")
+    assert FROM_WITHIN in found.status.notes
+    source = model.trace(clean)
+    for row, layer in enumerate(found.layers):
+        for place in range(len(found.columns)):
+            patch = regard.patch(what, layer=layer, at=place, source=source)
+            expected = outcome.of(model.trace(corrupted, interventions=[patch]))
+            assert found.outcomes[row][place] == pytest.approx(expected, abs=1e-5)
+    if what in ("values", "head_outputs"):
+        heads = patch_sweep(model, clean, corrupted, outcome, what=what, at="river")
+        assert FROM_WITHIN in heads.status.notes
+        for row, layer in enumerate(heads.layers):
+            for head in range(len(heads.columns)):
+                patch = regard.patch(what, layer=layer, at="river", source=source, head=head)
+                expected = outcome.of(model.trace(corrupted, interventions=[patch]))
+                assert heads.outcomes[row][head] == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -> None:
+    found = patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
+    assert WHOLE_TEXT in found.status.notes
 
 
 def test_it_is_a_table_a_picture_and_json(minilm, river, tmp_path) -> None:

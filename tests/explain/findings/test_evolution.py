@@ -1,12 +1,13 @@
 """Sentences about how attention formed are the steps' numbers, and say nothing where nothing changed."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from regard.explain.evolution import Evolution, evolution
-from regard.explain.findings.evolution import evolution_findings, free_queries, strongest
+from regard.explain.findings.evolution import evolution_findings, free_queries, repeats, strongest
 
 
 def planted(*weights: list[list[float]], names: tuple[str, ...] = ("a", "b", "c")) -> Evolution:
@@ -42,6 +43,33 @@ def test_the_numbers_are_the_steps() -> None:
         "Of the learned embeddings that of “b” ended furthest from its start, on the plane that keeps 75% of their "
         "variance.",
     ]
+
+
+def test_when_induction_formed() -> None:
+    found = planted(EVEN, HALF, SHARP)
+    heads = [[[0.1, 0.05], [0.2, low]] for low in (0.02, 0.6, 0.9)]
+    said = evolution_findings(replace(found, induction=heads))
+    assert said[0] == (
+        "Induction formed by step 10: head 1.1 gives 0.60 to what came behind a token's earlier occurrences, at step 0 "
+        "it gave 0.02; at step 20 0.90."
+    )
+    assert said[1:] == evolution_findings(found)
+    from_start = evolution_findings(replace(found, induction=heads[2:] * 3))
+    assert from_start[0].startswith("Head 1.1 attends by induction from step 0 on: it gives 0.90 to what came behind")
+    none = replace(found, induction=heads[:1] * 3)
+    assert evolution_findings(none) == evolution_findings(found)  # the text is none that is there to show it
+    letters = planted(EVEN, HALF, SHARP, names=("a", "a", "a"))
+    assert evolution_findings(replace(letters, induction=heads[:1] * 3))[0].startswith(
+        "No head attends by induction at step 20: most gives head 1.0, 0.20 to what came"
+    )
+
+
+def test_which_texts_repeat() -> None:
+    assert repeats(list("kpwakpwakp"))
+    assert repeats(["a", "a"])
+    assert not repeats(list("kpwakpwb"))
+    assert not repeats(list("kpwakp"))  # not twice
+    assert not repeats(["a"])
 
 
 def test_a_query_that_sees_one_key_is_not_the_strongest() -> None:

@@ -1,5 +1,7 @@
 """How attention formed fits one screen: of many steps some, the first and the last among them."""
 
+from dataclasses import replace
+
 import pytest
 
 from regard.views.terminal.evolution import MOST_ROWS, show_evolution, show_evolution_shortly
@@ -29,3 +31,18 @@ def test_what_lies_between_rows_is_added_up() -> None:
 
 def test_every_step_on_request() -> None:
     assert printed(show_evolution, planted(*([EVEN, SHARP] * 30))).count("→") == 60
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_induction_has_a_column_and_with_all_every_head(width: int) -> None:
+    found = planted(EVEN, SHARP, SHARP)
+    found = replace(found, induction=[[[0.111 * n + 0.01 * h for h in range(20)]] for n in range(1, 4)])
+    lines = printed(show_evolution_shortly, found, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("induction" in line for line in lines)
+    assert [line.split()[-1] for line in lines if "→" in line] == ["0.30", "0.41", "0.52"]
+    every = printed(show_evolution, found, width=width).splitlines()
+    assert max(map(len, every)) <= width
+    text = " ".join(" ".join(every).split())
+    assert all(f"0.{n}" in text for n in range(20))
+    assert "0.523" in text

@@ -35,14 +35,18 @@ class CallAblation:
     text: int = 0
     nth: int | None = None
 
-    def for_attend(self) -> Ablation:
-        """The same for `regard.attention.ablation`, with calls named by `call_name`."""
+    def for_attend(self, past: int = 0) -> Ablation:
+        """The same for `regard.attention.ablation`, with calls named by `call_name`.
+
+        past: how many tokens stand before the queries of the calls; none of them is ablated.
+        """
         layers = (
             [call_name(self.part)] if self.layers is None else [call_name(self.part, n, self.nth) for n in self.layers]
         )
         if self.edges is None:
             return HeadAblation(layers=layers, heads=self.heads, batch={self.text})
         queries, keys = self.edges
+        queries = tuple(place - past for place in queries)
         return EdgeAblation(layers=layers, heads=self.heads, queries=queries, keys=keys, batch={self.text})
 
 
@@ -63,13 +67,14 @@ class PatchedCall:
     nth: int | None = None
     edges: None = None
 
-    def for_attend(self) -> Ablation:
-        """The same for `regard.attention.patches`, with calls named by `call_name`."""
+    def for_attend(self, past: int = 0) -> Ablation:
+        """The same for `regard.attention.patches`, with calls named by `call_name`. past: as in `CallAblation`."""
         layers = tuple(call_name(self.part, n) for n in self.layers)
+        past = 0 if self.what == "values" else past  # their positions are those of keys, of which there are all
         return CallPatch(
             what=self.what,
             rows=self.rows,
-            positions=self.positions,
+            positions=tuple(place - past for place in self.positions),
             layers=layers,
             heads=self.heads,
             batch=(self.text,),
@@ -80,7 +85,10 @@ CallChange = CallAblation | PatchedCall
 
 
 class AppliedAblations:
-    """The ablations of one forward pass, for `check` after it. call_ids: those of the pass's calls."""
+    """The ablations of one forward pass, for `check` after it.
+
+    call_ids: those of the pass's calls. past: how many tokens of the text the pass begins after.
+    """
 
     def __init__(
         self,
@@ -88,8 +96,10 @@ class AppliedAblations:
         opened: OpenAblations,
         call_ids: CallNumbering | KnownCallIds,
         name: str,
+        past: int = 0,
     ) -> None:
         self._ablations, self._opened, self.call_ids, self._name = ablations, opened, call_ids, name
+        self._past = past
 
     def check(self, stacks: Mapping[str, LayerStack], calls: Calls, lengths: Sequence[int]) -> None:
         """Refuse a pass in which an ablation met something else than what it means.
@@ -134,7 +144,7 @@ class AppliedAblations:
 
     def _check_tokens(self, call: CallId, shape: tuple[int, ...], lengths: Sequence[int]) -> None:
         """Raise RegardError for an edge in a call whose queries and keys, shape in numbers, are not the tokens."""
-        expected = lengths[call.part in ("decoder", "cross")], lengths[call.part == "decoder"]
+        expected = lengths[call.part in ("decoder", "cross")], lengths[call.part == "decoder"] + self._past
         if shape != expected:
             raise RegardError(
                 f"interventions: layer {call.layer} of {self._name} attends to {shape[-1]} keys for {expected[1]} "
@@ -151,10 +161,12 @@ def applied(
     pairs: bool,
     name: str,
     call_ids: KnownCallIds | None = None,
+    past: int = 0,
 ) -> Iterator[AppliedAblations]:
     """Apply ablations to the forward pass inside the block.
 
-    call_ids: those of its calls, where they are known from an earlier pass.
+    call_ids: those of its calls, where they are known from an earlier pass. past: how many tokens of the text it begins
+    after; what is done to them is not asked for.
 
     Raises:
         RegardError: a head that the model does not have.
@@ -166,8 +178,8 @@ def applied(
         return "" if call is None else call_name(call.part, call.layer, call.nth)
 
     try:
-        with ablating([each.for_attend() for each in ablations], name_of) as opened:
-            yield AppliedAblations(ablations, opened, numbering, name)
+        with ablating([each.for_attend(past) for each in ablations], name_of) as opened:
+            yield AppliedAblations(ablations, opened, numbering, name, past)
     except OutOfRangeError as error:
         if error.axis != "heads":
             raise

@@ -15,6 +15,7 @@ from regard.files import check_readable
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, options.file("--pairs", "Source<tab>target lines: translate.")]
+Repeated = Annotated[bool, typer.Option("--repeated", help="Random letters, over and over: learn induction.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="RUN", help="The run's folder, needed.")]
 Steps = Annotated[int | None, options.number("N", "How many updates.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where RUN stopped, or start it.")]
@@ -28,6 +29,7 @@ Board = Annotated[bool, typer.Option("--tensorboard", help="Also write for Tenso
 def train(
     files: Files = None,
     pairs: PairsFile = None,
+    repeated: Repeated = False,
     out: Out = None,
     steps: Steps = None,
     resume: Resume = False,
@@ -38,12 +40,14 @@ def train(
     tensorboard: Board = False,
 ) -> None:
     """Train a transformer on texts (next token) or on pairs (translation); every setting is in docs/training.md."""
-    if bool(files) == (pairs is not None):
-        raise RegardError("train: needs text files, or --pairs FILE; given " + ("both" if files else "neither"))
+    sources = bool(files) + (pairs is not None) + repeated
+    if sources != 1:
+        given = "several of them" if sources else "none"
+        raise RegardError(f"train: needs text files, --pairs FILE, or --repeated; given {given}")
     if out is None:
         raise RegardError("--out is needed: the folder that the run is written to")
-    given = files or ([] if pairs is None else [pairs])
-    for file in given:
+    sources_read = files or ([] if pairs is None else [pairs])
+    for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
 
@@ -51,7 +55,7 @@ def train(
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
     with ProgressLines(alone=is_main and not shown) as telling:
         if is_main:
-            telling.say(f"reading {', '.join(map(str, given))}")
+            telling.say("drawing repeated letters" if repeated else f"reading {', '.join(map(str, sources_read))}")
 
         # torch is imported only now: help and bad input do not wait for it
         from regard.cli.train_progress import TrainArguments, train_and_follow

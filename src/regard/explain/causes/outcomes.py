@@ -27,10 +27,14 @@ AnyTrace = Trace | PairTrace
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number of a trace. name: what it is, for tables and pictures. number: computes it, best as a tensor."""
+    """One number of a trace. name: what it is, for tables and pictures. number: computes it, best as a tensor.
+
+    logits: whether it needs them; runs that compute none take less time.
+    """
 
     name: str
     number: Callable[[AnyTrace], Float[Tensor, ""] | float]
+    logits: bool = True
 
     def of(self, trace: AnyTrace) -> float:
         """Compute the number of a trace."""
@@ -92,7 +96,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
             raise RegardError(f"cosine: given a vector of {len(target)} components, embeddings have {len(own)}")
         return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
 
-    return Outcome(f"cosine of {_said(place)} and {name}", number)
+    return Outcome(f"cosine of {_said(place)} and {name}", number, logits=False)
 
 
 def _id(model: Model, token: str | int) -> int:

@@ -9,7 +9,7 @@ patching".
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
 from regard.capture.interventions.places import Place, places_of, tokens_at, written
-from regard.capture.status_notes import NO_OUTPUTS
+from regard.capture.status_notes import NO_OUTPUTS, REUSED
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.frames import Row, Table
@@ -42,7 +42,8 @@ class PatchSweep(Table):
     """What every patch did. `outcomes[row][column]` is of layer `layers[row]` and place or head `columns[column]`.
 
     clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
-    by: what the columns are. at: of heads, the places that were patched. status: of the run without patches.
+    by: what the columns are. at: of heads, the places that were patched. status: of the run without patches, and what
+    of it was not computed again for each patch.
     """
 
     what: What
@@ -129,7 +130,8 @@ def patch_sweep(
         targets: of an encoder-decoder, what its decoder reads beside (clean, corrupted). part: as in `regard.patch`.
         progress: called after every patch with how many are done and how many there are.
 
-    Runs go in batches, and layers below a patch are not computed again.
+    Runs go in batches; layers below a patch are not computed again, nor, where tokens attend to none after them, are
+    tokens before it. The status says where that could not be.
 
     Raises:
         RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
@@ -156,9 +158,12 @@ def patch_sweep(
     cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
     patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
     outcomes = [[math.nan] * len(cells.columns) for _ in cells.layers]
-    for done, (number, trace) in enumerate(_runs(model, texts[run], read[run], patches), 1):
+    notes: dict[str, None] = {}
+    runs = model.ablated(texts[run], [[each] for each in patches], target=read[run], logits=outcome.logits)
+    for done, (number, trace) in enumerate(runs, 1):
         row, column = divmod(number, len(cells.columns))
         outcomes[row][column] = outcome.of(trace)
+        notes |= dict.fromkeys(each for each in trace.sides[-1].status.notes if each in REUSED)
         if progress is not None:
             progress(done, len(patches))
     return PatchSweep(
@@ -175,7 +180,7 @@ def patch_sweep(
         outcomes,
         written(cells.at),
         part,
-        _status(plain[run]),
+        _status(plain[run], tuple(notes)),
     )
 
 
@@ -263,9 +268,10 @@ def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
     return len(maps), maps[first].shape[0]
 
 
-def _status(trace: AnyTrace) -> Status:
-    """The status of a run, without what is said of parts that no sweep needs."""
-    return replace(trace.status, notes=tuple(each for each in trace.status.notes if each != NO_OUTPUTS))
+def _status(trace: AnyTrace, more: tuple[str, ...]) -> Status:
+    """The status of a run, without what is said of parts that no sweep needs, and with more notes."""
+    notes = (each for each in trace.status.notes if each != NO_OUTPUTS)
+    return replace(trace.status, notes=(*notes, *more))
 
 
 def _traced(model: Model, text: str, target: str | None) -> AnyTrace:
@@ -274,7 +280,3 @@ def _traced(model: Model, text: str, target: str | None) -> AnyTrace:
     trace = model.trace(text, target=target, attention_outputs=False)
     assert isinstance(trace, (Trace, PairTrace))
     return trace
-
-
-def _runs(model: Model, text: str, target: str | None, patches: Sequence[Patch]) -> Iterator[tuple[int, AnyTrace]]:
-    return model.ablated(text, [[each] for each in patches], target=target)

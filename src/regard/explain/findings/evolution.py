@@ -11,7 +11,7 @@ Cell = tuple[int, int]  # a query and a key
 
 def evolution_findings(found: Evolution) -> list[str]:
     """Compose the sentences; of one step alone, what there is to say of it."""
-    about = (_sharper, _strongest, _fell, _when, _moved)
+    about = (_induction, _sharper, _strongest, _fell, _when, _moved)
     return [sentence for sentence in (each(found) for each in about) if sentence]
 
 
@@ -33,6 +33,33 @@ def _pair(found: Evolution, cell: Cell) -> str:
     number_of = f" ({i})" if found.queries.count(found.queries[i]) > 1 else ""
     key_of = f" ({j})" if at != "itself" and found.keys.count(found.keys[j]) > 1 else ""
     return f"{quoted(found.queries[i])}{number_of} looks at {at}{key_of}"
+
+
+def _induction(found: Evolution) -> str:
+    """Which head attends by induction, and from which step on; of a text that repeats, that none does."""
+    best = found.induction_head()
+    if best is None:
+        return ""
+    scores, n = found.induction_of(*best), found.formed(*best)
+    name, last = f"head {best[0]}.{best[1]}", number(scores[-1])
+    gives = "what came behind a token's earlier occurrences"
+    if n is None:
+        if not repeats(found.queries):
+            return ""
+        return f"No head attends by induction at step {found.steps[-1]}: most gives {name}, {last} to {gives}."
+    if n == 0:
+        when = "" if len(found.steps) == 1 else f" from step {found.steps[0]} on"
+        return f"{name[:1].upper()}{name[1:]} attends by induction{when}: it gives {last} to {gives}."
+    return (
+        f"Induction formed by step {found.steps[n]}: {name} gives {number(scores[n])} to {gives}, at step "
+        f"{found.steps[n - 1]} it gave {number(scores[n - 1])}; at step {found.steps[-1]} {last}."
+    )
+
+
+def repeats(names: list[str]) -> bool:
+    """Whether a text is its beginning over and over."""
+    every = range(1, len(names) // 2 + 1)
+    return any(all(a == b for a, b in zip(names, names[period:], strict=False)) for period in every)
 
 
 def _sharper(found: Evolution) -> str:

@@ -1,0 +1,116 @@
+"""Keep the keys and values of a text's plain pass, so that another pass of the same text can begin within it.
+
+Where every token attends to itself and to earlier ones alone, a change at token p leaves all before p as it was: a pass
+that begins at p needs of them only the keys and values that each layer's attention took. Those are what a KV cache
+holds; one of transformers' own is filled by the plain pass, and a part of it is given to the later ones, which add to
+it without writing into it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+from regard.attention.recording import Call
+
+MOST_WRITTEN = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
+
+
+@dataclass(frozen=True)
+class KeysValues:
+    """What each layer's attention took of a text: keys (1, G, L, D) and values (1, G, L, E), layer by layer."""
+
+    layers: tuple[tuple[Float[Tensor, "1 G L D"], Float[Tensor, "1 G L E"]], ...]
+
+    def continued(self, inputs: dict[str, Any], past: int) -> dict[str, Any]:
+        """The inputs of a pass that begins at token past, with the keys and values of those before it."""
+        rows = inputs["input_ids"].shape[0]
+        cache = DynamicCache()
+        cache.layers = [_Earlier(key[:, :, :past], value[:, :, :past], rows) for key, value in self.layers]
+        cut = {name: inputs[name][:, past:] for name in ("input_ids", "token_type_ids") if name in inputs}
+        return inputs | cut | {"past_key_values": cache, "use_cache": True}
+
+
+class KeptKeys:
+    """Has a model's plain pass fill a cache: `inputs` is done to its inputs, `of` gives what the cache then holds."""
+
+    def __init__(self) -> None:
+        self._cache: Any = None
+
+    def inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs with an empty cache. It keeps all keys, also of layers that look at the newest alone."""
+        self._cache = DynamicCache()
+        return inputs | {"past_key_values": self._cache, "use_cache": True}
+
+    def of(self, depth: int, length: int) -> KeysValues | None:
+        """What the cache holds of a text of so many tokens; None where it is not the keys of each of so many layers."""
+        layers = [] if self._cache is None else self._cache.layers
+        if len(layers) != depth:
+            return None
+        held = []
+        for each in layers:
+            if type(each) is not DynamicLayer or not each.is_initialized:
+                return None
+            key, value = each.keys, each.values
+            if any(x.ndim != 4 or x.shape[0] != 1 or x.shape[2] != length for x in (key, value)):
+                return None
+            held.append((key, value))
+        return KeysValues(tuple(held))
+
+
+def attends_back(call: Call) -> bool:
+    """Whether no token of a call attends to a later one."""
+    length, size = call.weights.shape[-2:]
+    mask = call.weights.rule.mask
+    if length != size or mask is None:
+        return length == size == 1
+    if mask.high is not None and mask.high <= 0:
+        return True
+    if length > MOST_WRITTEN:
+        return False
+    whole, every = slice(0, length), slice(None)
+    allowed = mask.tile(every, every, whole, whole, call.weights.query.device)
+    return allowed is not None and not bool(allowed.expand(*allowed.shape[:2], length, size).triu(1).any())
+
+
+def without_first(output: Any, past: int) -> Any:
+    """What a layer gave one text, its states (1, L, M) without those of the first tokens."""
+    if isinstance(output, Tensor):
+        return output[:, past:] if past and output.ndim == 3 and len(output) == 1 else output
+    if type(output) in (tuple, list):
+        return type(output)(without_first(each, past) for each in output)
+    return output
+
+
+@dataclass(frozen=True)
+class EarlierRows:
+    """What a plain pass gave for the tokens before those of a pass that begins within the text.
+
+    contextual, logits: of all tokens of the text, without padding. past: how many are before the pass.
+    """
+
+    past: int
+    contextual: Float[Tensor, "L M"]
+    logits: Float[Tensor, "L V"] | None
+
+    def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
+        """The rows of the whole text. name: "contextual" or "logits"."""
+        earlier = getattr(self, name)
+        return torch.cat([earlier[: self.past], rows])
+
+
+class _Earlier(DynamicLayer):  # type: ignore[misc]
+    """The cache of one layer: earlier keys and values, which new ones are joined to, and not kept."""
+
+    def __init__(self, key: Tensor, value: Tensor, rows: int) -> None:
+        super().__init__()
+        self.keys, self.values = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
+        self.dtype, self.device, self.is_initialized = key.dtype, key.device, True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Give all keys and values of the pass."""
+        return torch.cat([self.keys, key_states], -2), torch.cat([self.values, value_states], -2)
