@@ -10,13 +10,15 @@ logits) and once with one of the last logits (the hooks' run computes those of a
 import argparse
 import copy
 import os
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 
 import regard
-from benchmarks.measure import machine, seconds, verdict
+from benchmarks.measure import machine, verdict
 from regard.explain.causes.outcomes import Outcome
 from regard.explain.causes.patch_sweep import patch_sweep
 from regard.models.model import Model
@@ -35,19 +37,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="how often both sides run")
     parser.add_argument("--threads", type=int, help="torch's threads, by default as many as it takes")
+    parser.add_argument("--processor", action="store_true", help="time of the processor, where others use the machine")
+    parser.add_argument("--only", choices=["MiniLM", "SmolLM2"], help="one of the models")
     parser.add_argument("--timed", type=int, default=192, help="runs of the other side that are timed, at most")
     given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
     print(machine())
-    sweep("MiniLM", regard.load(), 32, "encoder.layer", 4.0, given.rounds, given.timed)
+    clock = time.process_time if given.processor else time.perf_counter
+    how = Rounds(given.rounds, given.timed, clock)
+    if given.only != "SmolLM2":
+        sweep("MiniLM", regard.load(), 32, "encoder.layer", 4.0, how)
+    if given.only == "MiniLM":
+        return
     folder = os.environ.get("REGARD_SMOLLM2", "")
     if folder:
         model = regard.load(folder)
         for of in get_args(Outcomes):
-            sweep("SmolLM2", model, 64, "model.layers", 4.0, given.rounds, given.timed, of)
+            sweep("SmolLM2", model, 64, "model.layers", 4.0, how, of)
     else:
         print("SmolLM2: left out, REGARD_SMOLLM2 names no folder")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How both sides are measured: how often, how many runs of the other side, and by which clock."""
+
+    count: int
+    timed: int
+    clock: Callable[[], float]
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        """How long one call takes."""
+        start = self.clock()
+        call()
+        return self.clock() - start
 
 
 def texts(model: Model, length: int) -> tuple[str, str]:
@@ -66,8 +90,7 @@ def sweep(
     length: int,
     layers: str,
     target: float,
-    rounds: int,
-    most: int,
+    how: Rounds,
     of: Outcomes = "contextual",
 ) -> None:
     """Compare a sweep with one run for each patch."""
@@ -84,16 +107,16 @@ def sweep(
     sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states, of)
 
     cells = [(layer, place) for layer in range(depth) for place in range(count)]
-    timed = cells[:: max(1, len(cells) // most)]
+    timed = cells[:: max(1, len(cells) // how.timed)]
 
     def hooks() -> float:
         """Seconds of one run for each patch; of many patches, as many times those of every n-th."""
-        return seconds(lambda: [sdpa(*cell) for cell in timed]) * len(cells) / len(timed)
+        return how.seconds(lambda: [sdpa(*cell) for cell in timed]) * len(cells) / len(timed)
 
     ours(depth - 1)
     sdpa(0, 0)
     found: list[list[float]] = []
-    times = [(hooks(), seconds(lambda: found.__setitem__(slice(None), ours()))) for _ in range(rounds)]
+    times = [(hooks(), how.seconds(lambda: found.__setitem__(slice(None), ours()))) for _ in range(how.count)]
     ratios = sorted(theirs / mine for theirs, mine in times)
     best = min(theirs for theirs, _ in times) / min(mine for _, mine in times)
     eager = by_hand(with_attention(model, "eager"), layers, inputs, states, of)

@@ -3,9 +3,10 @@
 Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
 """
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -126,6 +127,41 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
     return PairTrace(encoder, decoder)
 
 
+def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
+    """The trace of row n of a pass that reads one text in every row, and keeps no layer of it.
+
+    first: the trace of another row. It differs in what the last layer and the language head gave, and in nothing else.
+    """
+    stack = max(captured.stacks.values(), key=lambda each: each.count)
+    run = slice(0, len(first.tokens))
+    trace = copy.copy(first)
+    trace.status = replace(first.status)
+    last = captured.last.get("last_hidden_state")
+    _, trace.contextual, trace.logits = _ends(captured, n, run, stack, last, captured.logits)
+    return trace
+
+
+def _ends(
+    captured: CapturedPass,
+    n: int,
+    run: slice,
+    stack: LayerStack,
+    last: Float[Tensor, "B L M"] | None,
+    logits: Float[Tensor, "B L V"] | None,
+) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "L V"] | None]:
+    """Of one text the states that were kept, by number, its contextual embeddings and its logits."""
+    states = {number: each[n, run] for number, each in stack.numbered.items()}
+    check_finite(states, captured.name)
+    contextual = states[stack.count - 1]
+    if last is not None and not torch.equal(last[n, run], contextual):
+        contextual = last[n, run]  # after a final norm
+    own = None if logits is None else logits[n, run]
+    if captured.earlier is not None:
+        contextual = captured.earlier.before("contextual", contextual)
+        own = None if own is None else captured.earlier.before("logits", own)
+    return states, contextual, own
+
+
 def _trace(
     captured: CapturedPass,
     n: int,
@@ -150,15 +186,7 @@ def _trace(
 
     keep, depth = captured.capture.keep, stack.count - 1
     _check_layers(captured, calls)
-    states = {number: each for number, state in stack.numbered.items() if (each := own(state)) is not None}
-    check_finite(states, captured.name)
-    contextual, final = states[depth], own(last)
-    if final is not None and not torch.equal(final, contextual):
-        contextual = final  # after a final norm
-    logits = own(logits)
-    if captured.earlier is not None:
-        contextual = captured.earlier.before("contextual", contextual)
-        logits = None if logits is None else captured.earlier.before("logits", logits)
+    states, contextual, logits = _ends(captured, n, run, stack, last, logits)
     notes = encoded.notes + captured.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
     if keep.layers != NO_LAYERS:
         notes += status_notes.of_layers(calls.made, depth)

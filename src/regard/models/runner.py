@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.build_trace import pair_of, trace_of
+from regard.capture.build_trace import pair_of, trace_alike, trace_of
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions.given import Intervention, of_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
@@ -84,8 +84,9 @@ class Runner:
         longest = max(len(each.tokens) for each in (source, target) if each is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
+            first = None if self.session.pairs else trace_of(done, placed[0][1])
             for number, row in placed:
-                trace = pair_of(done, row) if self.session.pairs else trace_of(done, row)
+                trace = pair_of(done, row) if first is None else trace_alike(first, done, row)
                 self._add_notes(trace, sets[number])
                 yield number, trace
 

@@ -9,11 +9,11 @@ import string
 
 LETTERS = string.ascii_letters[:40]
 PERIODS = (5, 11)  # how many different letters a line repeats, at least and at most
-LINE, LINES = 48, 10_000
+LINE, LINES = 64, 8_000
 
 
 def repeated_text(seed: int, lines: int = LINES) -> str:
-    """Draw lines of 48 letters, each 5 to 11 different ones over and over; the same from the same seed."""
+    """Draw lines of 64 letters, each 5 to 11 different ones over and over; the same from the same seed."""
     drawn = random.Random(seed)
     return "".join(f"{_line(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
 

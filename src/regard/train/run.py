@@ -138,9 +138,10 @@ def _text_run(
     tokenizer = _tokenizer(folder, settings, texts, frame="none")
     ids = encode_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
+    most = settings.block if settings.positions == "learned" else None  # of other positions there is no table
     config = TransformerConfig.nanogpt(
-        len(tokenizer), length=settings.block, layers=settings.layers, d_model=settings.d_model,
-        heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout,
+        len(tokenizer), length=most, layers=settings.layers, d_model=settings.d_model,
+        heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
     )  # fmt: skip
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
     for option, text, most in (

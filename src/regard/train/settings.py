@@ -17,7 +17,8 @@ class Settings:
 
     tokenizer: "characters", "words", "bytes" (byte-level BPE) or "pieces" (WordPiece); vocabulary: its size at most,
         for the last three.
-    layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most.
+    layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most. positions: how
+        a model of texts knows them: "learned", "sinusoidal", "rotary" or "alibi"; the last three take longer texts.
     dropout: while training.
     steps: how many updates. batch: examples of one update's part; for pairs, the tokens of the longer side that an
         update's part holds at most, padding included. accumulate: parts of an update.
@@ -37,6 +38,7 @@ class Settings:
     heads: int = 4
     d_hidden: int | None = None
     block: int = 64
+    positions: Literal["learned", "sinusoidal", "rotary", "alibi"] = "learned"
     dropout: float = 0.0
     steps: int = 2000
     batch: int = 12
@@ -88,8 +90,8 @@ class Settings:
     @classmethod
     def for_repeated(cls, **changes: Any) -> "Settings":
         """Make settings in which induction forms within a minute on a small machine (`regard.train.repeated`)."""
-        sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "block": 24, "batch": 32, "steps": 1000}
-        sizes |= {"warmup": 50, "decay": 0.0, "beta2": 0.98, "watch_every": 50, "save_every": 500}
+        sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "positions": "alibi"}
+        sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98, "watch_every": 50, "save_every": 500}
         return cls(**{**sizes, **changes})
 
     def learning_rate(self, step: int) -> float:

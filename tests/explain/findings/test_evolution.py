@@ -51,7 +51,7 @@ def test_when_induction_formed() -> None:
     said = evolution_findings(replace(found, induction=heads))
     assert said[0] == (
         "Induction formed by step 10: head 1.1 gives 0.60 to what came behind a token's earlier occurrences, at step 0 "
-        "it gave 0.02; at step 20 0.90."
+        "it gave 0.020; at step 20 0.90."
     )
     assert said[1:] == evolution_findings(found)
     from_start = evolution_findings(replace(found, induction=heads[2:] * 3))

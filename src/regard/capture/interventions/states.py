@@ -59,7 +59,7 @@ class StateHooks:
             layers = model.get_submodule(path)
             assert isinstance(layers, nn.ModuleList)
             for layer in layers:
-                modules = dict(layer.named_modules())
+                modules = dict(layer.named_modules()) if below else {}
                 self._layers.append((stack, layer, {each: modules[each] for each in below if each in modules}))
         self._feed_forwards = feed_forwards
         self._past = 0

@@ -153,7 +153,9 @@ def patch_sweep(
         needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is no encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
     texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
-    plain: list[AnyTrace] = [_traced(model, text, target) for text, target in zip(texts, read, strict=True)]
+    plain: list[AnyTrace] = [
+        _traced(model, text, target, logits=outcome.logits) for text, target in zip(texts, read, strict=True)
+    ]
     run, source = (1, 0) if direction == "denoising" else (0, 1)
     cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
     patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
@@ -274,9 +276,9 @@ def _status(trace: AnyTrace, more: tuple[str, ...]) -> Status:
     return replace(trace.status, notes=(*notes, *more))
 
 
-def _traced(model: Model, text: str, target: str | None) -> AnyTrace:
+def _traced(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:
     if target is None:
-        return model.trace(text, attention_outputs=False)
-    trace = model.trace(text, target=target, attention_outputs=False)
+        return model.trace(text, attention_outputs=False, logits=logits)
+    trace = model.trace(text, target=target, attention_outputs=False, logits=logits)
     assert isinstance(trace, (Trace, PairTrace))
     return trace
