@@ -1,6 +1,6 @@
 """Which sets run together: every one of them once, from where the earliest begins, and as cheaply as can be."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ def test_no_cut_of_their_order_costs_less(starts: list[Start], most: int) -> Non
     for count in range(len(order)):
         for cuts in combinations(range(1, len(order)), count):
             ends = [0, *cuts, len(order)]
-            batches = [order[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+            batches = [order[a:b] for a, b in pairwise(ends)]
             if all(len(each) <= most for each in batches):
                 every.append(cost(batches, length, depth))
     assert cost([[starts[n] for n in numbers] for numbers, _ in found], length, depth) == min(every)

@@ -109,7 +109,7 @@ def test_it_is_what_hooks_do_on_the_eager_model(kind: str, what: What) -> None:
 
 
 def test_rows_before_a_change_are_checked_in_every_pass() -> None:
-    """Layers that pass on more of earlier tokens than keys and values: all tokens are computed, and the status says so."""
+    """Layers that pass on more of a token than keys and values: all is computed, and the status says so."""
     model = writer("llama")
 
     def shifted(_module: Any, args: Any, output: Any) -> torch.Tensor:

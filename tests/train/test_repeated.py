@@ -59,9 +59,7 @@ def test_commands_show_when_induction_formed(tmp_path: Path) -> None:
     assert f"{layer}.{head}" in every
     model = regard.load(run)
     watched = json.loads((run / "run.json").read_text("utf-8"))["watch"]
-    assert head_scores(model.trace(watched)).induction.tolist() == [
-        pytest.approx(row, abs=1e-5) for row in scores[-1]
-    ]
+    assert head_scores(model.trace(watched)).induction.tolist() == [pytest.approx(row, abs=1e-5) for row in scores[-1]]
     tested = repeated_tokens(model, length=10)  # on random letters that it has not seen
     assert tested.best("induction", 1)[0][:2] == (layer, head)
     assert tested.best("previous", 1)[0][0] == 0

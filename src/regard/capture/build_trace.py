@@ -148,8 +148,8 @@ def _ends(
     stack: LayerStack,
     last: Float[Tensor, "B L M"] | None,
     logits: Float[Tensor, "B L V"] | None,
-) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "L V"] | None]:
-    """Of one text the states that were kept, by number, its contextual embeddings and its logits."""
+) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "T V"] | None]:
+    """Of one text the states that were kept, by number, its contextual embeddings and its logits, of all T tokens."""
     states = {number: each[n, run] for number, each in stack.numbered.items()}
     check_finite(states, captured.name)
     contextual = states[stack.count - 1]
@@ -187,7 +187,11 @@ def _trace(
     keep, depth = captured.capture.keep, stack.count - 1
     _check_layers(captured, calls)
     states, contextual, logits = _ends(captured, n, run, stack, last, logits)
-    notes = encoded.notes + captured.notes + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
+    notes = (
+        encoded.notes
+        + captured.notes
+        + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
+    )
     if keep.layers != NO_LAYERS:
         notes += status_notes.of_layers(calls.made, depth)
     kept = list(calls.calls.values())

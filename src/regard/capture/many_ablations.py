@@ -92,10 +92,9 @@ class _Text:
         done, self.plain = _plain_pass(self._passes, self._source, self._target)
         self._last = done.last
         depth = 0 if self.plain is None else sum(map(len, self.plain.layers))
-        takes = {"past_key_values", "use_cache"} <= self._passes.takes
-        if within and takes and not self._passes.pairs and len(done.calls) == depth:
-            if all(map(attends_back, done.calls)):
-                self._keep_keys(depth)
+        takes = not self._passes.pairs and {"past_key_values", "use_cache"} <= self._passes.takes
+        if within and takes and len(done.calls) == depth and all(map(attends_back, done.calls)):
+            self._keep_keys(depth)
 
     def _keep_keys(self, depth: int) -> None:
         """Run the text once more, with a cache, and keep that where it is what it has to be."""
@@ -213,9 +212,7 @@ def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tup
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
     keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
-    done = _run(
-        passes, source, target, [()], keep, LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
-    )
+    done = _run(passes, source, target, [()], keep, LayerReuse(context=partial(_kept_outputs, passes.model, outputs)))
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []

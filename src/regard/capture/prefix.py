@@ -56,6 +56,8 @@ class KeptKeys:
             if type(each) is not DynamicLayer or not each.is_initialized:
                 return None
             key, value = each.keys, each.values
+            if key is None or value is None:
+                return None
             if any(x.ndim != 4 or x.shape[0] != 1 or x.shape[2] != length for x in (key, value)):
                 return None
             held.append((key, value))
@@ -103,14 +105,16 @@ class EarlierRows:
         return torch.cat([earlier[: self.past], rows])
 
 
-class _Earlier(DynamicLayer):  # type: ignore[misc]
+class _Earlier(DynamicLayer):
     """The cache of one layer: earlier keys and values, which new ones are joined to, and not kept."""
 
     def __init__(self, key: Tensor, value: Tensor, rows: int) -> None:
         super().__init__()
-        self.keys, self.values = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
+        self._earlier = key.expand(rows, -1, -1, -1), value.expand(rows, -1, -1, -1)
+        self.keys, self.values = self._earlier
         self.dtype, self.device, self.is_initialized = key.dtype, key.device, True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Give all keys and values of the pass."""
-        return torch.cat([self.keys, key_states], -2), torch.cat([self.values, value_states], -2)
+        key, value = self._earlier
+        return torch.cat([key, key_states], -2), torch.cat([value, value_states], -2)

@@ -21,10 +21,12 @@ CONTRARY = (
     "set to attend causally"
 )
 NO_OUTPUTS = "what stands around attention was left out: there are no contributions"
-FROM_WITHIN = "tokens before the first that was changed were not computed again: their keys and values are the plain run's"
+FROM_WITHIN = (
+    "tokens before the first that was changed were not computed again: their keys and values are the plain run's"
+)
 WHOLE_TEXT = (
-    "tokens before the first that was changed were computed again: in this model they attend to later ones, or no cache "
-    "of keys and values alone can be given to it"
+    "tokens before the first that was changed were computed again: in this model they attend to later ones, or no "
+    "cache of keys and values alone can be given to it"
 )
 REUSED = (FROM_WITHIN, WHOLE_TEXT)
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5  # differences from which on weights and outputs are not the family's own

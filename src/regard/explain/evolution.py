@@ -16,7 +16,6 @@ from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
 from regard.trace.trace import PairTrace, Trace
 
-
 CROSS = "cross-attention"
 FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
 

@@ -35,6 +35,7 @@ from regard.train.run_folder import (
     lock_folder,
     read_log,
     source_files,
+    source_of,
     training_device,
     write_run_info,
 )
@@ -128,7 +129,7 @@ def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions =
     text = repeated_text(settings.seed)
     if options.watch is None:
         options = replace(options, watch=repeated_line(settings.seed, min(settings.block, 24)))
-    return _text_run([text], (SourceFile.of("repeated letters", text.encode()),), folder, settings, options)
+    return _text_run([text], (source_of("repeated letters", text.encode()),), folder, settings, options)
 
 
 def _text_run(

@@ -41,11 +41,6 @@ class SourceFile:
     bytes: int
     sha256: str
 
-    @classmethod
-    def of(cls, name: str, content: bytes) -> "SourceFile":
-        """Describe content by its size and SHA-256."""
-        return cls(name, len(content), hashlib.sha256(content).hexdigest())
-
 
 @dataclass(frozen=True)
 class RunInfo:
@@ -59,6 +54,11 @@ class RunInfo:
     prompt: str | None = None
 
 
+def source_of(name: str, content: bytes) -> SourceFile:
+    """Describe content by its size and SHA-256."""
+    return SourceFile(name, len(content), hashlib.sha256(content).hexdigest())
+
+
 def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
     """Describe files by their sizes and SHA-256."""
     found = []
@@ -67,7 +67,7 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
             content = file.read_bytes()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(SourceFile.of(file.name, content))
+        found.append(source_of(file.name, content))
     return tuple(found)
 
 

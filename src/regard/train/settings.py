@@ -91,7 +91,8 @@ class Settings:
     def for_repeated(cls, **changes: Any) -> "Settings":
         """Make settings in which induction forms within a minute on a small machine (`regard.train.repeated`)."""
         sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "positions": "alibi"}
-        sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98, "watch_every": 50, "save_every": 500}
+        sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98}
+        sizes |= {"watch_every": 50, "save_every": 500}
         return cls(**{**sizes, **changes})
 
     def learning_rate(self, step: int) -> float:

@@ -98,9 +98,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
 
 
 @pytest.mark.parametrize("what", ["hidden_states", "feed_forward", "values", "head_outputs"])
-def test_a_decoder_of_transformers_begins_where_the_patch_is(
-    what: What, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ablation_batches, "PASS_TOKENS", 0)  # else one batch of so short a text costs least
     torch.manual_seed(3)
     words = tokenizers.words(own_models.TEXTS)

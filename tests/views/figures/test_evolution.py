@@ -115,3 +115,13 @@ def test_the_film_has_a_frame_a_step_and_stays_at_the_end(found: Evolution, tmp_
         assert film.n_frames in (3, 7)  # the last frame, repeated, may be one that lasts longer
     assert draw_evolution(short, tmp_path / "a.svg") == []
     assert "$x$" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_a_line_of_the_head_in_which_induction_formed(found: Evolution) -> None:
+    rising = [[[0.01, n / 15]] for n in range(15)]
+    (axes,) = axes_with(paint_evolution(replace(found, induction=rising)), "induction of head 0.1")
+    (line,) = axes.lines
+    assert list(line.get_xdata()) == found.steps
+    assert list(line.get_ydata()) == [n / 15 for n in range(15)]
+    flat = replace(found, induction=rising[:1] * 15)
+    assert not [axes for axes in all_axes(paint_evolution(flat)) if "induction" in axes.get_title()]

@@ -112,26 +112,28 @@ def _between(figure: FigureBase, place: Any, found: Evolution) -> None:
 
 
 def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
-    """Entropy and change by step, beside the paths of the embeddings."""
+    """Entropy, change and, where it formed, induction by step, beside the paths of the embeddings."""
     several = len(found.steps) > 1
     parts = place.subgridspec(
         1, 2 if several and found.paths else 1, width_ratios=(1, 1.6) if several and found.paths else (1,)
     )
     if several:
-        lines, upper = parts[0].subgridspec(2, 1), None
-        for at, (steps, values, what) in enumerate(
-            (
-                (found.steps, found.entropy, "entropy in nats, mean of the tokens"),
-                (found.steps[1:], found.change[1:], "mean change since the step before"),
-            )
-        ):
+        series = [
+            (found.steps, found.entropy, "entropy in nats, mean of the tokens"),
+            (found.steps[1:], found.change[1:], "mean change since the step before"),
+        ]
+        best = found.induction_head()
+        if best is not None and found.formed(*best) is not None:
+            series.append((found.steps, found.induction_of(*best), f"induction of head {best[0]}.{best[1]}"))
+        lines, upper = parts[0].subgridspec(len(series), 1), None
+        for at, (steps, values, what) in enumerate(series):
             axes = upper = figure.add_subplot(lines[at], sharex=upper)  # the first step, with none before it, has room
             axes.plot(steps, values, "-o", color=LINES[0], markersize=3, linewidth=1.4)
             axes.set_title(what, fontsize=9)
             axes.tick_params(labelsize=7)
             if at:
                 axes.set_ylim(0, 1.1 * max(*values, 1e-9))
-            axes.set_xlabel("step" if at else "", fontsize=8)
+            axes.set_xlabel("step" if at == len(series) - 1 else "", fontsize=8)
             for side in ("top", "right"):
                 axes.spines[side].set_visible(False)
     if found.paths:

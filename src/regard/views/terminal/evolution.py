@@ -60,7 +60,7 @@ def show_evolution(found: Evolution, console: Console) -> None:
         pair = f"{spelled(found.queries[i], 14)} ({i}) → {spelled(found.keys[j], 14)} ({j})"
         rows.add_row(str(step), f"{found.entropy[n]:.3f}", f"{found.change[n]:.4f}", pair, f"{value:.3f}")
     note = "entropy: mean over the queries, in nats; change: mean absolute difference from the step before"
-    parts = [section(found.title, rows, Text(note, style="dim"))]
+    parts: list[RenderableType] = [section(found.title, rows, Text(note, style="dim"))]
     if found.induction:
         parts += _induction_of_heads(found, console.width)
     put(parts, console)
