@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from regard.train import distributed as distributed
     from regard.train import folder_lock as folder_lock
     from regard.train import loop as loop
+    from regard.train import repeated as repeated
     from regard.train import run as run
     from regard.train import run_folder as run_folder
     from regard.train import samples as samples
