@@ -51,6 +51,7 @@ ABOUT_SEVERAL = {
     "attention/attend_compiled",
     "attention/attend_gradients",
     "attention/kernels/cpu/processes",
+    "benchmarks/faithfulness",
     "capture/families",
     "capture/status",
     "cli/help",

@@ -1,0 +1,1 @@
+"""Which explanation is right: how well methods that explain predict what removing a word truly does."""
