@@ -1,6 +1,6 @@
 """What explaining a word costs, as ratios inside one run: python -m benchmarks.why
 
-"bank" in a sentence of 14 tokens through MiniLM: 14 tokens and 72 heads behind it, each measured by ablating it. The
+"bank" in a sentence of 14 tokens through MiniLM: 14 tokens and 72 heads behind it, each measured by taking it away. The
 runs go in batches and reuse the layers below the first ablated one (`model.ablated`); beside them the same runs one
 after another, as `model.trace(text, interventions=...)` makes them. Medians of rounds in which both sides take turns.
 """
@@ -11,6 +11,7 @@ import statistics
 import regard
 from benchmarks.measure import machine, seconds, verdict
 from regard.capture.interventions import names as interventions
+from regard.explain.causes.removal import removal
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
 TARGET = 0.8  # seconds
@@ -25,7 +26,7 @@ def main() -> None:
     model = regard.load(device="cpu")
     trace = model.trace(TEXT)
     (word,) = trace.word(WORD)
-    tokens = [[interventions.ablate(interventions.edge(word, n))] for n in range(len(trace.tokens))]
+    tokens = [removal(trace, n) for n in range(len(trace.tokens))]
     layers = enumerate(trace.attention)
     sets = tokens + [
         [interventions.ablate(interventions.head(n, h))] for n, weights in layers for h in range(len(weights))

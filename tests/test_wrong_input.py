@@ -11,6 +11,7 @@ import regard
 from regard.explain.causes.gradients import attribute_to_tokens
 from regard.explain.causes.head_gradients import attribute_to_heads
 from regard.explain.causes.outcomes import Outcome, logit
+from regard.explain.causes.removal import removal
 from regard.explain.frames import to_frame
 from regard.explain.weights.cross_head_scores import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
@@ -69,6 +70,12 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: to_frame(3), "to_frame: given int, needs something that regard.explain found"),
     (lambda g: g.model.why([g.trace], "man"), "why: given list, needs a trace of this model"),
     (lambda g: g.model.why(g.trace, 3), r"why: given int, needs a word, or one occurrence: trace.word\(...\)\[n\]"),
+    (
+        lambda g: g.model.why(g.trace, "man", tokens_by="rollout"),
+        "tokens_by: given 'rollout', needs one of 'removal', 'edges', 'contribution', 'weight'",
+    ),
+    (lambda g: removal(3, "man"), "removal: given int, needs the trace of a text, or of a text and its target"),
+    (lambda g: removal(g.trace, "man", side="source"), "removal: side: given 'source', .* needs none"),
     (lambda g: regard.save(3, "a.safetensors"), "save: given int, needs a trace or several$"),
     (lambda g: regard.save([g.trace, 3], "a.safetensors"), "save: given int, needs a trace or several$"),
     (lambda g: regard.save(g.read, "a.safetensors"), "save: given WindowedTrace, needs a trace or several, or its .wi"),

@@ -316,19 +316,22 @@ class Model:
         word: str | Word,
         *,
         side: Literal["source", "target"] | None = None,
+        tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
     ) -> "regard.explain.causes.why.Why":
-        """Rank the tokens and heads behind a word, each measured by ablating it.
+        """Rank the tokens and heads behind a word, each measured by taking it away.
 
         Args:
             trace: of this model, without interventions.
             word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
             side: of an encoder-decoder, the text that the word is of; None where a word occurs on one side alone.
+            tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
+                alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
 
         Returns a `regard.explain.causes.why.Why`.
 
         Raises:
-            RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, or a
-                side that is missing or not wanted.
+            RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
+                side that is missing or not wanted, or something that tokens are not ranked by.
         """
         from regard.explain.causes.why import only_occurrence, why  # a layer above: see import-linter's exception
 
@@ -341,7 +344,7 @@ class Model:
         source, *targets = trace.sides
         target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
         runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
-        return why(trace, word, runs, side=side)
+        return why(trace, word, runs, side=side, tokens_by=tokens_by)
 
     def score_sources(
         self,

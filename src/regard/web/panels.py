@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings.why import measured
@@ -126,6 +127,7 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
                 [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
             ]
             note = f"changes: {MEASURES[why.by]} that {what}; contribution and weight: means of all layers"
+            note += f"; {reason(why.tokens_by, why.by)}" if what == "token" else ""
             short = f"Without a {what}" + (f", {label}" if len(found) > 1 else "")
             panels.append(table(title, note, columns, rows, name=short))
     return panels

@@ -6,6 +6,7 @@ import torch
 
 import regard
 from regard.explain.causes.ablation_effect import effect
+from regard.explain.causes.removal import removal
 from regard.explain.causes.why import occurrences, spearman, why
 from regard.models.model import Model
 from regard.text.words import Word
@@ -94,9 +95,29 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     assert river.weight == pytest.approx(
         float(torch.stack([w[:, word.tokens[0], river.token] for w in trace.attention]).mean()), abs=1e-6
     )
-    cut = opened.trace(text, interventions=[regard.ablate(regard.edge("bank", river.token))])
-    assert river.effect == pytest.approx(effect(trace, cut, "bank").moved, abs=1e-9)
+    without = opened.trace(text, interventions=removal(trace, "river"))
+    assert river.effect == pytest.approx(effect(trace, without, "bank").moved, abs=1e-9)
     assert all(-1 <= x <= 1 for x in (*found.tokens_agreement, *found.heads_agreement))
+
+
+@pytest.mark.slow
+def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
+    make_tiny(tmp_path, minilm)
+    opened = regard.load(tmp_path, device="cpu")
+    trace = opened.trace("a man on a river bank")
+    removed = opened.why(trace, "bank")
+    assert removed.tokens_by == "removal"
+    edges = opened.why(trace, "bank", tokens_by="edges")
+    river = next(cause for cause in edges.tokens if cause.name == "river")
+    cut = opened.trace(trace.text, interventions=[regard.ablate(regard.edge("bank", river.token))])
+    assert river.effect == pytest.approx(effect(trace, cut, "bank").moved, abs=1e-9)
+    assert {c.name: c.effect for c in edges.tokens}["river"] != {c.name: c.effect for c in removed.tokens}["river"]
+    for tokens_by in ("contribution", "weight"):
+        found = opened.why(trace, "bank", tokens_by=tokens_by)
+        numbers = [getattr(cause, tokens_by) for cause in found.tokens]
+        assert numbers == sorted(numbers, reverse=True)
+        assert sorted(c.effect for c in found.tokens) == pytest.approx(sorted(c.effect for c in removed.tokens))
+        assert (found.heads, found.tokens_agreement) == (removed.heads, pytest.approx(removed.tokens_agreement))
 
 
 @pytest.mark.slow
@@ -146,7 +167,7 @@ def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
         assert measured[0] > 0
     assert {cause.token for cause in found.tokens} == set(range(bank.tokens[-1] + 1))  # none that come later
     river = next(cause for cause in found.tokens if cause.name == "river")
-    again = effect(trace, opened.trace(trace.text, interventions=[regard.ablate(regard.edge(bank, river.token))]), bank)
+    again = effect(trace, opened.trace(trace.text, interventions=removal(trace, river.token)), bank)
     assert (river.effect, river.divergence) == pytest.approx((again.moved, again.after_place), abs=1e-9)
 
 
@@ -192,7 +213,7 @@ def test_why_of_an_encoder_decoders_words() -> None:
     assert len(source.heads) == 6
     assert (target.by, source.by) == ("effect", "effect")  # a bare model, without a language head
     cause = next(c for c in target.tokens if (c.part, c.token) == ("cross", 5))
-    cut = retrace([regard.ablate(regard.edge(at, 5, part="cross"))])
+    cut = retrace(removal(pair, 5, side="source"))
     assert cause.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     assert cause.effect > 0
     assert cause.weight == pytest.approx(

@@ -28,14 +28,25 @@ def why() -> Why:
 
 def test_the_numbers_are_the_rankings(why: Why) -> None:
     assert why_findings([("1", why)]) == [
-        "If “bank” could not look at “river”, its contextual embedding would change most (by 0.060, as 1 - cosine); "
-        "next “fish” (0.010).",
+        "If no token could look at “river”, the contextual embedding of “bank” would change most (by 0.060, as 1 - "
+        "cosine); next “fish” (0.010).",
         "More than any word does [CLS], a special token (0.30): without it others share its weight.",
         "“river” is also the word that it looks at most (weight 0.20, mean of all layers and heads).",
         "Of the 2 heads layer 5, head 7 matters most: without it the change is 0.040; next layer 0, head 1 (0.010).",
         "Attention weights alone rank the tokens roughly as their removal does (rank correlation 0.70); contributions "
         "(weight × value × output projection) better (0.90).",
     ]
+
+
+def test_its_own_look_alone_is_told_apart(why: Why) -> None:
+    said = why_findings([("1", replace(why, tokens_by="edges"))])[0]
+    assert said.startswith("If “bank” could not look at “river”, its contextual embedding would change most (by 0.060")
+
+
+@pytest.mark.parametrize("tokens_by", ["contribution", "weight"])
+def test_what_changes_most_is_said_in_any_order(why: Why, tokens_by: str) -> None:
+    other = replace(why, tokens=why.tokens[::-1], tokens_by=tokens_by)
+    assert why_findings([("1", other)]) == why_findings([("1", why)])
 
 
 def test_what_is_looked_at_most_need_not_matter_most(why: Why) -> None:
@@ -64,10 +75,13 @@ def test_a_sink_is_called_one(why: Why) -> None:
 
 
 def test_one_word_alone(why: Why) -> None:
-    alone = replace(why, tokens=[why.tokens[2], why.tokens[0]])
+    alone = replace(why, tokens=[replace(why.tokens[2], effect=0.4), why.tokens[0]])
     said = why_findings([("1", alone)])
     assert said[0] == "“bank” looks at no other word: only at itself, special tokens and sinks."
-    assert said[1] == "More than any other word does its look at itself: 0.020."
+    assert said[1] == "More than any other word does its own part, seen by it or by others: 0.40."
+    assert why_findings([("1", replace(alone, tokens_by="edges"))])[1] == (
+        "More than any other word does its look at itself: 0.40."
+    )
     assert not any("river" in sentence or "rank the tokens" in sentence for sentence in said)
 
 
@@ -81,7 +95,7 @@ def test_of_causal_models_it_is_the_next_token(why: Why) -> None:
     tokens = [replace(cause, divergence=2 * cause.effect, part="cross") for cause in why.tokens]
     said = why_findings([("1", replace(why, tokens=tokens, heads=[head(0, 0, 0.1, 0.5)], by="divergence"))])
     assert said[0].startswith(
-        "If “bank” could not look at “river” of the source, what the model says next would change"
+        "If no token could look at “river” of the source, what the model says after “bank” would change"
     )
     assert "(by 0.12, in nats, as KL divergence)" in said[0]
     assert "the change is 0.50" in said[3]
@@ -103,4 +117,4 @@ def test_a_real_word(minilm) -> None:
     special = {cause.name for cause in found.tokens if cause.special}
     assert (own, special) == (["bank"], {"[CLS]", "[SEP]"})
     best = next(cause for cause in found.tokens if not (cause.own or cause.special or cause.sink))
-    assert f"could not look at “{best.name}”" in why_findings([("1", found)])[0]
+    assert f"If no token could look at “{best.name}”" in why_findings([("1", found)])[0]

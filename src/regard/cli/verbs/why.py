@@ -1,6 +1,8 @@
-"""`regard why`: which tokens and heads moved a word, checked by ablating each; or why a head looks there (--edge)."""
+"""`regard why`: which tokens and heads moved a word, checked without each; or why a head looks there (--edge)."""
 
 from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
@@ -10,10 +12,18 @@ from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.web.page import Page
 
+TOKENS_BY = ("removal", "edges", "contribution", "weight")  # without torch: help does not wait
+By = Annotated[
+    str,
+    typer.Option(
+        "--by", metavar="BY", help="Rank tokens by removal, edges (the word's alone), contribution or weight."
+    ),
+]
 Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
 
 
@@ -27,6 +37,7 @@ def why(
     head: options.EdgeHead = None,
     part: options.EdgePart = None,
     model: options.ModelName = None,
+    by: By = "removal",
     top: Ranked = 10,
     everything: options.All = False,
     figure: options.FigureFile = None,
@@ -39,12 +50,16 @@ def why(
     save_dtype: options.SaveDtype = None,
     save_attention_outputs: options.SaveAttentionOutputs = False,
 ) -> None:
-    """Rank the tokens and heads behind a word, and check the ranking by ablating each of them; or split one score."""
+    """Rank the tokens and heads behind a word by what is lost without each of them; or split one score."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
+    if by not in TOKENS_BY:
+        raise RegardError(f"--by: given {by!r}, needs one of {', '.join(TOKENS_BY)}")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     asked = EdgeAsked(edge, layer, head, part)
     if edge is not None:
+        if by != TOKENS_BY[0]:
+            raise RegardError("--by goes with --word: it says what the tokens behind a word are ranked by")
         show_edge(given, asked, word, top, everything, Outputs(figure, json_file, saved, html=html))
         return
     asked.check_absent(figure)
@@ -73,7 +88,7 @@ def why(
             words = occurrences(trace, word)
             for nth, (side, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
-                found.append((label, done.model.why(trace, each, side=side)))
+                found.append((label, done.model.why(trace, each, side=side, tokens_by=by)))
         statuses = [trace.status for trace in done.traces]
 
         def page(html: PageFile) -> "Page":

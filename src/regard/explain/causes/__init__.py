@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import patch_sweep as patch_sweep
+    from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_sources as score_sources
     from regard.explain.causes import score_writers as score_writers
+    from regard.explain.causes import token_rankings as token_rankings
     from regard.explain.causes import why as why
     from regard.explain.causes import word_sums as word_sums
 

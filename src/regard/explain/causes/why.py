@@ -1,7 +1,8 @@
-"""Rank the tokens and heads behind a word's contextual embedding, each measured by ablating it.
+"""Rank the tokens and heads behind a word's contextual embedding, each measured by taking it away.
 
 Three measures stand side by side: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of
-the ablation. Spearman's rank correlation (1904) says how well each of the first two predicts the third.
+removing the token (`removal`) or of ablating the head. Spearman's rank correlation (1904) says how well each of the
+first two predicts the third. Which of them ranks tokens best, over many texts, is in docs/faithfulness.md.
 """
 
 import math
@@ -20,6 +21,8 @@ from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
+from regard.explain.causes.removal import removal
+from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.frames import Row, Table
 from regard.explain.weights.sinks import sinks_of
 from regard.text.tokens import Token
@@ -45,9 +48,10 @@ class Cause:
     weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
     attention sinks. sink, special, own: whether the token is such a sink, a special one, one of the word itself.
     contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
-    of the contextual embedding when the word's edges to the token, or the head for all tokens, are ablated. divergence:
-    what that changes, in nats, about the next token after the word (None but for causal models and decoders; see
-    `Effect.after_place`). part: of an encoder-decoder, the attention it is of: a "cross" token is one of the source.
+    of the contextual embedding when the token is removed (the word's own edges to it are ablated, where `Why.tokens_by`
+    is "edges"), or the head ablated for all tokens. divergence: what that changes, in nats, about the next token after
+    the word (None but for causal models and decoders; see `Effect.after_place`). part: of an encoder-decoder, the
+    attention it is of: a "cross" token is one of the source.
     """
 
     name: str
@@ -69,7 +73,8 @@ class Why(Table):
     """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
 
     *_agreement: rank correlation with that measure of (weight, contribution). side: of an encoder-decoder, whether the
-    word is of the source or of the target.
+    word is of the source or of the target. tokens_by: how tokens were measured, "removal" or "edges", or what they are
+    in the order of instead ("contribution", "weight"), beside what removing them changed.
     """
 
     word: str
@@ -79,6 +84,7 @@ class Why(Table):
     heads_agreement: tuple[float, float]
     by: Literal["effect", "divergence"] = "effect"
     side: Side | None = None
+    tokens_by: TokensBy = DEFAULT
 
     def shown(self, width: int) -> "list[RenderableType]":
         """What `regard why` prints first: what was found in sentences, then both rankings."""
@@ -146,8 +152,15 @@ def only_occurrence(trace: Trace | PairTrace, word: str, side: Side | None = Non
     return places[0]
 
 
-def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | None = None) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by ablating it; see also `Model.why`.
+def why(
+    trace: Trace | PairTrace,
+    word: Word,
+    ablated: Ablated,
+    *,
+    side: Side | None = None,
+    tokens_by: TokensBy = DEFAULT,
+) -> Why:
+    """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
 
     ablated: gives the traces of the same text (and target) under many sets of ablations.
     side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
@@ -155,8 +168,9 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | 
 
     Raises:
         RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
-            side that is missing or not wanted.
+            side that is missing or not wanted; or something that tokens are not ranked by.
     """
+    check_tokens_by(tokens_by)
     parts = _parts(trace, side)
     own = parts[0].trace
     causes: list[Cause] = []
@@ -173,7 +187,7 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | 
             given = _mean(share[:, place].sum() for share in shares)
             flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, **flags))
-            sets.append([interventions.ablate(interventions.edge(word, place, part=part.name))])
+            sets.append(_without(trace, word, place, part.name, tokens_by))
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
@@ -187,13 +201,24 @@ def why(trace: Trace | PairTrace, word: Word, ablated: Ablated, *, side: Side | 
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(
         word.text,
-        _sorted(tokens, by),
+        _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by),
         _sorted(heads, by),
         _agreement(tokens, by),
         _agreement(heads, by),
         by,
         side,
+        tokens_by,
     )
+
+
+def _without(
+    trace: Trace | PairTrace, word: Word, token: int, part: Part | None, tokens_by: TokensBy
+) -> list[Intervention]:
+    """What is ablated to measure a token."""
+    if tokens_by == "edges":
+        return [interventions.ablate(interventions.edge(word, token, part=part))]
+    side: Side | None = None if part is None else "target" if part == "decoder" else "source"
+    return [*removal(trace, token, side=side)]
 
 
 def _measured(

@@ -14,6 +14,9 @@ MEASURES = {
 }
 
 
+AFTER = {"effect": "the contextual embedding of {}", "divergence": "what the model says after {}"}  # of no one's look
+
+
 def why_findings(found: Sequence[tuple[str, Why]]) -> list[str]:
     """Compose the sentences about each occurrence, given by its label as `regard why` has them: five at most.
 
@@ -53,8 +56,12 @@ def _token(cause: Cause) -> str:
 
 
 def _others(why: Why) -> list[Cause]:
-    """The tokens with a meaning that changed anything, those first that changed most."""
-    return [cause for cause in why.tokens if has_meaning(cause) and measured(cause, why) >= LEAST]
+    """The tokens with a meaning that changed anything, those first that changed most, whatever they are ranked by."""
+    return [cause for cause in _by_change(why) if has_meaning(cause) and measured(cause, why) >= LEAST]
+
+
+def _by_change(why: Why) -> list[Cause]:
+    return sorted(why.tokens, key=lambda cause: -measured(cause, why))
 
 
 def _words(why: Why, name: str) -> str:
@@ -69,7 +76,10 @@ def _words(why: Why, name: str) -> str:
     changed, unit = MEASURES[why.by]
     then = "; next " + listed([_sized(each, why) for each in more]) if more else ""
     by = f"by {number(measured(first, why))}, {unit}"
-    return f"If {name} could not look at {_token(first)}, {changed} would change most ({by}){then}."
+    who = name if why.tokens_by == "edges" else "no token"
+    changed = changed if why.tokens_by == "edges" else AFTER[why.by].format(name)
+    may = "could not" if why.tokens_by == "edges" else "could"
+    return f"If {who} {may} look at {_token(first)}, {changed} would change most ({by}){then}."
 
 
 def _largest(causes: Sequence[Cause], why: Why) -> list[Cause]:
@@ -93,12 +103,13 @@ def _shortly(why: Why, name: str) -> str:
 def _beside(why: Why) -> str:
     """What changes more than any other word: special tokens, sinks, the word itself."""
     best = max((measured(each, why) for each in _others(why)), default=LEAST)
-    more = [each for each in why.tokens if not has_meaning(each) and measured(each, why) > best]
+    more = [each for each in _by_change(why) if not has_meaning(each) and measured(each, why) > best]
     if not more:
         return ""
     first, change = more[0], number(measured(more[0], why))
     if first.own:
-        return f"More than any other word does its look at itself: {change}."
+        what = "its look at itself" if why.tokens_by == "edges" else "its own part, seen by it or by others"
+        return f"More than any other word does {what}: {change}."
     who = f"word does {first.name}, a special token" if first.special else ""
     who = who or f"other word does {quoted(first.name)}, an attention sink"
     return f"More than any {who} ({change}): without it others share its weight."

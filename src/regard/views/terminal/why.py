@@ -6,6 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.why import has_meaning, measured, why_findings
 from regard.trace.status import Status
@@ -13,8 +14,8 @@ from regard.views.terminal.layout import columns, put, quoted, section, shown, s
 from regard.views.terminal.one_screen import bar, ending, sentences
 
 MEASURES = {
-    "effect": "by effect if ablated: 1 - cosine of the contextual embedding",
-    "divergence": "by what ablation changes about the next token after the word (KL divergence, nats)",
+    "effect": "by effect without it: 1 - cosine of the contextual embedding",
+    "divergence": "by what is changed without it about the next token after the word (KL divergence, nats)",
 }
 SHORT = {
     "effect": "changes: 1 - cosine of its contextual embedding with and without",
@@ -41,6 +42,8 @@ def render_shortly(found: Sequence[tuple[str, Why]], top: int, width: int) -> li
         table = [part for label, why in found for part in (_title(label, why, found), _both(why, rows, width), Text())]
     by = {why.by for _, why in found}
     notes = [Text(f"{SHORT[measure]}; weight: mean of all layers and heads", style="dim") for measure in sorted(by)]
+    orders = dict.fromkeys((why.tokens_by, why.by) for _, why in found)
+    notes += [Text(reason(*each), style="dim") for each in orders]
     return [sentences(why_findings(found)), *table, *notes]
 
 
@@ -116,5 +119,6 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
     what = "it" if says_next else "the effect"
     if any(cause.sink for cause in causes):
         left += "\nsink: a token that most heads give far more than its share, whatever it means"
-    note = f"{MEASURES[why.by]}{left}\nrank correlation with {what}: contribution {by}, weight {raw}"
+    measure = MEASURES[why.by] if causes is why.heads else f"{reason(why.tokens_by, why.by)}\n{MEASURES[why.by]}"
+    note = f"{measure}{left}\nrank correlation with {what}: contribution {by}, weight {raw}"
     return section(title, rows, Text(note, style="dim"))
