@@ -102,3 +102,17 @@ def test_a_word_of_a_target(tmp_path) -> None:
 
 def _timeless(told: str) -> list[str]:
     return [line for line in told.split("\n") if not line.strip().startswith("time ")]
+
+
+def test_what_tokens_are_ranked_by(regard_command, minilm, tmp_path) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    given = ["why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--json", "why.json"]
+    result = regard_command(*given, "--by", "weight")
+    assert result.returncode == 0, result.stderr
+    assert "tokens ranked by attention weight" in result.stdout
+    (word,) = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))["words"]
+    weights = [cause["weight"] for cause in word["tokens"]]
+    assert (word["tokens_by"], weights) == ("weight", sorted(weights, reverse=True))
+    refused(regard_command(*given, "--by", "rollout"), "--by: given 'rollout', needs one of removal, edges")
+    edge = ["why", "a man on a river bank", "--edge", "bank:river", "--by", "edges"]
+    refused(regard_command(*edge), "--by goes with --word")
