@@ -70,7 +70,7 @@ ANY_SETS = {("Model.ablated", "sets")}  # what is no intervention is refused by 
 ANY_JSON = {("TransformerConfig.from_json", "content")}
 # Names that annotations have while they are checked only, for what is slow to import or may not be installed.
 SHOWN = (
-    "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans", "RenderableType",
+    "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans", "RenderableType",
     "Senses",
 )  # fmt: skip
 LATE = {

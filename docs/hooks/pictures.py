@@ -1,6 +1,8 @@
-"""Draw the pictures of docs/pictures.md while the site is built: the page's own commands run, on the default model.
+"""Draw the pictures of docs/pictures.md and docs/questions while the site is built: the pages' own commands run.
 
-A command in a block of the page that ends in `--figure NAME` makes `drawn/NAME`, which the page shows below it.
+A command in a block of a page that ends in `--figure NAME` makes `drawn/NAME`, which the page shows below it. Commands
+on SmolLM2 stand in plain blocks: they run where REGARD_SMOLLM2 names its folder, else a sentence stands in the
+picture's place.
 """
 
 import json
@@ -17,10 +19,14 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 PAGE = "pictures.md"
+QUESTIONS = "questions"  # a folder of pages
+SMOLLM2 = "SmolLM2-135M-Instruct"
+LEFT_OUT = f"*The picture that this command draws stood here, had {SMOLLM2} been there when these pages were made.*"
 FOLDER = Path("out", "pictures")
 STORY = Path(__file__).with_name("story.txt")  # the page.txt of the commands
 SHOWN = re.compile(r"!\[[^]]*\]\(drawn/([^)]+)\)")
 BLOCKS = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
+PLAIN = re.compile(r"^```text\n(regard .*?)^```", re.M | re.S)
 
 IN_ORDER = """
 import json, sys
@@ -36,8 +42,16 @@ for arguments in json.load(sys.stdin):
 
 def commands(page: str) -> list[list[str]]:
     """Read the regard commands of a page, each as its arguments, in their order."""
-    lines = "\n".join(BLOCKS.findall(page)).replace("\\\n", " ").splitlines()
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("regard ")]
+    own = BLOCKS.findall(page) + ([] if folder_of_smollm2() is None else PLAIN.findall(page))
+    lines = "\n".join(own).replace("\\\n", " ").splitlines()
+    calls = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("regard ")]
+    return [[str(folder_of_smollm2()) if word == SMOLLM2 else word for word in call] for call in calls]
+
+
+def folder_of_smollm2() -> Path | None:
+    """Find SmolLM2's folder, None where the environment names none."""
+    folder = Path(os.environ.get("REGARD_SMOLLM2") or "none").absolute()
+    return folder if any(folder.glob("*.gguf")) else None
 
 
 def prepare(folder: Path, pages: Path) -> None:
@@ -72,7 +86,21 @@ def draw(page: str, folder: Path, pages: Path) -> dict[str, Path]:
 def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Called by mkdocs when it has found the pages: draw, and add the pictures to what it publishes."""
     pages = Path(config["docs_dir"])
-    drawn = draw((pages / PAGE).read_text("utf-8"), Path.cwd() / FOLDER, pages)
-    for name, file in drawn.items():
-        files.append(File.generated(config, f"drawn/{name}", abs_src_path=str(file)))
+    for page in (pages / PAGE, *sorted((pages / QUESTIONS).glob("*.md"))):
+        own = shown(page.read_text("utf-8"))
+        beside = page.parent.relative_to(pages)
+        for name, file in draw(own, Path.cwd() / FOLDER / page.stem, pages).items():
+            files.append(File.generated(config, (beside / "drawn" / name).as_posix(), abs_src_path=str(file)))
     return files
+
+
+def shown(page: str) -> str:
+    """A page as it can be shown: pictures of SmolLM2 are left out, with a sentence, where it is not there."""
+    if SMOLLM2 not in page or folder_of_smollm2() is not None:
+        return page
+    return SHOWN.sub(LEFT_OUT, page)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs for every page's source: say where a picture is left out."""
+    return shown(markdown) if page.file.src_uri.startswith(f"{QUESTIONS}/") else markdown

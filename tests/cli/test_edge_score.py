@@ -9,6 +9,7 @@ from regard.errors import RegardError
 from tests.cli.verbs.test_see import refused
 from tests.support import make_tiny, run_all_in_process
 from tests.support.pairs import make_pair
+from tests.support.web_pages import Read
 
 TEXT = "a man on a river bank"
 
@@ -55,6 +56,19 @@ def test_what_is_left_open_is_where_the_weight_is_largest(regard_command, minilm
     assert "Each side with all of the other, by source token" in result.stdout
 
 
+@pytest.mark.browser
+def test_its_page_has_the_score_and_the_attention_of_the_text(regard_command, minilm, tmp_path) -> None:
+    make_tiny(tmp_path / "tiny", minilm)
+    edge = ["why", TEXT, "--edge", "bank:river", "--model", "tiny", "--layer", "1", "--head", "2"]
+    result = regard_command(*edge, "--html", "a.html", "--html-layers", "1")
+    assert result.returncode == 0, result.stderr
+    page = Read(tmp_path / "a.html")
+    assert page.data["title"].startswith("Why “bank” gives “river” 0.")
+    assert page.data["opening"]["view"] == "panel 0"
+    assert [call["layer"] for call in page.data["calls"]] == [1]
+    assert [panel["name"] for panel in page.data["panels"]][:2] == ["By source token", "By layer"]
+
+
 @pytest.mark.slow
 def test_of_an_encoder_decoder(tmp_path) -> None:
     make_pair(tmp_path / "pair")
@@ -74,7 +88,7 @@ def test_bad_input(regard_command) -> None:
     )
     refused(regard_command("why", "a bank", "--word", "bank", "--layer", "1"), "--layer goes with --edge WORD:WORD")
     refused(regard_command("why", "a bank", "--word", "bank", "--figure", "a.png"), "--figure goes with --edge")
-    refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.html"), "--html goes with --word")
+    refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.htm"), "--html 'a.htm'")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"), "--part: given 'x', needs encoder")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "layer 9 is out of range")
     refused(regard_command("why", "a bank", "--edge", "a:bunk"), "the nearest are 'bank'")

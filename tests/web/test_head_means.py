@@ -8,7 +8,7 @@ from regard.corpus.asking.head_means import OVER
 from regard.explain.weights import content_or_position, cross_head_scores, repeated_tokens
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.head_scores import NAMES
-from regard.web.head_means import SAYS, head_means_page
+from regard.web.head_means import SAYS, head_means_page, heads_page
 from regard.web.html_file import script_json
 
 
@@ -66,3 +66,12 @@ def test_rows_are_named_by_their_layers() -> None:
     assert grid["rows"] == ["layer 2", "layer 7"]
     assert [row[0] for row in table["rows"]] == ["2.0", "7.0"]  # type: ignore[attr-defined]
     assert overview["rows"][0][1:3] == ["2.0", 0.5]  # type: ignore[index]
+
+
+def test_several_tables_are_one_page() -> None:
+    assert heads_page({"texts": made()}).data() == head_means_page(made()).data()
+    page = heads_page({"texts": made(), "a test": made()})
+    one = [str(panel["name"]) for panel in head_means_page(made()).panels]
+    assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
+    assert page.title == "What attention heads do: texts, a test"
+    assert page.findings[0] == "Texts: means over 1,234 tokens."

@@ -11,6 +11,7 @@ from regard.web.add_traces import add_trace
 from regard.web.built_page import Shell
 from regard.web.html_file import html_parts, policy, readable, script_json, script_text, write_html
 from regard.web.page import Page
+from regard.web.panels import column, table
 from regard.web.texts import text_data
 from tests.support.web_pages import SHELL, Read
 
@@ -87,6 +88,13 @@ def test_without_javascript_it_says_what_it_is_and_what_was_found(bank: list[Tra
     assert [a["id"] for tag, a, _ in read.parsed.elements if tag == "div"] == ["regard-page"]
     assert read.html.index('id="regard-page"') < read.html.index('id="regard-data"')
     assert {"html", "head", "title", "body", "noscript", "main", "h1"} <= {tag for tag, _, _ in read.parsed.elements}
+
+
+def test_what_stands_in_panels_is_readable_beside_attention_too(bank: list[Trace]) -> None:
+    page = Page("Two banks")
+    add_trace(page, bank[0], "text 1")
+    page.panels = [table("Causes", "", [column("token")], [["river"]])]
+    assert '<th scope="row"><bdi>river</bdi></th>' in b"".join(html_parts(page, SHELL)).decode()
 
 
 def test_right_to_left_texts_flow_so(tmp_path: Path) -> None:

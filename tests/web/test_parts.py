@@ -143,3 +143,8 @@ def test_two_axes_of_one_scale_have_as_many_pixels_a_unit() -> None:
     across, up = call("parts/ticks", "evenRanges", ys, xs, 400, 200)
     assert (across, up) == ([6.5, 14.5], [0, 4])
     assert call("parts/ticks", "evenRanges", [1.0], [2.0], 400, 200) == [[1], [2]]  # no extent: as they are
+
+
+def test_the_number_farthest_from_0_is_found() -> None:
+    assert call("parts/sorting", "largestCell", [[0.5, None], [-2.0, 1.0]]) == [1, 0]
+    assert call("parts/sorting", "largestCell", [[None]]) is None

@@ -1,7 +1,7 @@
 """Panels as plain tables: each number, and no text that could be an element."""
 
 from regard.web.html_file import readable
-from regard.web.panels import column, heat, in_context, point, scatter, strip, table
+from regard.web.panels import cell_sums, column, heat, in_context, point, scatter, strip, table
 from regard.web.plain_tables import plain_tables
 from tests.support.web_pages import Parsed
 
@@ -27,6 +27,10 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
     ]  # fmt: skip
     assert read(heat("t", "", ["r"], ["a", "b"], [[0.5, None]], unit="share")) == [
         ["share", "a", "b"], ["r", "0.500", "–"],
+    ]  # fmt: skip
+    sums = cell_sums([0.5, 2.0], [2.5], 2.5, ("all across", "all down", "all"))
+    assert read(heat("t", "", ["r", "s"], ["a"], [[0.5], [2.0]], digits=1, sums=sums)) == [
+        ["", "a", "all across"], ["r", "0.5", "0.5"], ["s", "2.0", "2.0"], ["all down", "2.5", "2.5"],
     ]  # fmt: skip
     cloud = scatter("t", "", "across", "up", [point(0.5, -1.0, "d", "g", context=in_context("", "w", ""))])
     assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "-1.000"]]

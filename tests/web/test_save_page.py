@@ -11,6 +11,7 @@ from regard.web.assemble import page_of
 from regard.web.save_page import write_page
 from tests.support.web_pages import SHELL, Read, check_page
 from tests.web.test_head_means import made
+from tests.web.test_patch_sweep import made as sweep
 
 
 @pytest.fixture
@@ -90,3 +91,20 @@ def test_what_chooses_of_traces_is_refused_for_numbers(built: Path, tmp_path: Pa
     with pytest.raises(RegardError, match=f"save_page: {next(iter(chosen))} chooses of traces, and HeadMeans has none"):
         regard.save_page(made(), tmp_path / "b.html", **chosen)
     assert not (tmp_path / "b.html").exists()
+
+
+def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: Path, tmp_path: Path) -> None:
+    regard.save_page([sweep(), made()], tmp_path / "a.html")
+    page = Read(tmp_path / "a.html").data
+    assert (page["calls"], [panel["name"] for panel in page["panels"]][:3]) == (
+        [],
+        ["Patches", "Patch by patch", "Overview"],
+    )
+    with pytest.raises(RegardError, match="save_page: layers chooses of traces, and PatchSweep has none"):
+        regard.save_page([sweep(), made()], tmp_path / "a.html", layers=[0])
+    regard.save_page([bank[0], sweep()], tmp_path / "b.html", layers=[0])
+    page = Read(tmp_path / "b.html").data
+    assert [call["layer"] for call in page["calls"]] == [0]
+    assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
+    assert page["findings"][-1].startswith("Of the way to the other's outcome")
+    assert page["opening"]["view"] == "tokens"

@@ -13,6 +13,7 @@ import pytest
 import regard
 from regard.trace import display
 from regard.web import built_page, show
+from tests.web.test_patch_sweep import made as sweep
 
 
 @pytest.fixture(autouse=True)
@@ -164,3 +165,16 @@ def test_of_several_kinds_each_shows_itself(minilm: Any, bank: Any) -> None:
     text = display.plain(parts)
     assert repr(windowed)[:30] in " ".join(text.split())
     assert display.plain(bank[0].shown(80))[:40] in text
+
+
+def test_what_was_found_is_a_file_and_in_a_notebook_what_it_shows_itself(
+    kernel: None, bank: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = regard.show([bank[0], sweep()])
+    assert isinstance(shown, show.StaticView)
+    page = words(shown._repr_html_())
+    assert page.startswith("What was found has no live page in a notebook yet: regard.save_page(found, 'page.html')")
+    assert words(sweep()._repr_html_()) in page
+    use(Browser(takes=False), monkeypatch)
+    assert regard.show(sweep(), file=tmp_path / "a.html") == tmp_path / "a.html"
+    assert "Patch by patch" in (tmp_path / "a.html").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from regard.capture.interventions.names import Part
     from regard.explain.places import Place
     from regard.trace.trace import PairTrace, Trace
+    from regard.web.page import Page
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,12 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     """Trace the text, split the score, and show it."""
     if word is not None:
         raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
-    if outputs.html.file is not None:
-        raise RegardError("--html goes with --word: a page of one score is not there yet, --figure draws it")
     query, key = asked.words()
     part = asked.checked_part()
     chosen = Selection(asked.layer, asked.head, top)
     chosen.check()
     outputs.check()
-    EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save)
+    EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -94,7 +94,12 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
 
             return draw_score(found, file)
 
-        notes = outputs.write(traces=[trace], draw=draw, data=lambda: score_data(found, trace, text, target))
+        def page(html: PageFile) -> "Page":
+            from regard.web.score_sources import score_page_with
+
+            return score_page_with(found, trace, html.choice())
+
+        notes = outputs.write(traces=[trace], draw=draw, data=lambda: score_data(found, trace, text, target), page=page)
     put(unknown_first(of_traces([trace])), console)
     show_score(found, [trace.status], top, everything, console, clock.seconds())
     finish(console, errors, outputs.files, notes)

@@ -32,6 +32,9 @@ class Status:
     compared_with: str = ""
 
 
+UNKNOWN = Status("", (), "", "", None, 0, None)  # of what was not computed from a trace
+
+
 def merge_statuses(encoder: Status, decoder: Status) -> Status:
     """Merge the statuses of the two sides of one forward pass: the larger differences, the notes of both."""
     return replace(

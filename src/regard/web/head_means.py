@@ -1,7 +1,10 @@
 """The page of what heads do over many tokens: a grid of layers and heads for every score, and one table of all."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from regard.explain.findings.wording import capital
 from regard.explain.weights.head_means import HeadMeans
 from regard.web.page import Page
 from regard.web.panels import Row, column, heat, table
@@ -19,6 +22,7 @@ SAYS = MEANINGS | {
     "read": "How much attention the source of the token that was just read gets.",
     "successor": "How much attention the source token after that gets.",
 }
+NUMBERED = "Heads are numbered layer.head, from 0. A score says where a head looks, not what that is good for."
 COUNTED = {  # whose mean a score is, where that is not all tokens
     "next": "with one after them",
     "duplicate": "that stood in the same text before",
@@ -35,7 +39,7 @@ def head_means_page(found: HeadMeans) -> Page:
     page.findings = [
         f"Each number is a mean over {tokens:,} tokens{earlier}. In one text a head may do something by chance; "
         "the mean over many says what it does as a rule.",
-        "Heads are numbered layer.head, from 0. A score says where a head looks, not what that is good for.",
+        NUMBERED,
         *found.notes,
     ]
     page.status = [
@@ -47,6 +51,22 @@ def head_means_page(found: HeadMeans) -> Page:
     page.panels = [_overview(found)]
     page.panels += [_grid(found, name, max(shares, default=0.0)) for name in found.scores]
     page.panels.append(_all(found))
+    page.opening["view"] = "panel 0"
+    return page
+
+
+def heads_page(tables: Mapping[str, HeadMeans]) -> Page:
+    """Put together the page of several tables of the heads' scores, by what they are of."""
+    if len(tables) == 1:
+        return head_means_page(*tables.values())
+    pages = {name: head_means_page(found) for name, found in tables.items()}
+    page = Page("What attention heads do: " + ", ".join(pages))
+    for name, own in pages.items():
+        tokens = tables[name].counts["queries"]
+        page.findings = [*page.findings, f"{capital(name)}: means over {tokens:,} tokens.", *tables[name].notes]
+        page.status = list(dict.fromkeys([*page.status, *own.status]))
+        page.panels += [panel | {"name": f"{name}: {panel['name']}"} for panel in own.panels]
+    page.findings = [*page.findings, NUMBERED]
     page.opening["view"] = "panel 0"
     return page
 

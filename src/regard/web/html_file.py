@@ -106,7 +106,7 @@ def _head(title: str, shell: Shell) -> str:
 def _body(data: Data) -> Iterator[str]:
     """What is read without JavaScript: what the file is, the sentences, the texts. The program takes it away.
 
-    A page without attention has its numbers in panels alone: they stand here as plain tables.
+    What stands in panels stands here as plain tables.
     """
     findings, status, texts, panels = data["findings"], data["status"], data["texts"], data["panels"]
     assert isinstance(findings, list)
@@ -126,6 +126,5 @@ def _body(data: Data) -> Iterator[str]:
         f"<noscript><p>JavaScript is off. {off}; nothing is loaded from anywhere.</p></noscript>\n"
         f"<p>{what}, made by {escape(str(data['made_by']))}.</p>\n{sentences}{shown}"
     )
-    if not attention:
-        yield from plain_tables(panels, readable)
+    yield from plain_tables(panels, readable)
     yield f"<h2>How it was computed</h2>\n<ul>\n{how}</ul>\n</main>\n</div>\n"

@@ -42,17 +42,49 @@ def heat(
     signed: bool = False,
     unit: str = "",
     largest: float | None = None,
+    digits: int = 3,
+    axes: tuple[str, str] | None = None,
+    said: Sequence[Sequence[str]] | None = None,
+    sums: Data | None = None,
+    behind: Data | None = None,
     name: str = "",
 ) -> Data:
     """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are.
 
-    largest: the value of the darkest colour, None for the largest there is.
+    largest: the value of the darkest colour, None for the largest there is. axes: what rows and columns are. said: a
+    sentence for each cell. sums, behind: as `cell_sums` and `cell_tokens` write them.
     """
     own = [[_finite(value) for value in row] for row in values]
     return {
         "kind": "heat", "name": name or title, "title": title, "note": note, "rows": list(rows),
-        "columns": list(columns), "values": own, "signed": signed, "unit": unit, "largest": largest,
+        "columns": list(columns), "values": own, "signed": signed, "unit": unit, "largest": largest, "digits": digits,
+        "axes": None if axes is None else list(axes), "said": None if said is None else [list(row) for row in said],
+        "sums": sums, "behind": behind,
     }  # fmt: skip
+
+
+def cell_sums(rows: Sequence[float], columns: Sequence[float], every: float, called: tuple[str, str, str]) -> Data:
+    """Write what the rows and the columns of a grid sum to. called: what a row's, a column's and the whole sum are."""
+    across, down, name = called
+    return {"rows": list(rows), "columns": list(columns), "all": every, "across": across, "down": down, "name": name}
+
+
+def cell_tokens(
+    note: str,
+    texts: Sequence[tuple[Sequence[str], str]],
+    of: Sequence[int],
+    values: Sequence[Sequence[Sequence[float] | None]],
+) -> Data:
+    """Write what each cell of a grid is made of: a number for each token of a text.
+
+    texts: the tokens and the direction of each. of: which of them a row is about. values: None where there is no cell.
+    """
+    return {
+        "note": note,
+        "texts": [{"tokens": list(tokens), "direction": direction} for tokens, direction in texts],
+        "of": list(of),
+        "values": [[None if own is None else list(own) for own in row] for row in values],
+    }
 
 
 def scatter(
@@ -99,13 +131,14 @@ def strip(
     *,
     signed: bool = False,
     unit: str = "",
+    digits: int = 3,
     name: str = "",
 ) -> Data:
-    """Write tokens with a number each."""
+    """Write tokens with a number each. digits: decimals of the numbers."""
     own = [_finite(value) for value in values]
     return {
         "kind": "strip", "name": name or title, "title": title, "note": note, "tokens": list(tokens), "values": own,
-        "signed": signed, "unit": unit,
+        "signed": signed, "unit": unit, "digits": digits,
     }  # fmt: skip
 
 

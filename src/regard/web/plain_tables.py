@@ -31,8 +31,7 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         heads = [each["name"] for each in panel["columns"]]
         return heads, ([_number(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
     if kind == "heat":
-        named = zip(panel["rows"], panel["values"], strict=True)
-        return [panel["unit"], *panel["columns"]], ([name, *(_number(each, 3) for each in row)] for name, row in named)
+        return _grid(panel)
     if kind == "scatter":
         called = panel["called"]
         heads = [called["label"], called["group"], called["context"], panel["x"], panel["y"]]
@@ -41,7 +40,18 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             for each in panel["points"]
         )
     named = zip(panel["tokens"], panel["values"], strict=True)
-    return ["token", panel["unit"]], ([token, _number(value, 3)] for token, value in named)
+    return ["token", panel["unit"]], ([token, _number(value, panel["digits"])] for token, value in named)
+
+
+def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+    """A grid of colours: its rows, and what rows and columns sum to, where it says so."""
+    rows = [[name, *row] for name, row in zip(panel["rows"], panel["values"], strict=True)]
+    heads, sums = [panel["unit"], *panel["columns"]], panel["sums"]
+    if sums is not None:
+        heads.append(sums["across"])
+        rows = [[*row, each] for row, each in zip(rows, sums["rows"], strict=True)]
+        rows.append([sums["down"], *sums["columns"], sums["all"]])
+    return heads, ([row[0], *(_number(each, panel["digits"]) for each in row[1:])] for row in rows)
 
 
 def _number(cell: Any, digits: int | None) -> Any:

@@ -1,26 +1,26 @@
-"""`save_page`: traces, or what a store answered, as one offline HTML file to hover over."""
+"""`save_page`: traces, and what was found of them or in a store, as one offline HTML file to hover over."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.web.answers import answer_page
 from regard.web.assemble import Choice, Opening, Shown, page_of
 from regard.web.built_page import Shell, built_shell
 from regard.web.html_file import write_html
+from regard.web.join_pages import add_panels, joined
 from regard.web.numbers import Encoding
 from regard.web.page import Page
 from regard.web.sizes import LIMIT, check_size
 
 if TYPE_CHECKING:  # of what traces do without
-    from regard.corpus.asking.senses import Senses
-    from regard.explain.weights.head_means import HeadMeans
+    from regard.web.answers import Answer
 
 
 def save_page(
-    traces: "Shown | Sequence[Shown] | Senses | HeadMeans",
+    traces: "Shown | Answer | Sequence[Shown | Answer]",
     file: str | Path,
     *,
     word: str | None = None,
@@ -39,8 +39,10 @@ def save_page(
 
     Args:
         traces: of a text, of a text and its target, of a long text in windows, what `model.generate` gives, or several
-            of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what
-            `store.senses(word)` or `store.stats()` found: numbers alone, for which title, findings and limit count.
+            of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what was
+            found, by `patch_sweep`, `model.attribution`, `model.score_sources`, `attribute_to_tokens`,
+            `store.senses(word)` or `store.stats()`: one, or several in a list, with traces or without. Without them
+            title, findings and limit alone count.
         file: its ending is .html.
         word: to open at; the sentences above are then about it.
         layers, heads: the numbers of those to carry, None for all.
@@ -62,38 +64,26 @@ def save_page(
     path = Path(file)
     check_target(path, (".html",), "save_page")
     shell = built_shell()
-    answer = answer_page(traces)
-    if answer is not None:
+    every = list(traces) if isinstance(traces, list | tuple) else [traces]
+    answers = {n: page for n, one in enumerate(every) if (page := answer_page(one)) is not None}
+    if answers and len(answers) == len(every):
         chosen = {"word": word, "layers": layers, "heads": heads, "numbers": numbers != "int16", "steps": steps}
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
-                    f"save_page: {name} chooses of traces, and {type(traces).__name__} has none: leave it out"
+                    f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
                 )
-        answer.title = answer.title if title is None else title
-        answer.findings = answer.findings if findings is None else findings
-        return write_page(answer, path, shell, limit)
-    traces = cast("Shown | Sequence[Shown]", traces)
+        page = joined(list(answers.values()))
+        page.title = page.title if title is None else title
+        page.findings = page.findings if findings is None else findings
+        return write_page(page, path, shell, limit)
+    shown = cast(
+        "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
+    )
     choice, opening = Choice(layers, heads, numbers, steps), Opening(word=word)
-    return write_page(page_of(traces, choice, opening, title=title, findings=findings, limit=limit), path, shell, limit)
-
-
-def answer_page(found: object) -> Page | None:
-    """Put together the page of what a store answered; None of anything else.
-
-    Who holds an answer has imported what it is of: others do not wait for that.
-    """
-    senses = sys.modules.get("regard.corpus.asking.senses")
-    means = sys.modules.get("regard.explain.weights.head_means")
-    if senses is not None and isinstance(found, senses.Senses):
-        from regard.web.senses import senses_page
-
-        return senses_page(found)
-    if means is not None and isinstance(found, means.HeadMeans):
-        from regard.web.head_means import head_means_page
-
-        return head_means_page(found)
-    return None
+    page = page_of(shown, choice, opening, title=title, findings=findings, limit=limit)
+    add_panels(page, list(answers.values()), sentences=findings is None)
+    return write_page(page, path, shell, limit)
 
 
 def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:

@@ -6,12 +6,13 @@ import webbrowser
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
 from regard.trace.trace import PairTrace, Trace
+from regard.web.answers import is_answer
 from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
 from regard.web.save_page import save_page
@@ -20,27 +21,29 @@ from regard.web.sizes import LIMIT, sides
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from regard.web.answers import Answer
     from regard.web.widget import AttentionWidget
 
 EXTRA = "The live page needs anywidget: pip install 'regard[notebook]' and restart the kernel. Without it:"
+ANSWERED = "What was found has no live page in a notebook yet: regard.save_page(found, 'page.html') writes one. Here:"
 IN_TERMINAL = ("www-browser", "links", "elinks", "lynx", "w3m")  # browsers that run no page's program
 
 
 class StaticView(display.Shown):
-    """What `show` gives in a notebook that cannot have the live page: one line that says so, and what traces show."""
+    """What `show` gives in a notebook where there is no live page: one line that says so, and what traces show."""
 
-    def __init__(self, parts: "Sequence[RenderableType]") -> None:
-        self.parts = parts
+    def __init__(self, parts: "Sequence[RenderableType]", line: str = EXTRA) -> None:
+        self.parts, self.line = parts, line
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
         """The line and the parts that the traces show themselves by."""
         from rich.text import Text
 
-        return [Text(EXTRA), Text(), *self.parts]
+        return [Text(self.line), Text(), *self.parts]
 
 
 def show(
-    traces: Trace | PairTrace | WindowedTrace | Generated | Sequence[Trace | PairTrace | WindowedTrace | Generated],
+    traces: "Shown | Answer | Sequence[Shown | Answer]",
     *,
     word: str | None = None,
     layers: Sequence[int] | None = None,
@@ -52,7 +55,7 @@ def show(
     limit: int | None = LIMIT,
     file: str | Path | None = None,
 ) -> "AttentionWidget | StaticView | Path":
-    """Show what every token of some traces attends to, to hover over: the live page.
+    """Show what every token of some traces attends to, or what was found of them, to hover over: the live page.
 
     In a notebook (Jupyter, marimo) this returns the page as a widget, whose traits `text`, `layer`, `head`, `token`,
     `side` and `view` can be read and set; where anywidget is not installed (the extra `notebook`), what traces show
@@ -66,7 +69,11 @@ def show(
     Raises:
         RegardError: as `regard.save_page`.
     """
+    given = list(traces) if isinstance(traces, list | tuple) else [traces]
+    if file is None and in_notebook() and any(is_answer(one) for one in given):
+        return StaticView(shown_answers(given), ANSWERED)
     if file is None and in_notebook():
+        traces = cast("Shown | Sequence[Shown]", traces)
         each, choice = listed(traces), Choice(layers, heads, numbers, steps)
         check_given(each, choice)
         parts = shown_traces(each, word, display.WIDTH)
@@ -125,6 +132,20 @@ def shown_traces(traces: Sequence[Shown], word: str | None, width: int) -> "list
             parts += one.shown(width)
         else:
             parts += [Text(repr(one))] if isinstance(one, WindowedTrace) else display.shown_trace(one, width)
+        parts.append(Text())
+    return parts[:-1]
+
+
+def shown_answers(given: Sequence[object]) -> "list[RenderableType]":
+    """The parts that traces, and what was found of them, show themselves by."""
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for one in given:
+        if isinstance(one, Shown):
+            parts += shown_traces([one], None, display.WIDTH)
+        else:
+            parts += one.shown(display.WIDTH) if isinstance(one, display.Shown) else [Text(repr(one))]
         parts.append(Text())
     return parts[:-1]
 

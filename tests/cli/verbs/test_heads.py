@@ -11,6 +11,7 @@ from regard.corpus.embed_texts import embed
 from regard.explain.weights.head_means import mean_scores
 from regard.explain.weights.head_scores import head_scores
 from tests.support import run_in_process
+from tests.support.web_pages import Read
 
 TEXTS = ["The old man walked slowly along the river bank.", "The cat saw the cat and the dog saw the dog."]
 
@@ -35,6 +36,27 @@ def test_texts_and_tests(minilm: Any, tmp_path: Path) -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["previous", "the", "token", "before", "0.2"] in [line[:5] for line in lines]
     assert "position and content name heads" in done.stdout
+
+
+@pytest.mark.browser
+def test_its_page_has_a_grid_for_every_score_of_every_table(tmp_path: Path) -> None:
+    done = run_in_process(tmp_path, ["heads", *TEXTS, "--tests", "--html", "a.html", "--json", "a.json"])
+    assert done.returncode == 0, done.stderr
+    told, page = json.loads((tmp_path / "a.json").read_text("utf-8"))["tables"], Read(tmp_path / "a.html")
+    grids = {panel["name"]: panel["values"] for panel in page.data["panels"] if panel["kind"] == "heat"}
+    assert set(grids) == {
+        f"{name}: {score}"
+        for name, table in told.items()
+        for score in table["heads"][0]
+        if score not in ("layer", "head")
+    }
+    for name, table in told.items():
+        for row in table["heads"]:
+            shown = grids[f"{name}: {'induction' if 'induction' in row else 'position'}"][row["layer"]][row["head"]]
+            assert shown == pytest.approx(row["induction" if "induction" in row else "position"], abs=1e-12)
+    done = run_in_process(tmp_path, ["heads", TEXTS[0], "--html", "b.html"])
+    assert done.returncode == 0, done.stderr
+    assert [panel["name"] for panel in Read(tmp_path / "b.html").data["panels"]][:2] == ["Overview", "previous"]
 
 
 def test_over_a_corpus_it_is_stats(minilm: Any, tmp_path: Path) -> None:

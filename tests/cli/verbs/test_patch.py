@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.support.web_pages import Read
+
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 
 
@@ -16,6 +18,15 @@ def test_it_prints_and_writes_the_sweep(regard_command, tmp_path) -> None:
     assert (written["format"], written["layers"], written["columns"][7]) == ("regard patch", [2, 5], "bank 7")
     assert written["shares"][1][7] == pytest.approx(1.0, abs=1e-5)
     assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+@pytest.mark.browser
+def test_it_writes_a_page(regard_command, tmp_path) -> None:
+    done = regard_command("patch", RIVER, MONEY, "--word", "bank", "--layers", "5", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [panel["name"] for panel in page.data["panels"]] == ["Patches", "Patch by patch"]
+    assert page.data["panels"][0]["values"][0][7] == pytest.approx(1.0, abs=1e-5)
 
 
 def test_heads_the_other_way_round(regard_command) -> None:
@@ -35,6 +46,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
         ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1, needs one for each of the two texts"),
+        ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html 'a.htm'"),
         ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
         ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),
         ([RIVER, MONEY, "--token", "bank"], "has no language head: give a cosine"),

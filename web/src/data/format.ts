@@ -127,11 +127,42 @@ export interface HeadScores {
 /** A sorted list, a grid of colours, a cloud of points: components that know no attention. name: of its tab, short. */
 export type Panel = { name: string; title: string; note: string } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
-  // largest: the value of the darkest colour, null for the largest there is
-  | { kind: "heat"; rows: string[]; columns: string[]; values: (number | null)[][]; signed: boolean; unit: string; largest: number | null }
+  | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
-  | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string }
+  | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number }
 );
+export type Heat = Panel & HeatData;
+
+interface HeatData {
+  kind: "heat";
+  rows: string[];
+  columns: string[];
+  values: (number | null)[][];
+  signed: boolean;
+  unit: string;
+  largest: number | null; // the value of the darkest colour, null for the largest there is
+  digits: number; // decimals of the numbers
+  axes: [string, string] | null; // what rows and columns are
+  said: string[][] | null; // a sentence for each cell, where row, column and number do not say it
+  sums: Sums | null;
+  behind: Behind | null;
+}
+/** What the rows and the columns of a grid sum to, and all of it. across, down: what a row's and a column's sum is called. */
+export interface Sums {
+  rows: number[];
+  columns: number[];
+  all: number;
+  across: string;
+  down: string;
+  name: string;
+}
+/** What each cell of a grid is made of: a number for each token of a text. of: the text of each row. */
+export interface Behind {
+  note: string;
+  texts: { tokens: string[]; direction: "ltr" | "rtl" }[];
+  of: number[];
+  values: (number[] | null)[][]; // [row][column], null where there is no such cell
+}
 
 export type Cell = string | number | null | InContext;
 export interface Column {

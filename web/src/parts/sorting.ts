@@ -35,3 +35,15 @@ function compared(a: string | number | InContext, b: string | number | InContext
   if (typeof a === "number" && typeof b === "number") return a - b;
   return collator.compare(typeof a === "number" ? String(a) : textOf(a), typeof b === "number" ? String(b) : textOf(b));
 }
+
+/** The row and column of the number that is farthest from 0; null where there is no number. */
+export function largestCell(values: (number | null)[][]): [number, number] | null {
+  let [most, at]: [number, [number, number] | null] = [-1, null];
+  values.forEach((row, r) =>
+    row.forEach((value, c) => {
+      if (value === null || Math.abs(value) <= most) return;
+      [most, at] = [Math.abs(value), [r, c]];
+    }),
+  );
+  return at;
+}

@@ -8,11 +8,12 @@ import typer
 
 from regard.cli import options
 from regard.cli.source import Source, check_texts, traced
-from regard.cli.store_outputs import CsvFile, StoreOutputs
+from regard.cli.store_outputs import CsvFile, HtmlFile, StoreOutputs
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.explain.weights.head_means import HeadMeans
+    from regard.web.page import Page
 
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="STORE", help="Over the corpus of what regard embed wrote: no TEXT.")
@@ -31,18 +32,19 @@ def heads(
     tests: Tests = False,
     seed: Seed = 0,
     figure: options.FigureFile = None,
+    html: HtmlFile = None,
     csv: CsvFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
-    outputs = StoreOutputs(csv, None, json_file, figure)
+    outputs = StoreOutputs(csv, None, json_file, figure, html)
     if store is not None:
         for option, given in (("TEXT", texts), ("--target", targets), ("--model", model), ("--tests", tests)):
             if given:
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of both")
         from regard.cli.verbs.stats import stats
 
-        return stats(store, figure=figure, csv=csv, json_file=json_file)
+        return stats(store, figure=figure, html=html, csv=csv, json_file=json_file)
     given_texts = Source(texts or [], targets or [], model)
     given_texts.check("heads")
     check_texts("text", given_texts.texts)
@@ -70,7 +72,12 @@ def heads(
     def rows() -> list[dict[str, str | int | float | bool | None]]:
         return [{"of": name, **row} for name, means in tables.items() for row in means.rows()]
 
-    outputs.write(rows, lambda: heads_data(tables), draw)
+    def page() -> "Page":
+        from regard.web.head_means import heads_page
+
+        return heads_page(tables)
+
+    outputs.write(rows, lambda: heads_data(tables), draw, page)
     titles = {name: f"{name}: {means.counts['queries']:,} tokens" for name, means in tables.items()}
     said = [HEADS]
     if tests:

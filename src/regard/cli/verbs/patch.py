@@ -7,12 +7,15 @@ import typer
 
 from regard.cli import clock, options
 from regard.cli.outputs import Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.start import load_model
+from regard.cli.store_outputs import HtmlFile
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
+    from regard.web.page import Page
 
 WHATS = ("hidden_states", "head_outputs", "values", "weights", "feed_forward")  # without torch: help does not wait
 BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
@@ -48,6 +51,7 @@ def patch(
     targets: Targets = None,
     part: PartName = None,
     figure: options.FigureFile = None,
+    html: HtmlFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Patch one text's run with another's at every layer and place or head, and measure what each patch does."""
@@ -68,7 +72,7 @@ def patch(
         raise RegardError("--against needs --token: it is the token that this one is compared with")
     if targets and len(targets) != 2:
         raise RegardError(f"--target: given {len(targets)}, needs one for each of the two texts")
-    outputs = Outputs(figure, json_file)
+    outputs = Outputs(figure, json_file, html=PageFile(html))
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -102,7 +106,12 @@ def patch(
 
         return draw_patches(found, file)
 
-    notes = outputs.write(draw=draw, data=lambda: patch_data(found))
+    def page(_: PageFile) -> "Page":
+        from regard.web.patch_sweep import sweep_page
+
+        return sweep_page(found)
+
+    notes = outputs.write(draw=draw, data=lambda: patch_data(found), page=page)
     show_patches(found, console, clock.seconds())
     finish(console, errors, outputs.files, notes)
 

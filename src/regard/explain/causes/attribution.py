@@ -22,6 +22,7 @@ from regard.explain.causes.word_sums import word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.text.tokens import Token
+from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
@@ -35,7 +36,7 @@ Split = Callable[
 class Attribution(Table):
     """An outcome and its parts. outcome: what it is, in words. value: its number, the sum of all parts.
 
-    error: how far their sum is from it, relative to the sum of their absolute values.
+    error: how far their sum is from it, relative to the sum of their absolute values. status: of the trace.
     """
 
     outcome: str
@@ -44,6 +45,7 @@ class Attribution(Table):
     parts: SideParts = field(repr=False)
     tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
     texts: Mapping[Side | None, str] = field(repr=False)
+    status: Status = field(default_factory=lambda: UNKNOWN, repr=False)
 
     def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
         """Each part's name and what it adds, the largest absolute numbers first; they sum to the value.
@@ -115,7 +117,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
     own_texts = dict(zip(names, trace.sides, strict=True))
     tokens = {side: each.tokens for side, each in own_texts.items()}
     texts = {side: each.text for side, each in own_texts.items()}
-    return Attribution(f"{said} at “{where}”", value, error, parts, tokens, texts)
+    return Attribution(f"{said} at “{where}”", value, error, parts, tokens, texts, trace.status)
 
 
 def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:

@@ -24,7 +24,7 @@ from regard.explain.frames import Row, Table
 from regard.models.model import Model
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import call_numbers
-from regard.trace.status import Status
+from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ class PatchSweep(Table):
     """What every patch did. `outcomes[row][column]` is of layer `layers[row]` and place or head `columns[column]`.
 
     clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
-    by: what the columns are. at: of heads, the places that were patched. status: of the run without patches, and what
-    of it was not computed again for each patch.
+    by: what the columns are. at: of heads, the places that were patched. sources: of positions, what stands in the
+    source where each column's patch was taken. status: of the run without patches, and what of it was not computed
+    again for each patch.
     """
 
     what: What
@@ -59,7 +60,8 @@ class PatchSweep(Table):
     outcomes: list[list[float]]
     at: str = "all positions"
     part: Part | None = None
-    status: Status = field(default_factory=lambda: Status("", (), "", "", None, 0, None))
+    sources: tuple[str, ...] = ()
+    status: Status = field(default_factory=lambda: UNKNOWN)
 
     @property
     def shares(self) -> list[list[float]]:
@@ -182,6 +184,7 @@ def patch_sweep(
         outcomes,
         written(cells.at),
         part,
+        cells.sources,
         _status(plain[run], tuple(notes)),
     )
 
@@ -198,6 +201,7 @@ class _Cells:
     places: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # of each column: tokens of the run, of the source
     source: AnyTrace
     part: Part | None
+    sources: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -224,7 +228,7 @@ class _Cells:
             )
         if by == "heads":
             return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
-        aligned, names = [], []
+        aligned, names, sources = [], [], []
         for each in range(len(mine.tokens)) if places is None else places:
             ends = [tokens_at("at", side.text, side.tokens, (each,)) for side in (mine, theirs)]
             if len(ends[0]) != len(ends[1]):
@@ -235,7 +239,8 @@ class _Cells:
             aligned.append((ends[0], ends[1]))
             whole = mine.tokens[each].text if isinstance(each, int) else None
             names.append(written((each,)) if whole is None else f"{whole} {each}")
-        return _Cells(what, by, chosen, tuple(names), places, tuple(aligned), source, part)
+            sources.append(" ".join(theirs.tokens[n].text.strip() for n in ends[1]))
+        return _Cells(what, by, chosen, tuple(names), places, tuple(aligned), source, part, tuple(sources))
 
     def patch(self, row: int, column: int) -> Patch:
         """The patch of one cell."""

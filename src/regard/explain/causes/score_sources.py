@@ -28,6 +28,7 @@ from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
 from regard.text.tokens import Token
+from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-5  # of the sum of the pairs' absolute values: how far their sum may be from the score
@@ -53,7 +54,7 @@ class ScoreSources(Table):
     a softcap makes of the score, None where there is none. weight: what the query gives to the key's
     tokens. mean: of the scores of all keys that the query may look at, of which there are seen. difference: whether the
     mean is taken away (`beside_the_others`). error: how far the sum of the pairs is from the score, relative to the sum
-    of their absolute values.
+    of their absolute values. status: of the trace.
     """
 
     query: str
@@ -74,6 +75,7 @@ class ScoreSources(Table):
     scale: float = field(repr=False)
     tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
     difference: bool = False
+    status: Status = field(default_factory=lambda: UNKNOWN, repr=False)
 
     def table(self, by: By = "writer") -> tuple[list[str], list[str], Float[Tensor, "P Q"]]:
         """The names of the query's and of the key's parts, and the score of each pair; all of them sum to the score.
@@ -178,6 +180,7 @@ def score_sources(
         other_keys=others,
         scale=float(rule.scale),
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
+        status=trace.status,
     )
     error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
     if not error <= TOLERANCE:

@@ -44,6 +44,16 @@ def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor,
     return tuple(groups), vectors
 
 
+def together(names: list[str], sums: Float[Tensor, "P Q"], most: int) -> tuple[list[str], Float[Tensor, "p Q"]]:
+    """The rows that matter most, in their order, and all others as one: nothing is left out."""
+    if len(names) <= most:
+        return names, sums
+    order = sums.abs().sum(1).sort(descending=True, stable=True).indices
+    kept, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
+    named = [*(names[n] for n in kept), f"{len(rest)} others together"]
+    return named, torch.cat([sums[kept], sums[rest].sum(0, keepdim=True)])
+
+
 def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) -> str:
     """A group's name. tokens: the texts, by side; a source token has its number behind it, as words may occur twice."""
     of = "" if group.side is None else f" of the {group.side}"

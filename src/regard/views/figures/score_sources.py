@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import torch
-from jaxtyping import Float
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from regard.explain.causes.score_sources import ScoreSources
-from regard.explain.causes.score_writers import By
+from regard.explain.causes.score_writers import By, together
 from regard.explain.findings.score_sources import signed
 from regard.views.figures.elements.canvas import write
 from regard.views.figures.elements.heatmap import heatmap
@@ -33,8 +30,8 @@ def paint_score(found: ScoreSources, by: By | None = None) -> Figure:
     if by is None:
         by = "writer" if max(len(names) for names in beside.table()[:2]) <= 2 * MOST else "layer"
     queries, keys, scores = beside.table(by)
-    queries, scores = _together(queries, scores)
-    keys, across = _together(keys, scores.T)
+    queries, scores = together(queries, scores, MOST)
+    keys, across = together(keys, scores.T, MOST)
     scores = across.T
     figure = Figure(figsize=(4.2 + 0.42 * len(keys), 2.6 + 0.32 * len(queries)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -48,13 +45,3 @@ def paint_score(found: ScoreSources, by: By | None = None) -> Figure:
     heatmap(scores, queries, keys, diverging=True, labels=labels, axes=figure.add_subplot())
     figure.suptitle(title, fontsize=10)
     return figure
-
-
-def _together(names: list[str], scores: Float[Tensor, "P Q"]) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """The rows that matter most, in their order, and all others as one."""
-    if len(names) <= MOST:
-        return names, scores
-    order = scores.abs().sum(1).sort(descending=True, stable=True).indices
-    kept, rest = sorted(order[: MOST - 1].tolist()), order[MOST - 1 :]
-    named = [*(names[n] for n in kept), f"{len(rest)} others together"]
-    return named, torch.cat([scores[kept], scores[rest].sum(0, keepdim=True)])

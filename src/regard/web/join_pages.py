@@ -1,0 +1,34 @@
+"""Make one page of several: the sentences of all, and a tab for each of their panels."""
+
+from collections.abc import Sequence
+
+from regard.web.page import Page
+from regard.web.score_rules import Data
+
+
+def joined(pages: Sequence[Page]) -> Page:
+    """One page of several: their sentences one after another, and a tab for each panel."""
+    if len(pages) == 1:
+        return pages[0]
+    page = Page(f"{pages[0].title} (and {len(pages) - 1} more)")
+    page.opening["view"] = "panel 0"
+    add_panels(page, pages)
+    return page
+
+
+def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) -> None:
+    """Add to a page what others show, and say; of panels with one name the later ones have a number behind it."""
+    for other in others:
+        page.findings = [*page.findings, *(other.findings if sentences else ())]
+        page.status = list(dict.fromkeys([*page.status, *other.status]))
+        page.panels += other.panels
+    seen: dict[str, int] = {}
+    for panel in page.panels:
+        _number(panel, seen)
+
+
+def _number(panel: Data, seen: dict[str, int]) -> None:
+    name = str(panel["name"])
+    seen[name] = seen.get(name, 0) + 1
+    if seen[name] > 1:
+        panel["name"] = f"{name} ({seen[name]})"

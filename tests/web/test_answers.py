@@ -1,0 +1,18 @@
+"""What was found becomes a page of its kind."""
+
+from typing import Any
+
+from regard.web.answers import answer_page, is_answer
+from tests.web.test_head_means import made as head_means
+from tests.web.test_patch_sweep import made as sweep
+
+
+def test_each_answer_has_its_page_and_nothing_else_has_one(bank: Any) -> None:
+    for found, title in ((sweep(), "Patches between"), (head_means(), "What 6 attention heads do")):
+        assert is_answer(found)
+        page = answer_page(found)
+        assert page is not None
+        assert page.title.startswith(title)
+    for other in (bank[0], "a text", None, [sweep()]):
+        assert not is_answer(other)
+        assert answer_page(other) is None

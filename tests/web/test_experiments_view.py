@@ -1,0 +1,234 @@
+"""The pages of patches, of an outcome's parts and of a score in a browser: every number against the library's."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import regard
+from regard.explain.causes.outcomes import cosine
+from regard.explain.causes.patch_sweep import patch_sweep
+from regard.explain.findings.score_sources import score_findings
+from regard.web.patch_sweep import said
+from regard.web.score_sources import plain
+from tests.web.tables import open_twin, rows_of
+from tests.web.test_patch_sweep import made
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
+NASTY = "<b>bold</b> </script> שלום 3"
+TABS = [
+    "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "All parts",
+    "By source token", "By layer", "By writer", "By kind", "Largest pairs",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(minilm: Any) -> tuple[Any, Any, Any]:
+    """A sweep, an outcome's parts, a score: all of one text."""
+    trace = minilm.trace(RIVER)
+    sweep = patch_sweep(minilm, RIVER, MONEY, cosine("bank", trace["bank"], "the river's bank"))
+    parts = minilm.attribution(trace, "bank", toward=trace["river"])
+    score = minilm.score_sources(trace, "bank", "river", layer=2, head=3)
+    return sweep, parts, score
+
+
+@pytest.fixture
+def opened(page_of: Any, found: Any, tmp_path: Path) -> Any:
+    """The page of all three. width: of the window."""
+
+    def make(width: int = 1000) -> Any:
+        regard.save_page(list(found), tmp_path / "all.html")
+        return page_of(None, file=tmp_path / "all.html", width=width)
+
+    return make
+
+
+def point(tab: Any, row: int, column: int, rows: int, columns: int) -> tuple[float, float]:
+    """Where a cell of the grid lies."""
+    canvas = tab.locator("[role=tabpanel] canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    return box["x"] + box["width"] * (column + 0.5) / columns, box["y"] + box["height"] * (row + 0.5) / rows
+
+
+def test_all_stand_in_one_file_each_in_its_tabs(opened: Any, found: Any) -> None:
+    page = opened()
+    assert page.tab.locator("[role=tab]").all_inner_texts() == TABS
+    said = page.tab.locator(".findings li").all_inner_texts()
+    assert [each.replace("\u2068", "").replace("\u2069", "") for each in said[-len(score_findings(found[2])) :]] == (
+        score_findings(found[2])
+    )
+
+
+def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: Any) -> None:
+    page, sweep = opened(), found[0]
+    rows, columns = len(sweep.layers), len(sweep.columns)
+    for row, column in ((0, 0), (4, 7), (6, columns - 1)):
+        page.tab.mouse.move(*point(page.tab, row, column, rows, columns))
+        assert page.tab.inner_text("[data-says]") == said(sweep, row, column)
+    page.tab.focus("[role=application]")
+    page.tab.keyboard.press("Home")
+    for row in range(rows - 1, -1, -1):
+        assert page.tab.inner_text("[data-says]") == said(sweep, row, 0)
+        page.tab.keyboard.press("ArrowUp")
+    open_twin(page.tab)
+    shares = [float(each[2]) for each in rows_of(page.tab, f"Patches: {sweep.outcome}")]
+    np.testing.assert_allclose(shares, np.array(sweep.shares).ravel(), atol=5.1e-4)
+    page.open_view("Patch by patch")
+    patches = {(row[0], row[1]): row[2:] for row in rows_of(page.tab, "Patch by patch")}
+    for n, layer in enumerate(sweep.layers):
+        for k, name in enumerate(sweep.columns):
+            outcome = sweep.outcomes[n][k]
+            numbers = [float(each) for each in patches[str(layer), name]]
+            assert numbers == [
+                pytest.approx(sweep.shares[n][k], abs=5.1e-4), pytest.approx(outcome, abs=5.1e-5),
+                pytest.approx(outcome - sweep.run, abs=5.1e-5),
+            ]  # fmt: skip
+
+
+def test_colours_go_from_minus_to_plus_the_largest_share(opened: Any, found: Any) -> None:
+    page, sweep = opened(), found[0]
+    canvas = page.tab.wait_for_selector("[role=tabpanel] canvas")
+    shares = np.array(sweep.shares)
+    most = max(1.0, np.abs(shares).max())
+    row, column = np.unravel_index(shares.argmax(), shares.shape)
+    colour = canvas.evaluate(f"c => [...c.getContext('2d').getImageData({column}, {row}, 1, 1).data]")
+    assert colour[:3] == ([103, 0, 31] if shares.max() >= most - 1e-9 else colour[:3])
+    assert colour[0] > colour[2]  # red is towards the source
+    assert page.tab.locator(".bar").inner_text().split()[:2] == ["share", f"-{most:.3f}"]
+
+
+def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
+    page, parts = opened(), found[1]
+    page.open_view("Heads")
+    by_writer, by_token = dict(parts.by()), dict(parts.by("token"))
+    most = max(((name, abs(each)) for name, each in by_writer.items() if "head" in name), key=lambda pair: pair[1])[0]
+    assert page.tab.inner_text("[data-chosen-cell]") == most  # it opens at the head that matters most
+    tokens = parts.tokens[None]
+
+    def shown(layer: int, head: int) -> None:
+        assert page.tab.inner_text("[data-chosen-cell]") == f"layer {layer}, head {head}"
+        titles = page.tab.locator("[data-token]").evaluate_all("all => all.map(each => each.title)")
+        assert titles == [
+            f"{n} “{token.text}”: adds "
+            + f"{by_token.get(f'layer {layer}, head {head} from “{token.text}” ({n})', 0.0):.4f}".replace(
+                "-0.0000", "0.0000"
+            )
+            for n, token in enumerate(tokens)
+        ]
+
+    page.tab.mouse.click(*point(page.tab, 1, 10, 6, 12))
+    shown(1, 10)
+    page.tab.focus("[role=application]")
+    for key in ("ArrowDown", "ArrowLeft", "Enter"):
+        page.tab.keyboard.press(key)
+    assert page.tab.inner_text("[data-says]") == f"layer 2 · head 9: adds {by_writer['layer 2, head 9']:.4f}"
+    shown(2, 9)
+    open_twin(page.tab)
+    grid = [float(each[2]) for each in rows_of(page.tab, "What each head adds")]
+    expected = [by_writer[f"layer {layer}, head {head}"] for layer in range(6) for head in range(12)]
+    np.testing.assert_allclose(grid, expected, atol=5.1e-5)
+    page.open_view("Layers")
+    assert float(rows_of(page.tab, "What each layer adds")[-1][4]) == pytest.approx(parts.value, abs=5.1e-5)
+    page.open_view("All parts")
+    rows = rows_of(page.tab, "Every part")
+    assert {row[0]: float(row[1]) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
+    assert len(rows) == len(by_writer)
+
+
+@pytest.mark.parametrize(("name", "by"), [("By source token", "source"), ("By layer", "layer"), ("By kind", "kind")])
+def test_pairs_and_the_sums_of_both_sides_are_told(opened: Any, found: Any, name: str, by: Any) -> None:
+    page, beside = opened(), found[2].beside_the_others()
+    page.open_view(name)
+    queries, keys, scores = beside.table(by)
+    queries, keys = ([plain(each) for each in names] for names in (queries, keys))
+
+    def said() -> str:
+        return str(page.tab.inner_text("[data-says]")).replace("-0.0000", "0.0000")
+
+    def number(value: Any) -> str:
+        return f"{float(value):.4f}".replace("-0.0000", "0.0000")
+
+    page.tab.focus("[role=application]")
+    page.tab.keyboard.press("ArrowDown")
+    assert said() == f"{queries[0]} · {keys[0]}: adds {number(scores[0, 0])}"
+    page.tab.keyboard.press("End")
+    page.tab.keyboard.press("ArrowRight")
+    assert said() == f"{queries[0]} · with all of the key: adds {number(scores[0].sum())}"
+    for _ in queries:
+        page.tab.keyboard.press("ArrowDown")
+    assert said() == f"all of the query · all of the key: adds {number(beside.score)}"
+    page.tab.keyboard.press("ArrowLeft")
+    assert said() == f"all of the query · {keys[-1]}: adds {number(scores[:, -1].sum())}"
+    assert page.tab.inner_text("[data-all]") == f"sum {number(beside.score)}"
+    for side, sums in (("rows", scores.sum(1)), ("columns", scores.sum(0))):
+        bars = page.tab.locator(f"[data-margin={side}] [data-bar]")
+        long = bars.evaluate_all(
+            "all => all.map(each => Math.max(parseFloat(each.style.width), parseFloat(each.style.height)))"
+            if side == "none"
+            else f"all => all.map(each => parseFloat(each.style.{'width' if side == 'rows' else 'height'}))"
+        )
+        sizes = sums.abs().numpy()
+        np.testing.assert_allclose(np.array(long) / max(long), sizes / sizes.max(), atol=1e-3)
+    box = page.tab.locator("[data-margin=rows]").bounding_box()
+    page.tab.mouse.move(box["x"] + 5, box["y"] + 2)
+    assert said() == f"{queries[0]} · with all of the key: adds {number(scores[0].sum())}"
+    open_twin(page.tab)
+    title = page.tab.inner_text("[role=tabpanel] h2")
+    np.testing.assert_allclose([float(row[2]) for row in rows_of(page.tab, title)], scores.numpy().ravel(), atol=5.1e-5)
+
+
+def test_what_stands_in_a_text_is_text(page_of: Any, tmp_path: Path) -> None:
+    found = made(clean=NASTY, corrupted=NASTY, columns=(f"{NASTY} 1", "'<i>'", "\x1b[31mred 3"), outcome=NASTY)
+    regard.save_page(found, tmp_path / "a.html")
+    page = page_of(None, file=tmp_path / "a.html")
+    page.tab.focus("[role=application]")
+    page.tab.keyboard.press("Home")
+    assert f"What enters layer 0 at “{NASTY}” (token 1), taken from “a”: " in page.tab.inner_text("[data-says]")
+    assert page.tab.locator("main :is(b, i)").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_they_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> None:
+    page = opened(width)
+    for name in TABS:
+        page.open_view(name)
+        if name in ("Patches", "Heads", "By layer"):
+            page.tab.focus("[role=application]")
+            page.tab.keyboard.press("ArrowDown")
+            open_twin(page.tab)
+        assert page.violations() == []
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tmp_path: Path, width: int) -> None:
+    regard.save_page(list(found), tmp_path / "all.html")
+    context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto((tmp_path / "all.html").as_uri())
+    tables = tab.locator("table")
+    assert tables.count() == len(TABS)
+    sweep, parts, score = found
+    first = tables.first.locator("tbody tr").last.inner_text().split("\t")
+    assert first == [
+        f"layer {sweep.layers[-1]}", *(f"{each:.3f}".replace("-0.000", "0.000") for each in sweep.shares[-1])
+    ]  # fmt: skip
+    assert tables.nth(1).locator("tbody tr").count() == len(sweep.layers) * len(sweep.columns)
+    every = tables.nth(7).locator("tbody tr").last.inner_text().split("\t")  # by layer: the sums of columns, and of all
+    assert every[0] == "all of the query"
+    assert float(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
+    assert float(tables.nth(4).locator("tbody tr").last.inner_text().split("\t")[4]) == pytest.approx(
+        parts.value, abs=5.1e-5
+    )
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_a_score_can_stand_beside_the_attention_of_its_text(page_of: Any, minilm: Any, found: Any) -> None:
+    page = page_of([minilm.trace(RIVER), found[2]])
+    assert page.tab.locator("[role=tab]").all_inner_texts()[0] == "Tokens"
+    page.open_view("By layer")
+    assert page.tab.inner_text("[role=tabpanel] h2") == "What makes the score of “bank” for “river”, by layer"

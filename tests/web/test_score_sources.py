@@ -1,0 +1,85 @@
+"""The page of one attention score: every pair is the split's, sums are those of rows and columns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.explain.findings.score_sources import score_findings
+from regard.web import score_sources
+from regard.web.assemble import Choice
+from regard.web.html_file import script_json
+from regard.web.score_sources import GROUPS, plain, score_page, score_page_with
+
+TEXT = "He sat on a river bank, fishing."
+
+
+@pytest.fixture(scope="module")
+def trace(minilm: Any) -> Any:
+    return minilm.trace(TEXT)
+
+
+@pytest.fixture(scope="module")
+def found(minilm: Any, trace: Any) -> Any:
+    return minilm.score_sources(trace, "bank", "river", layer=2, head=3)
+
+
+def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
+    page: Any = score_page(found).data()
+    script_json(page)
+    assert page["title"] == "Why “bank” gives “river” 0.0072 of its attention in layer 2, head 3"
+    assert page["findings"] == score_findings(found)
+    beside = found.beside_the_others()
+    for panel, (by, name, _) in zip(page["panels"], GROUPS, strict=False):
+        queries, keys, scores = beside.table(by)
+        assert panel["name"] == name
+        assert panel["rows"] == [plain(each) for each in queries]
+        assert panel["columns"] == [plain(each) for each in keys]
+        np.testing.assert_array_equal(panel["values"], scores.numpy())
+        np.testing.assert_array_equal(panel["sums"]["rows"], scores.sum(1).numpy())
+        np.testing.assert_array_equal(panel["sums"]["columns"], scores.sum(0).numpy())
+        assert panel["sums"]["all"] == pytest.approx(found.score - found.mean, abs=1e-4)
+        assert panel["axes"][1] == f"what “river” holds (key), less what the mean of all {found.seen} keys holds"
+        assert dict(beside.side("query", by)) == pytest.approx(dict(zip(queries, panel["sums"]["rows"], strict=True)))
+    *pairs, every = page["panels"][-1]["rows"]
+    assert [row[:3] for row in pairs[:20]] == [[p.query, p.key, p.score] for p in beside.top(20)]
+    queries, keys, scores = found.table()
+    for query, key, _, score in pairs:
+        assert score == float(scores[queries.index(query), keys.index(key)])
+    assert every == ["all pairs", "", beside.score, found.score]
+
+
+def test_source_tokens_are_named_as_on_other_pages() -> None:
+    assert plain("attention from “river” (6)") == "river 6"
+    assert plain("attention from “a (b)” (6)") == "a (b) 6"
+    for other in ("layer 3, head 2", "cross-attention from “a” (1) of the decoder", "feed-forward layers"):
+        assert plain(other) == other
+
+
+def test_of_many_parts_the_others_are_one(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_sources, "MOST", 6)
+    whole = found.beside_the_others().score
+    for panel in score_page(found).panels[:-1]:
+        values: Any = panel["values"]
+        assert max(len(values), len(values[0])) <= 6
+        assert np.sum(values) == pytest.approx(whole, abs=1e-4)
+    writers: Any = score_page(found).panels[2]
+    assert writers["rows"][-1].endswith(" others together")
+
+
+def test_a_token_that_may_look_at_one_alone_has_its_score(found: Any) -> None:
+    from dataclasses import replace
+
+    alone = replace(found, seen=1, mean=found.score, other_keys=found.key_parts)
+    panel: Any = score_page(alone).panels[1]
+    assert panel["sums"]["all"] == pytest.approx(found.score, abs=1e-4)
+    assert panel["axes"][1] == "what “river” holds (key)"
+    assert f"All cells sum to {score_sources.signed(found.score)}, the score." in panel["note"]
+
+
+def test_with_the_attention_of_its_text_the_page_opens_at_the_score(found: Any, trace: Any) -> None:
+    page: Any = score_page_with(found, trace, Choice()).data()
+    assert page["opening"] == {"view": "panel 0", "call": 2, "head": 3, "token": trace.word("bank")[0].tokens[0]}
+    assert [panel["name"] for panel in page["panels"]][:2] == ["By source token", "By layer"]
+    assert page["findings"] == score_findings(found)
+    assert len(page["calls"]) == 6
