@@ -70,8 +70,8 @@ ANY_SETS = {("Model.ablated", "sets")}  # what is no intervention is refused by 
 ANY_JSON = {("TransformerConfig.from_json", "content")}
 # Names that annotations have while they are checked only, for what is slow to import or may not be installed.
 SHOWN = (
-    "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans", "RenderableType",
-    "Senses",
+    "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans",
+    "RenderableType", "Senses",
 )  # fmt: skip
 LATE = {
     "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard,

@@ -1,11 +1,12 @@
 """Read the tables that stand beside the pictures of the page."""
 
+import json
 from typing import Any
 
 
 def rows_of(tab: Any, caption: str) -> list[list[str]]:
     """The cells of a table, in its order, all of its rows: those that it shows at first and the rest."""
-    region = tab.locator(f"[role=region][aria-label='{caption}']")
+    region = tab.locator(f"[role=region][aria-label={json.dumps(caption, ensure_ascii=False)}]")
     region.wait_for()
     more = region.locator("xpath=following-sibling::*[1]").locator("button:has-text('all ')")
     if more.count():
