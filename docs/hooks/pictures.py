@@ -42,10 +42,11 @@ for arguments in json.load(sys.stdin):
 
 def commands(page: str) -> list[list[str]]:
     """Read the regard commands of a page, each as its arguments, in their order."""
-    own = BLOCKS.findall(page) + ([] if folder_of_smollm2() is None else PLAIN.findall(page))
-    lines = "\n".join(own).replace("\\\n", " ").splitlines()
+    folder = folder_of_smollm2()
+    plain = [] if folder is None else [block for block in PLAIN.findall(page) if SMOLLM2 in block]
+    lines = "\n".join([*BLOCKS.findall(page), *plain]).replace("\\\n", " ").splitlines()
     calls = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("regard ")]
-    return [[str(folder_of_smollm2()) if word == SMOLLM2 else word for word in call] for call in calls]
+    return [[str(folder) if word == SMOLLM2 else word for word in call] for call in calls]
 
 
 def folder_of_smollm2() -> Path | None:
@@ -75,11 +76,11 @@ def draw(page: str, folder: Path, pages: Path) -> dict[str, Path]:
         check=False, env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     if done.returncode != 0:
-        raise PluginError(f"{PAGE}: {done.stderr.strip()[-600:]}")
+        raise PluginError(f"{folder.name}: {done.stderr.strip()[-600:]}")
     found = {name: folder / name for name in SHOWN.findall(page)}
     missing = [name for name, file in found.items() if not file.is_file()]
     if missing:
-        raise PluginError(f"{PAGE}: no command draws {', '.join(missing)}")
+        raise PluginError(f"{folder.name}: no command draws {', '.join(missing)}")
     return found
 
 
@@ -88,6 +89,8 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     pages = Path(config["docs_dir"])
     for page in (pages / PAGE, *sorted((pages / QUESTIONS).glob("*.md"))):
         own = shown(page.read_text("utf-8"))
+        if not SHOWN.search(own):
+            continue
         beside = page.parent.relative_to(pages)
         for name, file in draw(own, Path.cwd() / FOLDER / page.stem, pages).items():
             files.append(File.generated(config, (beside / "drawn" / name).as_posix(), abs_src_path=str(file)))

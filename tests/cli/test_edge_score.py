@@ -88,7 +88,7 @@ def test_bad_input(regard_command) -> None:
     )
     refused(regard_command("why", "a bank", "--word", "bank", "--layer", "1"), "--layer goes with --edge WORD:WORD")
     refused(regard_command("why", "a bank", "--word", "bank", "--figure", "a.png"), "--figure goes with --edge")
-    refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.htm"), "--html 'a.htm'")
+    refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.htm"), "--html: cannot write 'a.htm'")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"), "--part: given 'x', needs encoder")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "layer 9 is out of range")
     refused(regard_command("why", "a bank", "--edge", "a:bunk"), "the nearest are 'bank'")

@@ -31,6 +31,21 @@ def test_every_picture_shown_has_a_command_and_every_command_a_picture() -> None
     assert len(drawn) == len(set(drawn)) == 12
 
 
+@pytest.mark.parametrize("folder", ["", "smollm2"])
+def test_so_have_those_of_the_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """Without SmolLM2 a sentence stands where a picture of it would."""
+    (tmp_path / "smollm2").mkdir()
+    (tmp_path / "smollm2" / "model.gguf").touch()
+    monkeypatch.setenv("REGARD_SMOLLM2", str(tmp_path / folder) if folder else "")
+    left_out = 0
+    for file in (ROOT / "docs" / "questions").glob("*.md"):
+        page = pictures.shown(file.read_text("utf-8"))
+        drawn = [call[call.index("--figure") + 1] for call in pictures.commands(page) if "--figure" in call]
+        assert drawn == pictures.SHOWN.findall(page), file.name
+        left_out += page.count(pictures.LEFT_OUT)
+    assert left_out == (0 if folder else 2)
+
+
 def test_commands_over_several_lines_are_read_whole() -> None:
     page = '# A\n```sh\nregard see "a b" \\\n    --word b  # why\nmake see\n```\n```text\nregard no\n```\n'
     assert pictures.commands(page) == [["see", "a b", "--word", "b"]]

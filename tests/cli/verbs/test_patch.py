@@ -46,7 +46,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
         ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1, needs one for each of the two texts"),
-        ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html 'a.htm'"),
+        ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html: cannot write 'a.htm'"),
         ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
         ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),
         ([RIVER, MONEY, "--token", "bank"], "has no language head: give a cosine"),
