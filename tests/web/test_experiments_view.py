@@ -57,9 +57,9 @@ def test_all_stand_in_one_file_each_in_its_tabs(opened: Any, found: Any) -> None
     page = opened()
     assert page.tab.locator("[role=tab]").all_inner_texts() == TABS
     said = page.tab.locator(".findings li").all_inner_texts()
-    assert [each.replace("\u2068", "").replace("\u2069", "") for each in said[-len(score_findings(found[2])) :]] == (
-        score_findings(found[2])
-    )
+    first, *rest = score_findings(found[2])
+    own = [each.replace("\u2068", "").replace("\u2069", "") for each in said[-len(rest) - 1 :]]
+    assert own == [f"Why “bank” gives “river” 0.012 of its attention in layer 2, head 3. {first}", *rest]
 
 
 def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: Any) -> None:

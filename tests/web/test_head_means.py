@@ -73,5 +73,5 @@ def test_several_tables_are_one_page() -> None:
     page = heads_page({"texts": made(), "a test": made()})
     one = [str(panel["name"]) for panel in head_means_page(made()).panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
-    assert page.title == "What attention heads do: texts, a test"
+    assert page.title == "What attention heads do: texts; a test"
     assert page.findings[0] == "Texts: means over 1,234 tokens."

@@ -8,7 +8,12 @@ from tests.web.test_patch_sweep import made as sweep
 
 def test_several_are_one_with_a_tab_for_each_panel() -> None:
     pages = [answer_page(found) for found in (sweep(), sweep(direction="noising"), head_means())]
-    said = [sentence for page in pages if page for sentence in page.findings]
+    said = [
+        f"{page.title}. {sentence}" if n == 0 else sentence
+        for page in pages
+        if page
+        for n, sentence in enumerate(page.findings)
+    ]
     page = joined([page for page in pages if page])
     assert page.title == "Patches between 'a river bank' and 'a money bank' (and 2 more)"
     assert list(page.findings) == said

@@ -60,7 +60,7 @@ def heads_page(tables: Mapping[str, HeadMeans]) -> Page:
     if len(tables) == 1:
         return head_means_page(*tables.values())
     pages = {name: head_means_page(found) for name, found in tables.items()}
-    page = Page("What attention heads do: " + ", ".join(pages))
+    page = Page("What attention heads do: " + "; ".join(pages))
     for name, own in pages.items():
         tokens = tables[name].counts["queries"]
         page.findings = [*page.findings, f"{capital(name)}: means over {tokens:,} tokens.", *tables[name].notes]

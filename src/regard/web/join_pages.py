@@ -17,9 +17,14 @@ def joined(pages: Sequence[Page]) -> Page:
 
 
 def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) -> None:
-    """Add to a page what others show, and say; of panels with one name the later ones have a number behind it."""
+    """Add to a page what others show, and say; of panels with one name the later ones have a number behind it.
+
+    The sentences of each begin with its title, so that one sees what they are about.
+    """
     for other in others:
-        page.findings = [*page.findings, *(other.findings if sentences else ())]
+        if sentences:
+            first, *rest = other.findings or ("",)
+            page.findings = [*page.findings, f"{other.title}. {first}".strip(), *rest]
         page.status = list(dict.fromkeys([*page.status, *other.status]))
         page.panels += other.panels
     seen: dict[str, int] = {}
