@@ -56,6 +56,10 @@ def test_source_tokens_are_named_as_on_other_pages() -> None:
         assert plain(other) == other
 
 
+def test_no_note_tells_of_others_where_there_are_none(found: Any) -> None:
+    assert not any("those that matter least" in str(panel["note"]) for panel in score_page(found).panels)
+
+
 def test_of_many_parts_the_others_are_one(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_sources, "MOST", 6)
     whole = found.beside_the_others().score
@@ -65,6 +69,9 @@ def test_of_many_parts_the_others_are_one(found: Any, monkeypatch: pytest.Monkey
         assert np.sum(values) == pytest.approx(whole, abs=1e-4)
     writers: Any = score_page(found).panels[2]
     assert writers["rows"][-1].endswith(" others together")
+    assert writers["note"].endswith(
+        "with more than 6 parts those that matter least are its last row or column, together."
+    )
 
 
 def test_a_token_that_may_look_at_one_alone_has_its_score(found: Any) -> None:

@@ -14,6 +14,7 @@ from regard.web.panels import Row, cell_sums, column, heat, table
 from regard.web.score_rules import Data
 
 MOST = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
+OTHERS = "others together"
 LISTED = 300  # pairs of the list
 GROUPS: tuple[tuple[By, str, str], ...] = (
     ("source", "By source token", "the token that attention read them from, over all heads and layers"),
@@ -87,6 +88,8 @@ def _grid(found: ScoreSources, by: By, name: str, what: str) -> Data:
         f"red speaks for looking there, blue against it. All cells sum to {signed(shown.score)}, {is_sum}. The bars "
         "are the sums of rows and columns: what a part does with all of the other side."
     )
+    if OTHERS in queries[-1] + keys[-1]:
+        note += f" Of a side with more than {MOST} parts those that matter least are its last row or column, together."
     return heat(
         f"What makes the score of “{found.query}” for “{found.key}”, {name[0].lower()}{name[1:]}", note,
         [plain(each) for each in queries], [plain(each) for each in keys],
