@@ -15,7 +15,8 @@ def made(**changes: Any) -> TokenAttribution:
     given: dict[str, Any] = {
         "method": "integrated gradients", "outcome_name": "cosine of 'bank' and river", "outcome": 0.9,
         "baseline": -0.1, "gap": 2e-5, "steps": 32, "scores": torch.tensor([0.25, -0.5, 1.25], dtype=torch.float64),
-        "tokens": tuple(encoded_ids([5, 6, 7]).tokens), "text": "", "sides": (3,),
+        "tokens": tuple(encoded_ids([5, 6, 7]).tokens), "texts": ("",), "sides": (3,),
+        "norms": torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64),
     }  # fmt: skip
     return TokenAttribution(**(given | changes))
 
