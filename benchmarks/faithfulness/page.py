@@ -76,7 +76,7 @@ def _reading(models: Sequence[Data]) -> str:
         "Attention weights, the mean of layers and heads, rank words as their removal does at "
         f"{_range(models, WEIGHT)}, "
         f"contributions as `regard` has them at {_range(models, SHARE)}, chance at {_range(models, 'random order')}.\n"
-        f"Which way a word pushed the outcome, the signed correlations below, {'; '.join(best)} tells best."
+        f"Which way a word pushed the outcome is told best, by the signed correlations below, by {'; '.join(best)}."
     )
 
 

@@ -3,65 +3,58 @@
 Who holds an answer has imported what it is of: others do not wait for that.
 """
 
+import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from regard.errors import RegardError
 from regard.web.page import Page
 
 if TYPE_CHECKING:  # of what traces do without
     from regard.corpus.asking.senses import Senses
     from regard.explain.causes.attribution import Attribution
     from regard.explain.causes.gradients import TokenAttribution
+    from regard.explain.causes.head_gradients import HeadAttribution
     from regard.explain.causes.patch_sweep import PatchSweep
     from regard.explain.causes.score_sources import ScoreSources
     from regard.explain.weights.head_means import HeadMeans
 
-    Answer = Senses | HeadMeans | PatchSweep | Attribution | ScoreSources | TokenAttribution
+    Answer: TypeAlias = (
+        Senses | HeadMeans | PatchSweep | Attribution | ScoreSources | TokenAttribution | HeadAttribution
+    )
 
 
-ANSWERS = (
-    ("regard.corpus.asking.senses", "Senses"),
-    ("regard.explain.weights.head_means", "HeadMeans"),
-    ("regard.explain.causes.patch_sweep", "PatchSweep"),
-    ("regard.explain.causes.attribution", "Attribution"),
-    ("regard.explain.causes.score_sources", "ScoreSources"),
-    ("regard.explain.causes.gradients", "TokenAttribution"),
+ANSWERS = (  # what has a page, and what puts it together
+    ("regard.corpus.asking.senses", "Senses", "senses", "senses_page"),
+    ("regard.explain.weights.head_means", "HeadMeans", "head_means", "head_means_page"),
+    ("regard.explain.causes.patch_sweep", "PatchSweep", "patch_sweep", "sweep_page"),
+    ("regard.explain.causes.attribution", "Attribution", "attribution", "attribution_page"),
+    ("regard.explain.causes.score_sources", "ScoreSources", "score_sources", "score_page"),
+    ("regard.explain.causes.gradients", "TokenAttribution", "gradients", "gradients_page"),
+    ("regard.explain.causes.head_gradients", "HeadAttribution", "head_gradients", "head_gradients_page"),
 )
 
 
 def is_answer(found: object) -> bool:
     """Whether there is a page of what was found, beside that of traces."""
-    return any(_is(found, module, kind) for module, kind in ANSWERS)
+    return any(_is(found, module, kind) for module, kind, _, _ in ANSWERS)
 
 
 def answer_page(found: object) -> Page | None:
     """Put together the page of an answer; None of anything else."""
-    given: Any = found
-    if _is(found, "regard.corpus.asking.senses", "Senses"):
-        from regard.web.senses import senses_page
-
-        return senses_page(given)
-    if _is(found, "regard.explain.weights.head_means", "HeadMeans"):
-        from regard.web.head_means import head_means_page
-
-        return head_means_page(given)
-    if _is(found, "regard.explain.causes.patch_sweep", "PatchSweep"):
-        from regard.web.patch_sweep import sweep_page
-
-        return sweep_page(given)
-    if _is(found, "regard.explain.causes.attribution", "Attribution"):
-        from regard.web.attribution import attribution_page
-
-        return attribution_page(given)
-    if _is(found, "regard.explain.causes.score_sources", "ScoreSources"):
-        from regard.web.score_sources import score_page
-
-        return score_page(given)
-    if _is(found, "regard.explain.causes.gradients", "TokenAttribution"):
-        from regard.web.gradients import gradients_page
-
-        return gradients_page(given)
+    for module, kind, room, function in ANSWERS:
+        if _is(found, module, kind):
+            make = getattr(importlib.import_module(f"regard.web.{room}"), function)
+            return make(found)
     return None
+
+
+def page_of_answer(found: object) -> Page:
+    """Put together the page of an answer. Raises RegardError for what has none."""
+    page = answer_page(found)
+    if page is None:
+        raise RegardError(f"page: given {type(found).__name__}, which has no page of its own")
+    return page
 
 
 def _is(found: object, module: str, kind: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from tests.cli.verbs.test_see import refused
 from tests.support import run_in_process
 from tests.support.own_models import TEXTS, opened, pair
+from tests.support.web_pages import Read
 
 TEXT = "He sat on a river bank, fishing."
 COSINE = ("--word", "bank", "--like", "river")
@@ -92,3 +93,20 @@ def test_bad_input(regard_command: Any) -> None:
     refused(regard_command("attribute", TEXT, *COSINE, "--top", "0"), "--top: given 0")
     refused(regard_command("attribute", TEXT, *COSINE, "--csv", "a.txt"), "--csv")
     refused(regard_command("attribute", TEXT, "--to", "Paris"), "has no language head: give --word and --like")
+
+
+@pytest.mark.browser
+def test_pages_of_parts_and_of_heads(regard_command: Any, tmp_path: Any) -> None:
+    done = regard_command("attribute", TEXT, *COSINE, "--html", "a.html", "--json", "a.json")
+    assert done.returncode == 0, done.stderr
+    grid = next(panel for panel in Read(tmp_path / "a.html").data["panels"] if panel["name"] == "Heads")
+    written = json.loads((tmp_path / "a.json").read_text())
+    by_head = {each["part"]: each["adds"] for each in written["parts"]["writer"]}
+    assert grid["values"][3][7] == pytest.approx(by_head["layer 3, head 7"], abs=1e-6)
+    heads = ("--method", "gradient-x-input", "--by", "head", "--html", "b.html", "--json", "b.json")
+    done = regard_command("attribute", TEXT, *COSINE, *heads)
+    assert done.returncode == 0, done.stderr
+    grid = Read(tmp_path / "b.html").data["panels"][0]
+    written = json.loads((tmp_path / "b.json").read_text())
+    for each in written["heads"]:
+        assert grid["values"][each["layer"]][each["head"]] == pytest.approx(each["score"], abs=1e-9)

@@ -105,9 +105,9 @@ def test_minilm_by_hand(minilm: Model, bank: Any, layer: int, head: int) -> None
 
 def test_one_score_of_minilm_takes_less_than_a_second(minilm: Model, bank: Any) -> None:
     minilm.score_sources(bank[0], "bank", "river", layer=5, head=1)
-    started = time.perf_counter()
+    started = time.process_time()  # of this process alone: others may be at work
     minilm.score_sources(bank[0], "bank", "river", layer=5, head=1)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_the_head_that_looks_at_the_token_before_does_so_by_position(minilm: Model, bank: Any) -> None:

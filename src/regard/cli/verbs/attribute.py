@@ -10,7 +10,7 @@ from regard.cli.attributing import METHODS, OutcomeAsked
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
-from regard.cli.store_outputs import StoreOutputs
+from regard.cli.store_outputs import HtmlFile, StoreOutputs
 
 if TYPE_CHECKING:
     from regard.explain.frames import Row
@@ -46,6 +46,7 @@ def attribute(
     model: options.ModelName = None,
     top: options.Top = 10,
     figure: options.FigureFile = None,
+    html: HtmlFile = None,
     csv: CsvFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
@@ -56,7 +57,7 @@ def attribute(
     asked.check(len(given.texts), targets=bool(targets))
     chosen = Selection(top=top, word=word)
     chosen.check()
-    outputs = StoreOutputs(csv, None, json_file, figure)
+    outputs = StoreOutputs(csv, None, json_file, figure, html)
     outputs.check()
     early = EarlyChecks.of(given)
     early.check(chosen)
@@ -73,6 +74,7 @@ def attribute(
     from regard.views.terminal.layout import put
     from regard.views.terminal.patch_sweep import show_patches
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+    from regard.web.answers import page_of_answer
 
     console, errors = consoles(json_file)
     unit = asked.unit
@@ -98,7 +100,7 @@ def attribute(
             return found.rows()
 
         data = lambda: attribution_data(found, unit, method, done.texts, statuses)  # noqa: E731
-        outputs.write(rows, data, draw)
+        outputs.write(rows, data, draw, lambda: page_of_answer(found))
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)
