@@ -18,7 +18,7 @@ from regard.server.work import Job
 from regard.web.numbers import from_byte_planes
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened
-from tests.support.web_pages import SHELL, build_nothing
+from tests.support.web_pages import SHELL, Parsed, build_nothing
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,6 +131,26 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
 def test_a_model_that_cannot_write_says_so(client: TestClient) -> None:
     answer = client.post("/api/generations", json={"prompt": "A man"})
     assert (answer.status_code, "cannot generate" in answer.json()["error"]) == (422, True)
+
+
+def test_a_page_is_saved_as_the_file_that_works_offline(client: TestClient) -> None:
+    name = client.post("/api/traces", json={"texts": [RIVER]}).headers["x-page"]
+    answer = client.get(f"/api/pages/{name}/file")
+    assert answer.headers["content-disposition"] == 'attachment; filename="regard.html"'
+    read = Parsed(answer.text)
+    data = next("".join(text) for _, attributes, text in read.elements if attributes.get("id") == "regard-data")
+    assert json.loads(data) == client.get(f"/api/pages/{name}").json()
+    assert SHELL.script.split(";")[0][:20] in answer.text
+    answer = client.get("/api/pages/file-0/file")
+    assert (answer.status_code, "no file" in answer.json()["error"]) == (422, True)
+
+
+def test_an_experiment_is_a_page(client: TestClient) -> None:
+    asked = {"experiment": {"kind": "parts", "text": RIVER, "word": "bank", "like": "river"}}
+    page = client.post("/api/experiments", json=asked).json()
+    assert "Heads" in [panel["name"] for panel in page["panels"]]
+    for wrong in ({"kind": "nothing"}, {"kind": "score", "text": RIVER}, asked["experiment"] | {"path": "/etc"}):
+        assert client.post("/api/experiments", json={"experiment": wrong}).status_code == 422
 
 
 def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any) -> None:

@@ -263,3 +263,36 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
         assert " ".join(written.new.split()) in shown[0]
         assert " ".join(cut.new.split()) in shown[1]
         assert cut.new != written.new
+
+
+def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.choose("layer", "2")
+    page.choose("head", "3")
+    page.tab.click("summary:has-text('Experiments')")
+    page.tab.select_option("label:has-text('Split the score') select", value="9")
+    own = int(page.tab.get_attribute(".tokens [aria-pressed=true], .tokens [aria-selected=true]", "data-unit") or 0)
+    page.tab.click("button:has-text('split the score')")
+    page.tab.wait_for_selector("text=back to the attention")
+    trace = minilm.trace(RIVER)
+    score = minilm.score_sources(trace, own, 9, layer=2, head=3)
+    assert f"{abs(score.score):.2f}" in page.tab.locator(".findings").inner_text()
+    page.tab.reload()
+    page.tab.wait_for_selector("text=back to the attention", timeout=60_000)
+    assert f"{abs(score.score):.2f}" in page.tab.locator(".findings").inner_text()
+    with page.tab.expect_download() as download:
+        page.tab.click("text=Save this page as one file")
+    assert "regard-data" in Path(download.value.path()).read_text(encoding="utf-8")
+    page.tab.click("text=back to the attention")
+    page.tab.wait_for_selector("text=back to the attention", state="detached")
+    page.tab.click("button:has-text('another text')")
+    page.tab.fill("[aria-label='Text 1']", "We sat on the quiet river bank.")
+    page.tab.fill("[aria-label='Text 2']", "We sat on the quiet money bank.")
+    page.tab.click("button:has-text('Trace')")
+    traced(page, "We sat")
+    page.tab.click("summary:has-text('Experiments')")
+    page.tab.fill("label:has-text('the word') input >> nth=-1", "bank")
+    page.tab.click("button:has-text('patch')")
+    page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
+    assert page.tab.locator("h1").count() == 1

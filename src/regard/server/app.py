@@ -1,5 +1,6 @@
 """The server's routes: the page, what may be asked for, numbers as bytes. Every refusal is one line of JSON."""
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -16,13 +17,15 @@ from starlette.exceptions import HTTPException
 from regard import __version__
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.asked import GenerationAsked, TraceAsked
+from regard.server.asked import ExperimentAsked, GenerationAsked, Question, TraceAsked
+from regard.server.experiments import experiment_page
 from regard.server.kept import Kept, Shelf
 from regard.server.limits import Limits
 from regard.server.shell import shell_html
 from regard.server.traces import check_sizes, generation_page, trace_page
 from regard.server.work import Job, RefusedError, Work
-from regard.web.built_page import built_live
+from regard.web.built_page import built_live, built_shell
+from regard.web.html_file import html_parts
 from regard.web.page import FORMAT, VERSION
 
 log = logging.getLogger("regard.server")
@@ -44,7 +47,7 @@ def make_app(
     Raises:
         RegardError: the page is not built.
     """
-    program = built_live()
+    program, shown = built_live(), built_shell()
     limits = limits or Limits()
     work, shelf = Work(limits), Shelf(limits.kept)
     pages = {f"file-{number}": page for number, page in enumerate(opened)}
@@ -92,6 +95,22 @@ def make_app(
         """Let a model go on with a text; gives the page of all its tokens. What is written so far, its job says."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(generation_page, model, asked, limits), request, x_job)
+
+    @app.post("/api/experiments")
+    async def experiment(asked: ExperimentAsked, request: Request, x_job: JobName = None) -> Response:
+        """Patch, split an outcome or a score; gives the page of what was found."""
+        model = check_sizes(asked, models, limits)
+        return await made(asked, partial(experiment_page, model, asked, limits), request, x_job)
+
+    @app.get("/api/pages/{name}/file")
+    async def file(name: Name) -> Response:
+        """The page as one file that works offline. Refused of pages whose weights are computed here."""
+        kept = page_of(name)
+        if kept.maps:
+            raise RefusedError(422, "a page whose weights are computed here is no file: choose a shorter text")
+        content = await asyncio.to_thread(lambda: b"".join(html_parts(kept.page, shown)))
+        headers = {"content-disposition": 'attachment; filename="regard.html"'}
+        return Response(content, media_type="text/html", headers=headers)
 
     @app.get("/api/pages/{name}")
     async def page(name: Name) -> Response:
@@ -153,7 +172,10 @@ def make_app(
         return {"stopped": job is not None}
 
     async def made(
-        asked: TraceAsked | GenerationAsked, make: Callable[[Job], Kept], request: Request, job: str | None
+        asked: Question,
+        make: Callable[[Job], Kept],
+        request: Request,
+        job: str | None,
     ) -> Response:
         """The page of what was asked for; the same question is answered once."""
         question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)

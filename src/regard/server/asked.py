@@ -8,7 +8,8 @@ from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import Part, ablate, edge, head
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
-Place = Annotated[str, Field(min_length=1, max_length=200)] | Number  # a word, or the number of a token
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+Place = Word | Number  # a word, or the number of a token
 
 
 class Asked(BaseModel):
@@ -61,7 +62,7 @@ class TraceAsked(Asked):
     targets: list[str] | None = None
     ablations: Annotated[list[Ablation], Field(max_length=64)] = []
     window: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
-    word: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    word: Word | None = None
     steps: bool = False
 
 
@@ -78,3 +79,54 @@ class GenerationAsked(Asked):
     temperature: Annotated[float, Field(gt=0, le=10)] | None = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
     ablations: Annotated[list[Ablation], Field(max_length=64)] = []
+
+
+class PatchesAsked(Asked):
+    """Every patch of one text's run into another's, measured by a word of both, or by the next token."""
+
+    kind: Literal["patches"]
+    clean: str
+    corrupted: str
+    word: Word | None = None
+    token: Word | None = None
+    against: Word | None = None
+    what: Literal["hidden_states", "head_outputs"] = "hidden_states"
+    direction: Literal["denoising", "noising"] = "denoising"
+
+
+class PartsAsked(Asked):
+    """What wrote a next token's logit (less that of another), or the cosine of two words."""
+
+    kind: Literal["parts"]
+    text: str
+    token: Word | None = None
+    against: Word | None = None
+    word: Word | None = None
+    like: Word | None = None
+
+
+class ScoreAsked(Asked):
+    """Why a head looks from one word or token at another: its score, split."""
+
+    kind: Literal["score"]
+    text: str
+    query: Place
+    key: Place
+    layer: Number
+    head: Number
+
+
+class ExperimentAsked(Asked):
+    """An experiment with one model."""
+
+    model: Number = 0
+    experiment: Annotated[PatchesAsked | PartsAsked | ScoreAsked, Field(discriminator="kind")]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that it reads."""
+        asked = self.experiment
+        return [asked.clean, asked.corrupted] if isinstance(asked, PatchesAsked) else [asked.text]
+
+
+Question = TraceAsked | GenerationAsked | ExperimentAsked

@@ -8,7 +8,7 @@ from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
-from regard.server.asked import GenerationAsked, HeadAblation, TraceAsked
+from regard.server.asked import GenerationAsked, HeadAblation, Question, TraceAsked
 from regard.server.change import change_sentences
 from regard.server.kept import Kept
 from regard.server.limits import Limits
@@ -20,13 +20,15 @@ from regard.web.assemble import Choice, Opening, page_of, title_of
 AnyTrace = Trace | PairTrace | WindowedTrace
 
 
-def check_sizes(asked: TraceAsked | GenerationAsked, models: Sequence[Model], limits: Limits) -> Model:
+def check_sizes(asked: Question, models: Sequence[Model], limits: Limits) -> Model:
     """Return the model that is meant. Raises RefusedError for too many or too long texts, and for no such model."""
     if asked.model >= len(models):
         raise RefusedError(422, f"model: given {asked.model}, this server has {len(models)}, numbered from 0")
-    texts = [asked.prompt] if isinstance(asked, GenerationAsked) else [*asked.texts, *(asked.targets or [])]
-    if not isinstance(asked, GenerationAsked) and len(asked.texts) > limits.texts:
-        raise RefusedError(413, f"texts: given {len(asked.texts)}, {limits.texts} are the most")
+    texts = [asked.prompt] if isinstance(asked, GenerationAsked) else asked.texts
+    if len(texts) > limits.texts:
+        raise RefusedError(413, f"texts: given {len(texts)}, {limits.texts} are the most")
+    if isinstance(asked, TraceAsked):
+        texts = [*texts, *(asked.targets or [])]
     characters = sum(map(len, texts))
     if characters > limits.characters:
         raise RefusedError(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")

@@ -16,6 +16,12 @@ export interface EdgeCut {
 }
 export type Cut = HeadCut | EdgeCut;
 
+/** An experiment, as the server takes it. */
+export type Experiment =
+  | { kind: "patches"; clean: string; corrupted: string; word: string | null; token: string | null; what: "hidden_states" | "head_outputs" }
+  | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null }
+  | { kind: "score"; text: string; query: number; key: number; layer: number; head: number };
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -23,6 +29,7 @@ export interface Asked {
   ablations: Cut[];
   file: string | null;
   window: number | null; // of so many tokens, in which long texts are read
+  experiment: Experiment | null; // done with the texts, in place of showing their attention alone
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
 }
 
@@ -65,6 +72,7 @@ export function read(): (Asked & Looking) | null {
       file: typeof found.file === "string" ? found.file : null,
       window: number(found.window),
       written: number(found.written),
+      experiment: found.experiment ?? null, // the server checks it
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
       head: number(found.head),

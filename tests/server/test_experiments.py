@@ -1,0 +1,86 @@
+"""Experiments asked of the server: their pages hold what the library finds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from regard.errors import RegardError
+from regard.explain.causes.outcomes import cosine
+from regard.explain.causes.patch_sweep import patch_sweep
+from regard.server.asked import ExperimentAsked
+from regard.server.experiments import experiment_page
+from regard.server.limits import Limits
+from regard.server.work import Job, RefusedError
+from tests.support.own_models import opened, pair
+
+CLEAN, CORRUPTED = "We sat on the quiet river bank.", "We sat on the quiet money bank."
+
+
+def page_of(model: Any, job: Job | None = None, **experiment: Any) -> Any:
+    asked = ExperimentAsked.model_validate({"experiment": experiment})
+    return experiment_page(model, asked, Limits(), job or Job(1000.0)).page.data()
+
+
+def panel(page: Any, name: str) -> Any:
+    return next(each for each in page["panels"] if each["name"] == name)
+
+
+def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> None:
+    job = Job(1000.0)
+    page = page_of(minilm, job, kind="patches", clean=CLEAN, corrupted=CORRUPTED, word="bank", what="head_outputs")
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "what it is in the clean text")
+    found = patch_sweep(minilm, CLEAN, CORRUPTED, outcome, what="head_outputs")
+    shown = panel(page, "Patches")["values"]
+    for row, shares in zip(shown, found.shares, strict=True):
+        assert row == pytest.approx(list(shares), abs=1e-5)
+    assert job.done == 1.0
+    assert page["calls"] == []
+
+
+def test_parts_and_scores_stand_beside_the_attention_of_the_text(minilm: Any) -> None:
+    trace = minilm.trace(CLEAN)
+    page = page_of(minilm, kind="parts", text=CLEAN, word="bank", like="river")
+    found = minilm.attribution(trace, "bank", toward=trace["river"])
+    heads = {name: added for name, added in found.by("writer") if "head" in name}
+    assert panel(page, "Heads")["values"][5][7] == pytest.approx(heads["layer 5, head 7"], abs=1e-6)
+    assert len(page["calls"]) == 6
+    assert page["opening"]["view"] == "panel 0"
+    page = page_of(minilm, kind="score", text=CLEAN, query=7, key="river", layer=2, head=3)
+    score = minilm.score_sources(trace, 7, "river", layer=2, head=3)
+    assert any(f"{score.score:.2f}" in line for line in page["findings"]), page["findings"]
+
+
+def test_a_next_token_is_split_and_patched() -> None:
+    model = opened("gpt")
+    text = "A man is fishing on a river"
+    page = page_of(model, kind="parts", text=text, token="bank", against="man")
+    found = model.attribution(model.trace(text), 6, "bank", against="man")
+    heads = dict(found.by("writer"))
+    assert panel(page, "Heads")["values"][0][0] == pytest.approx(heads["layer 0, head 0"], abs=1e-6)
+    page = page_of(model, kind="patches", clean=text, corrupted="A man is fishing on a bank", token="bank")
+    assert panel(page, "Patches")["values"][-1][-1] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "experiment", "says"),
+    [
+        (lambda: opened("gpt"), {"kind": "parts", "text": "A man"}, "give one of them"),
+        (lambda: opened("gpt"), {"kind": "parts", "text": "A man", "word": "man"}, "like: the word"),
+        (lambda: opened("gpt"), {"kind": "parts", "text": "A man", "word": "man", "token": "man"}, "give one of them"),
+        (lambda: opened("bert"), {"kind": "parts", "text": "A man", "token": "man"}, "no language head"),
+        (lambda: opened("gpt"), {"kind": "patches", "clean": "A man", "corrupted": "A man"}, "give one of them"),
+        (lambda: opened("gpt"), {"kind": "score", "text": "A man", "query": 9, "key": 0, "layer": 0, "head": 0}, "9"),
+        (lambda: pair(), {"kind": "parts", "text": "A man", "token": "man"}, "reads pairs"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(model: Callable[[], Any], experiment: dict[str, Any], says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        page_of(model(), **experiment)
+
+
+def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
+    job = Job(1000.0)
+    job.stop()
+    with pytest.raises(RefusedError, match="asked for no longer"):
+        page_of(minilm, job, kind="patches", clean=CLEAN, corrupted=CORRUPTED, word="bank")
