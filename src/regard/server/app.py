@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
 
@@ -50,8 +51,14 @@ def make_app(
     program, shown = built_live(), built_shell()
     limits = limits or Limits()
     work, shelf = Work(limits), Shelf(limits.kept)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        work.close()
+
     pages = {f"file-{number}": page for number, page in enumerate(opened)}
-    app = FastAPI(title="regard", version=__version__, docs_url=None, redoc_url=None, on_shutdown=[work.close])
+    app = FastAPI(title="regard", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.work = work
     _refusals(app)
 

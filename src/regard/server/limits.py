@@ -19,4 +19,4 @@ class Limits:
     waiting: int = 16
     seconds: float = 300.0
     kept: int = 600_000_000
-    whole: int = 8_192
+    whole: int = 4_096
