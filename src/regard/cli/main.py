@@ -45,7 +45,7 @@ app = typer.Typer(
 )
 for name, verb, short in (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
-    ("why", why, "Rank the tokens and heads behind a word by what is lost without each."),
+    ("why", why, "Rank the tokens and heads behind a word by taking each away."),
     ("attribute", attribute, "Split what made a next token, or how near two words are."),
     ("patch", patch, "Put what one text's run had into another's, and measure it."),
     ("steer", steer, "Let a causal model write with its states steered."),

@@ -48,8 +48,8 @@ class HeadAttribution(Table):
     outcome: float
     baseline: str
     calls: tuple[CallId, ...]
-    scores: tuple[Float[Tensor, " H"], ...]
-    sources: tuple[Float[Tensor, "H S"], ...] | None
+    scores: tuple[Float[Tensor, " _"], ...]
+    sources: tuple[Float[Tensor, "_ _"], ...] | None
     tokens: tuple[Sequence[Token], ...]
 
     def score(self, layer: int, head: int, *, part: Literal["encoder", "decoder", "cross"] | None = None) -> float:
