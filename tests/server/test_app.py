@@ -153,6 +153,12 @@ def test_an_experiment_is_a_page(client: TestClient) -> None:
         assert client.post("/api/experiments", json={"experiment": wrong}).status_code == 422
 
 
+def test_a_server_without_a_store_says_so(client: TestClient) -> None:
+    assert client.get("/api/state").json()["stores"] == []
+    answer = client.post("/api/corpora", json={"about": "occurrences", "word": "bank"})
+    assert (answer.status_code, "--store" in answer.json()["error"]) == (422, True)
+
+
 def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any) -> None:
     at = "/api/pages/file-0/calls/0"
     assert client.get("/api/pages/file-0").json()["calls"][0]["served"] is True

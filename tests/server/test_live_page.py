@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard import ablate, attend, head
+from regard.corpus.store import Store
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
@@ -263,6 +264,22 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
         assert " ".join(written.new.split()) in shown[0]
         assert " ".join(cut.new.split()) in shown[1]
         assert cut.new != written.new
+
+
+def test_a_corpus_is_asked(visit: Any, bank_folder: Path) -> None:
+    with served("--store", str(bank_folder)) as (_, port, token):
+        page = visit(f"http://127.0.0.1:{port}/?token={token}")
+        page.tab.fill("label:has-text('Word') input", "bank")
+        page.tab.click("button:has-text('where it occurs')")
+        traced(page, "“bank” in the corpus")
+        with Store(bank_folder) as store:
+            found = store.find("bank")
+        assert f"occurs {found.total} times" in page.tab.locator(".findings").inner_text()
+        page.tab.reload()
+        traced(page, "“bank” in the corpus")
+        page.tab.fill("label:has-text('Word') input", "zebra")
+        page.tab.click("button:has-text('where it occurs')")
+        assert "zebra" in page.tab.wait_for_selector(".trouble").inner_text()
 
 
 def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, minilm: Any) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from fastapi import FastAPI, Header, Path, Query, Request
@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from regard import __version__
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.asked import ExperimentAsked, GenerationAsked, Question, TraceAsked
+from regard.server.asked import CorpusAsked, ExperimentAsked, GenerationAsked, Question, TraceAsked
 from regard.server.experiments import experiment_page
 from regard.server.kept import Kept, Shelf
 from regard.server.limits import Limits
@@ -28,6 +28,9 @@ from regard.server.work import Job, RefusedError, Work
 from regard.web.built_page import built_live, built_shell
 from regard.web.html_file import html_parts
 from regard.web.page import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    from regard.corpus.store import Store
 
 log = logging.getLogger("regard.server")
 BYTES = "application/octet-stream"
@@ -39,11 +42,16 @@ JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
 def make_app(
-    models: Sequence[Model], texts: Sequence[str] = (), opened: Sequence[Kept] = (), limits: Limits | None = None
+    models: Sequence[Model],
+    texts: Sequence[str] = (),
+    opened: Sequence[Kept] = (),
+    limits: Limits | None = None,
+    stores: "Sequence[Store]" = (),
 ) -> FastAPI:
     """Make the application; `Gate` stands around it.
 
     models: what may be asked for, by number. texts: that the page opens with. opened: pages made before, of files.
+    stores: corpora that may be asked.
 
     Raises:
         RegardError: the page is not built.
@@ -87,6 +95,9 @@ def make_app(
                 {"name": each.name, "pairs": each.pairs, "limit": each.limit, "writes": each.writes} for each in models
             ],
             "texts": list(texts),
+            "stores": [
+                {"name": each.path.name, "rows": sum(shard.rows for shard in each.manifest.shards)} for each in stores
+            ],
             "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
             "limits": {"characters": limits.characters, "texts": limits.texts, "seconds": limits.seconds},
         }
@@ -108,6 +119,15 @@ def make_app(
         """Patch, split an outcome or a score; gives the page of what was found."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(experiment_page, model, asked, limits), request, x_job)
+
+    @app.post("/api/corpora")
+    async def corpus(asked: CorpusAsked, request: Request, x_job: JobName = None) -> Response:
+        """Ask a corpus store; gives the page of the answer."""
+        if not stores:
+            raise RefusedError(422, "this server was started without a store: regard serve --store FOLDER")
+        from regard.server.corpora import corpus_page  # of what servers without a store do without
+
+        return await made(asked, partial(corpus_page, stores, asked), request, x_job)
 
     @app.get("/api/pages/{name}/file")
     async def file(name: Name) -> Response:

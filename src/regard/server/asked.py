@@ -129,4 +129,18 @@ class ExperimentAsked(Asked):
         return [asked.clean, asked.corrupted] if isinstance(asked, PatchesAsked) else [asked.text]
 
 
-Question = TraceAsked | GenerationAsked | ExperimentAsked
+class CorpusAsked(Asked):
+    """What a store knows: a word's occurrences, like a sentence's where there is one, its senses, or what heads do.
+
+    store: the number of one of those that the server was started with. senses: how many, None for as many as there are.
+    """
+
+    store: Number = 0
+    about: Literal["occurrences", "senses", "heads"]
+    word: Word | None = None
+    like: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    senses: Annotated[int, Field(ge=2, le=20)] | None = None
+
+
+OfModel = TraceAsked | GenerationAsked | ExperimentAsked  # questions to a model
+Question = CorpusAsked | OfModel

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
@@ -14,6 +15,9 @@ from regard.tensor_files.description import DESCRIPTION
 from regard.tensor_files.header import read_header
 from regard.trace.file import open as open_trace
 from regard.web.assemble import page_of
+
+if TYPE_CHECKING:
+    from regard.corpus.store import Store
 
 
 def open_files(files: Sequence[Path], limits: Limits) -> list[Kept]:
@@ -32,6 +36,17 @@ def open_file(file: Path, limits: Limits) -> Kept:
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
     return Kept(page_of(traces))
+
+
+def open_folders(folders: Sequence[Path]) -> "list[Store]":
+    """Open corpus stores. Raises RegardError for what is none, and where the extra `corpus` is not installed."""
+    if not folders:
+        return []
+    from regard.corpus.extra import needed
+    from regard.corpus.store import Store
+
+    needed("duckdb")
+    return [Store(folder) for folder in folders]
 
 
 def _format_of(file: Path) -> str | None:

@@ -3,6 +3,7 @@
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -13,6 +14,9 @@ from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 
+if TYPE_CHECKING:
+    from regard.corpus.store import Store
+
 HOST = "127.0.0.1"
 
 
@@ -21,6 +25,7 @@ def serve(
     texts: Sequence[str] = (),
     opened: Sequence[Kept] = (),
     *,
+    stores: "Sequence[Store]" = (),
     port: int = 0,
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
@@ -35,7 +40,7 @@ def serve(
     with bound:
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = make_app(models, texts, opened, limits)
+        app = make_app(models, texts, opened, limits, stores)
         gate = Gate(app, token, port, limits)
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,

@@ -8,7 +8,7 @@ from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
-from regard.server.asked import GenerationAsked, HeadAblation, Question, TraceAsked
+from regard.server.asked import GenerationAsked, HeadAblation, OfModel, TraceAsked
 from regard.server.change import change_sentences
 from regard.server.kept import Kept
 from regard.server.limits import Limits
@@ -20,7 +20,7 @@ from regard.web.assemble import Choice, Opening, page_of, title_of
 AnyTrace = Trace | PairTrace | WindowedTrace
 
 
-def check_sizes(asked: Question, models: Sequence[Model], limits: Limits) -> Model:
+def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Model:
     """Return the model that is meant. Raises RefusedError for too many or too long texts, and for no such model."""
     if asked.model >= len(models):
         raise RefusedError(422, f"model: given {asked.model}, this server has {len(models)}, numbered from 0")

@@ -22,6 +22,13 @@ export type Experiment =
   | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null }
   | { kind: "score"; text: string; query: number; key: number; layer: number; head: number };
 
+/** What a corpus store is asked. */
+export interface Corpus {
+  store: number;
+  about: "occurrences" | "senses" | "heads";
+  word: string | null;
+}
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -29,6 +36,7 @@ export interface Asked {
   ablations: Cut[];
   file: string | null;
   window: number | null; // of so many tokens, in which long texts are read
+  corpus: Corpus | null; // what a store is asked, instead of texts
   experiment: Experiment | null; // done with the texts, in place of showing their attention alone
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
 }
@@ -72,7 +80,8 @@ export function read(): (Asked & Looking) | null {
       file: typeof found.file === "string" ? found.file : null,
       window: number(found.window),
       written: number(found.written),
-      experiment: found.experiment ?? null, // the server checks it
+      experiment: found.experiment ?? null, // the server checks it, and what a store is asked
+      corpus: found.corpus ?? null,
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
       head: number(found.head),

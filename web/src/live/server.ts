@@ -18,6 +18,7 @@ export interface ServerState {
   format: [string, number];
   models: { name: string; pairs: boolean; limit: number | null; writes: boolean }[];
   texts: string[];
+  stores: { name: string; rows: number }[];
   pages: { id: string; title: string }[];
   limits: { characters: number; texts: number; seconds: number };
 }

@@ -1,5 +1,6 @@
 """`regard serve`: the page in a browser, with texts typed there and traced here."""
 
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -27,10 +28,16 @@ OpenFiles = Annotated[
         "--open", metavar="FILE", help="A saved trace or attention map, to zoom into; several too.", show_default=False
     ),
 ]
+Stores = Annotated[
+    list[Path] | None,
+    typer.Option("--store", metavar="STORE", help="What regard embed wrote, to ask; several too.", show_default=False),
+]
 Port = Annotated[int, options.number("N", "The port on 127.0.0.1; by default any that is free.")]
 
 
-def serve(texts: Texts = None, models: Models = None, files: OpenFiles = None, port: Port = 0) -> None:
+def serve(
+    texts: Texts = None, models: Models = None, files: OpenFiles = None, stores: Stores = None, port: Port = 0
+) -> None:
     """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into."""
     if not 0 <= port <= 65535:
         raise RegardError(f"--port: given {port}, needs a number from 0 to 65535")
@@ -47,19 +54,21 @@ def serve(texts: Texts = None, models: Models = None, files: OpenFiles = None, p
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.start import load_model, settle
-    from regard.server.files import open_files
+    from regard.server.files import open_files, open_folders
     from regard.server.limits import Limits
     from regard.server.serve import serve as run
 
     _, errors = consoles()
-    with errors.status("loading …"):
-        opened = open_files(files or [], Limits())
-        named: list[str | None] = [*(models or ())]
-        default = [] if named or (opened and not texts) else [None]
-        loaded = [load_model(name) for name in named + default]
-    settle()
+    with ExitStack() as open_stores:
+        with errors.status("loading …"):
+            opened = open_files(files or [], Limits())
+            asked = [open_stores.enter_context(store) for store in open_folders(stores or [])]
+            named: list[str | None] = [*(models or ())]
+            default = [] if named or ((opened or asked) and not texts) else [None]
+            loaded = [load_model(name) for name in named + default]
+        settle()
 
-    def started(link: str) -> None:
-        typer.echo(f"Open this link in a browser on this machine; Ctrl-C ends it:\n{link}")
+        def started(link: str) -> None:
+            typer.echo(f"Open this link in a browser on this machine; Ctrl-C ends it:\n{link}")
 
-    run(loaded, texts or [], opened, port=port, started=started)
+        run(loaded, texts or [], opened, stores=asked, port=port, started=started)
