@@ -186,7 +186,8 @@ def test_next_tokens_are_the_texts_own(cases, variable: str) -> None:
         whole = model.tokenizer(sentence)["input_ids"]
         assert whole[: len(case.trace.tokens) + 1] == [*(token.id for token in case.trace.tokens), case.token]
     else:
-        assert case.own.tokens[case.place[0] + 1].id == case.token
+        whole = model.tokenizer(text_target=case.target)["input_ids"]  # the decoder reads a start token before it
+        assert whole[: len(case.own.tokens)] == [*(token.id for token in case.own.tokens[1:]), case.token]
         assert {each.side for each in case.sources} == {0, 1}
     assert all(
         t < case.place[0] for each in case.sources if each.side == len(case.trace.sides) - 1 for t in each.tokens
