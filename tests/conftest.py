@@ -16,6 +16,9 @@ import pytest
 from hypothesis import settings
 
 from tests.support import MONEY, RIVER, annotations, default_model, run_in_process
+from tests.support.browser import chromium
+
+__all__ = ["chromium"]  # one for all tests: a process can drive one browser
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)

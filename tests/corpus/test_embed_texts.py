@@ -28,6 +28,7 @@ SMALL = Settings(shard=700)
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REGARD_PRODUCT", "blas")  # processes of a busy machine might choose apart
     write_texts(tmp_path / "texts", 12)
     return "texts"
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,21 +48,6 @@ class Opened:
                 found += [f"{scheme}: {each['id']}: {node['html'][:200]}" for node in each["nodes"]]
         self.tab.emulate_media(color_scheme="light")
         return found
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """The browser; skipped, with the reason, where it or the built page is absent."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if not BUILT.exists():
-        pytest.skip("the page is not built: make page")
-    if program is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import torch
 from regard.attention.kernels import matmul
 from regard.attention.kernels.cpu import forward
 from regard.attention.scores import ScoreRule
+from regard.errors import RegardError
 from tests.attention.cases import random
 
 
@@ -38,3 +39,15 @@ def test_the_usual_product_is_given_up_for_one_that_is_clearly_faster(monkeypatc
                                (0.5, "blas", "blas")):  # fmt: skip
         monkeypatch.setattr(matmul, "speed", lambda speed=speed: speed)
         assert (matmul.product().__name__, matmul.linear().__name__) == (tiles, maps)
+
+
+def test_the_environment_names_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_PRODUCT", "blas")
+    assert matmul.product() is matmul.linear() is matmul.blas
+    assert matmul.linear_is_torch_s()
+    if matmul.onednn_works():
+        monkeypatch.setenv("REGARD_PRODUCT", "onednn")
+        assert matmul.product() is matmul.linear() is matmul.onednn
+    monkeypatch.setenv("REGARD_PRODUCT", "fast")
+    with pytest.raises(RegardError, match="REGARD_PRODUCT: given 'fast'"):
+        matmul.linear()

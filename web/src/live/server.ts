@@ -68,13 +68,18 @@ export async function askLong(
   const job = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const stop = () => void fetch(`/api/jobs/${job}`, { method: "DELETE" }).catch(() => {});
   signal.addEventListener("abort", stop);
+  let over = false; // what was asked before the answer may come after it
   const timer = setInterval(() => {
-    askJson<Progress>(`/api/jobs/${job}`).then(tell, () => {}); // the answer itself tells what is wrong
+    askJson<Progress>(`/api/jobs/${job}`).then(
+      (now) => over || tell(now),
+      () => {}, // the answer itself tells what is wrong
+    );
   }, LOOK);
   try {
     const headers = { "content-type": "application/json", "x-job": job };
     return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
   } finally {
+    over = true;
     clearInterval(timer);
     signal.removeEventListener("abort", stop);
   }

@@ -1,6 +1,7 @@
 """The matrix product that the kernels spend most of their time in: oneDNN's or MKL's, whichever is faster here."""
 
 import functools
+import os
 import time
 from collections.abc import Callable
 
@@ -9,12 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import threads
+from regard.errors import RegardError
 
 Product = Callable[[Tensor, Tensor], Tensor]
 
 # Rounds of one measurement, and how much faster the other one has to be before the usual choice (oneDNN for attention's
 # tiles, torch's own for a model's linear maps) is given up: a choice that noise can turn would not repeat bitwise.
 ROUNDS, MARGIN = 12, 1.2
+VARIABLE = "REGARD_PRODUCT"  # names the product in place of a measurement
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
@@ -37,19 +40,36 @@ def product() -> Product:
 
     Called from a task it measures on that thread.
     """
-    if _pinned_tiles:
-        return _pinned_tiles[-1]
+    asked = _pinned_tiles[-1] if _pinned_tiles else named()
+    if asked is not None:
+        return asked
     return blas if speed() * MARGIN < 1 else onednn
 
 
 def linear() -> Product:
     """Return the product for a model's linear maps: the pinned one, or oneDNN's where it is clearly faster here."""
-    return _pinned[-1] if _pinned else onednn if speed() > MARGIN else blas
+    asked = _pinned[-1] if _pinned else named()
+    return asked if asked is not None else onednn if speed() > MARGIN else blas
+
+
+def named() -> Product | None:
+    """Return the product that the environment names, for runs that have to repeat bitwise; None where it names none.
+
+    Raises:
+        RegardError: there is no product of this name, or this build of torch lacks it.
+    """
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return None
+    found = {each.__name__: each for each in (onednn, blas)}.get(name)
+    if found is None or (found is onednn and not onednn_works()):
+        raise RegardError(f"{VARIABLE}: given {name!r}, needs blas or, where this build of torch has it, onednn")
+    return found
 
 
 def linear_is_torch_s() -> bool:
     """Return whether it is known, without measuring anything now, that linear maps are left to torch."""
-    return bool(_pinned or speed.cache_info().currsize) and linear() is blas
+    return bool(_pinned or os.environ.get(VARIABLE) or speed.cache_info().currsize) and linear() is blas
 
 
 def pin(name: str, *, tiles: str | None = None) -> bool:
