@@ -29,7 +29,9 @@ live_page = hook()
 
 
 def test_every_frame_has_a_command() -> None:
-    assert live_page.FRAMES.findall(PAGE) == list(live_page.commands(PAGE)) == ["bank.html"]
+    frames = live_page.FRAMES.findall(PAGE)
+    assert frames == ["bank.html"]
+    assert set(frames) <= set(live_page.commands(PAGE))  # other commands write pages that none frames
     assert live_page.commands(PAGE)["bank.html"][:2] == ["see", "Write a poem about a man fishing on a river bank."]
 
 
