@@ -82,6 +82,7 @@ ABOUT_SEVERAL = {
     "web/compare_view",
     "web/experiments_view",
     "web/generation_view",
+    "server/generated_requests",
     "server/live_page",
     "web/heads_view",
     "web/lines_view",
