@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from regard import attend
+from regard.attention.cell_means import CELL
 from regard.attention.masks import causal, function, window
-from regard.server.tiles import CELL, FINEST, SIDE, ZoomMap
+from regard.server.tiles import FINEST, SIDE, ZoomMap
 from regard.server.work import RefusedError
 
 

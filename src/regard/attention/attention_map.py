@@ -184,6 +184,10 @@ class AttentionMap(MapInputs):
         self._known = self._compute(wanted, alike=alike)
         return self
 
+    def keep_row_sums(self, rows: slice, row_max: Float[Tensor, " r"], row_sum: Float[Tensor, " r"]) -> None:
+        """Keep what a walk over a map of one head found, from the product that regions are read by: `cell_means`."""
+        self._rows.keep(slice(0, 1), slice(0, 1), rows, row_max, row_sum)
+
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
         """Take the map of one text of a batch, (H, rows, cols): its weights are those of a softmax over cols alone.
 

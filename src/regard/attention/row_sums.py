@@ -71,10 +71,16 @@ class RowSums:
             return known
         row_max, row_sum = of_scores(scores, self._rule, heads, working_dtype(self._query))
         if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
-            maxima, sums, known_rows = self._tables()
-            maxima[batch, heads, rows], sums[batch, heads, rows] = row_max, row_sum
-            known_rows[batch, heads, rows] = True
+            self.keep(batch, heads, rows, row_max, row_sum)
         return row_max, row_sum
+
+    def keep(
+        self, batch: slice, heads: slice, rows: slice, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
+    ) -> None:
+        """Remember those of queries, which were computed from the scores that `region_scores` computes."""
+        maxima, sums, known = self._tables()
+        maxima[batch, heads, rows], sums[batch, heads, rows] = row_max, row_sum
+        known[batch, heads, rows] = True
 
     def _known(self, batch: Index, heads: Index, rows: Index) -> tuple[Tensor, Tensor] | None:
         row_max, row_sum, known = (table[batch][:, heads][:, :, rows] for table in self._tables())

@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
+from regard.attention.kernels.threads import start_pool
 from regard.server.limits import Limits
 
 Answer = TypeVar("Answer")
 Line = Literal["model", "regions"]
 Gone = Callable[[], Awaitable[bool]]
+REGIONS = 2  # threads that read regions; torch's own threads, which wait for each other, would slow small ones down
 LOOKED = 0.25  # seconds between two looks whether who asked is still there
 REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
 
@@ -75,7 +77,7 @@ class Work:
         self._limits = limits
         self._threads: dict[Line, ThreadPoolExecutor] = {
             "model": ThreadPoolExecutor(1, "regard-model"),
-            "regions": ThreadPoolExecutor(2, "regard-regions"),
+            "regions": start_pool(REGIONS),
         }
         self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
         self._count: dict[Line, int] = {"model": 0, "regions": 0}

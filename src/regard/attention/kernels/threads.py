@@ -50,23 +50,24 @@ def _pool() -> ThreadPoolExecutor:
     with _lock:
         number = torch.get_num_threads()
         if number not in _pools:
-            _pools[number] = _start(number)
+            _pools[number] = start_pool(number)
         return _pools[number]
 
 
-def _start(number: int) -> ThreadPoolExecutor:
-    """Start all workers at once and leave torch's thread count as it is.
+def start_pool(number: int) -> ThreadPoolExecutor:
+    """Start as many workers, all at once, that each run torch's operations alone; torch's thread count stays as it is.
 
     `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
     that have not used torch yet. So every worker first takes its number (get), then sets its own to 1; afterwards the
     number for everybody else is put back.
     """
+    threads_before = torch.get_num_threads()
     started = threading.Barrier(number)  # no worker can take two of the first tasks, so all of them start
     pool = ThreadPoolExecutor(number, thread_name_prefix="regard", initializer=_initialise)
     try:
         wait([pool.submit(started.wait) for _ in range(number)])
     finally:
-        torch.set_num_threads(number)
+        torch.set_num_threads(threads_before)
     return pool
 
 

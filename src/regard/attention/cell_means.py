@@ -1,0 +1,81 @@
+"""Shrink one head's attention matrix to means of small equal cells, band by band, in one walk over its scores.
+
+The walk finds row maxima and row sums as well, which the map keeps: regions that are read later do not wait for them.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import region_scores
+from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels import threads
+from regard.attention.kernels.cpu import forward as cpu
+
+CELL = 16  # queries and keys of a cell
+ROWS = 512  # queries that a thread computes at a time, a multiple of CELL
+BLOCKS = 4  # for each thread, between two looks at whether the walk is still wanted
+WEIGHTS = 1 << 26  # of a band, where whole rows are read
+
+
+def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "rows cols"]]]:
+    """Yield (first query, means of CELL × CELL weights) of a map of one head, band after band of queries.
+
+    Each band but the last has a multiple of ROWS queries.
+    The last cells of a row or column are means of as many weights as there are. In float32 or the map's own dtype.
+    start: the query to begin with, a multiple of CELL.
+
+    Raises:
+        ValueError: the map has several heads or texts, or start is no multiple of CELL.
+    """
+    batch, heads, length = weights.query.shape[:3]
+    if batch * heads != 1:
+        raise ValueError(f"cell_means: given a map of {batch} × {heads} heads, needs one head's (`one_head`)")
+    if start % CELL:
+        raise ValueError(f"cell_means: start is {start}, it needs to be a multiple of {CELL}")
+    return _fast(weights, start, length) if _fits(weights) else _by_rows(weights, start, length)
+
+
+def _fits(weights: AttentionMap) -> bool:
+    query, key = weights.query, weights.key
+    return region_scores.in_fixed_order(query, key) and cpu.fits(query, key, key, weights.rule)
+
+
+def _fast(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
+    from regard.attention.kernels.cpu import cell_means as fast  # numba is loaded when it is first needed
+
+    query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.rule.detached()
+    step = ROWS * BLOCKS * threads.count()
+    for first in range(start, length, step):
+        last = min(first + step, length)
+        blocks = range(first, last, ROWS)
+        tasks = [partial(fast.cell_means, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
+        found = threads.run(tasks)
+        row_max, row_sum = (torch.cat([each[n] for each in found]) for n in (1, 2))
+        weights.keep_row_sums(slice(first, last), row_max, row_sum)
+        yield first, torch.cat([means for means, _, _ in found])
+
+
+def _by_rows(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
+    """The same on any device and in any dtype: whole rows are read."""
+    step = max(1, WEIGHTS // max(1, weights.key.shape[2]) // ROWS) * ROWS
+    alone = (slice(0, 1),) * (weights.ndim - 2)
+    for first in range(start, length, step):
+        region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
+        yield first, means_of(region.reshape(region.shape[-2:]), CELL).cpu()
+
+
+def means_of(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:
+    """Compute the means of cell × cell numbers, those at the ends of as many as there are."""
+    if cell == 1:
+        return region
+    return _shrunk(_shrunk(region, cell).mT, cell).mT.contiguous()
+
+
+def _shrunk(numbers: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows c"]:
+    whole = numbers.shape[0] // cell * cell
+    parts = [numbers[:whole].reshape(-1, cell, numbers.shape[1]).mean(1)]
+    return torch.cat(parts + ([numbers[whole:].mean(0, keepdim=True)] if whole < len(numbers) else []))

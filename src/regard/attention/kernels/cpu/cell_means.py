@@ -1,0 +1,94 @@
+"""Means of CELL × CELL weights and the row sums of the same queries, from one walk over their scores.
+
+An online softmax (Milakov & Gimelshein 2018) whose sums are kept apart by CELL keys: each stays relative to the row
+maximum of its tile until the last one is known.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.kernels.cpu import fixed_order, online_softmax, tiles
+from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, larger
+from regard.attention.scores import ScoreRule
+
+CELL = 16  # queries and keys of a cell: a row's 16 weights are one vector, or two
+TILE = tiles.COLS // CELL
+
+
+def cell_means(
+    query: Float[Tensor, "L D"], key: Float[Tensor, "S D"], rule: ScoreRule, start: int, stop: int
+) -> tuple[Float[Tensor, "rows cols"], Float[Tensor, " r"], Float[Tensor, " r"]]:
+    """Compute (means, row maxima, row sums) of queries [start, stop) of one head, in float32, on the calling thread.
+
+    start is a multiple of CELL; cells at the ends are means of as many weights as there are. The product is the one
+    that regions are read by, so that the row sums are of the very scores that weights come from.
+    """
+    one = tiles.Head(query, key, rule, 0, 0, fixed_order.product)
+    rows, size = stop - start, len(key)
+    first, last = one.reach(start, stop)
+    first -= first % CELL
+    row_max, row_sum = np.full(rows, LOWEST, np.float32), np.zeros(rows, np.float32)
+    starts = range(first, last, tiles.COLS)
+    sums = np.empty((rows, len(starts) * TILE), np.float32)
+    shifts = np.empty((len(starts), rows), np.float32)
+    for n, tile in enumerate(one.tiles(start, stop, (first, last))):
+        add_tile(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum, sums, n * TILE, shifts[n])
+    sink = -np.inf if rule.sinks is None else rule.sinks[0].item()
+    online_softmax.add_sink(row_max, row_sum, np.float32(sink))
+    found = np.zeros((-(-rows // CELL), -(-size // CELL)), np.float32)
+    add_cells(sums, shifts, row_max, row_sum, found[:, first // CELL : -(-last // CELL)])
+    found[:, :-1] /= CELL
+    found[:, -1] /= size - (found.shape[1] - 1) * CELL
+    found[:-1] /= CELL
+    found[-1] /= rows - (len(found) - 1) * CELL
+    return torch.from_numpy(found), torch.from_numpy(row_max), torch.from_numpy(row_sum)
+
+
+@compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
+def add_tile(scores, low, high, row_max, row_sum, sums, at, shift):
+    """Add exp(score - row_max) of a tile (R, C) to row_sum (R,), and write it to sums (R, at:) for each CELL columns.
+
+    Row r uses columns [low + r, high + r). shift (R,): the row maxima that the tile's sums are relative to.
+    """
+    rows, cols = scores.shape
+    for r in range(rows):
+        a = min(cols, max(0, low + r))
+        b = max(a, min(cols, high + r))
+        used = scores[r, a:b]
+        best = LOWEST
+        for j in range(len(used)):
+            best = larger(best, used[j])
+        old_max = row_max[r]
+        new_max = larger(old_max, best)
+        row, into = scores[r], sums[r, at : at + TILE]
+        part = np.float32(0.0)
+        for c in range((cols + CELL - 1) // CELL):
+            cell = np.float32(0.0)
+            if a <= c * CELL and (c + 1) * CELL <= b:
+                line = row[c * CELL : (c + 1) * CELL]
+                for j in range(CELL):  # as many every time: one vector, without a test of its length
+                    cell += exp2((line[j] - new_max) * LOG2_E)
+            else:
+                for j in range(max(a, c * CELL), min(b, (c + 1) * CELL)):
+                    cell += exp2((row[j] - new_max) * LOG2_E)
+            into[c] = cell
+            part += cell
+        shift[r] = new_max
+        row_max[r] = new_max
+        row_sum[r] = row_sum[r] * exp2((old_max - new_max) * LOG2_E) + part
+
+
+@compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
+def add_cells(sums, shifts, row_max, row_sum, cells):
+    """Add the weights that sums (R, ·) and shifts (tiles, R) stand for to cells (R // CELL, cols)."""
+    for n in range(len(shifts)):
+        for r in range(len(row_max)):
+            shift = shifts[n, r]
+            if shift == LOWEST or row_sum[r] == np.float32(0.0):
+                continue  # the row sees no key up to here
+            factor = exp2((shift - row_max[r]) * LOG2_E) / row_sum[r]
+            line, into = sums[r, n * TILE : (n + 1) * TILE], cells[r // CELL, n * TILE :]
+            for c in range(min(TILE, len(into))):
+                into[c] += line[c] * factor
