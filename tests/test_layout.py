@@ -33,7 +33,6 @@ THROUGH_OTHERS = {
     "errors",
     "models/call_options",
     "models/memory_estimate",
-    "nn/feed_forward",
     "nn/layer",
     "train/folder_lock",
     "train/samples",
