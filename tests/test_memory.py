@@ -165,3 +165,22 @@ def _held(trace) -> int:
         weights, block = trace.attention[n], trace.attention_outputs[n]
         tensors += [weights.query, weights.key, trace.values[n], block.residual, block.projected]
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a system that says what a process has")
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    def held() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    blocks = [b"x" * 100_000 for _ in range(2000)]  # below the size that has pages of its own
+    kept = blocks[::100]  # live ones in between
+    full = held()
+    del blocks
+    memory.give_back()
+    assert full - held() > 100_000_000
+    assert len(kept) == 20
+
+
+def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: object())
+    memory.give_back()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from regard import ablate, attend, head
+from regard import ablate, attend, head, patch
 from regard.server.app import make_app
 from regard.server.limits import Limits
 from regard.server.long_texts import map_page
@@ -80,6 +80,23 @@ def test_an_ablation_gives_before_and_after(client: TestClient, minilm: Any) -> 
     assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
     edge = {"kind": "edge", "query": "bank", "key": "river", "layer": None, "head": None, "part": None}
     assert client.post("/api/traces", json={"texts": [RIVER], "ablations": [edge]}).status_code == 200
+
+
+def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) -> None:
+    other = "She took the money to the old bank."
+    asked = {"kind": "patch", "what": "hidden_states", "layer": 2, "source": other, "at": "bank", "source_at": None}
+    answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert page["comparisons"][0]["name"].startswith("patched: what leaves layer 2")
+    assert page["findings"][0].startswith("patched: what leaves layer 2")
+    assert page["opening"]["call"] == 3  # the first layer that it can have changed
+    done = patch("hidden_states", layer=2, at="bank", source=minilm.trace(other))
+    call = page["calls"][page["comparisons"][0]["after"][3]]
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = minilm.trace(RIVER, interventions=[done]).attention[3].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    itself = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked | {"source": RIVER}]}).json()
+    assert "no token leaves the last layer changed" in itself["findings"][0]
 
 
 def test_the_same_question_is_answered_once(client: TestClient) -> None:
@@ -177,6 +194,7 @@ def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any)
     np.testing.assert_allclose(column, dense[:, :, 7].mean(0), atol=1e-6)
 
 
+PATCH = {"kind": "patch", "what": "hidden_states", "layer": 1, "source": "a", "at": "a"}
 WRONG: list[tuple[Any, int, str]] = [
     ({}, 422, "texts: Field required"),
     ({"texts": []}, 422, "texts"),
@@ -194,6 +212,13 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "ablations": [{"kind": "head", "layer": True, "head": 0}]}, 422, "layer"),
     ({"texts": ["a"], "ablations": [{"kind": "nothing"}]}, 422, "ablations.0"),
     ({"texts": ["a"], "ablations": [{"kind": "edge", "query": "b", "key": "a"}]}, 422, "'b'"),
+    ({"texts": ["a"], "ablations": [PATCH | {"at": "b"}]}, 422, "'b'"),
+    ({"texts": ["a"], "ablations": [PATCH | {"layer": 6}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [PATCH | {"layer": "output"}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": ""}]}, 422, "source"),
+    ({"texts": ["a"], "ablations": [PATCH | {"head": 1}]}, 422, "have no heads"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": "a man", "at": None}]}, 422, "cannot be aligned"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": "a" * 2_000_000}]}, 413, "2,000,001 characters"),
     ({"texts": ["a"], "window": 1}, 422, "window"),
     ({"texts": ["a"], "word": "zebra"}, 422, "zebra"),
     ([], 422, ""),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import regard
-from regard import ablate, attend, head
+from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
@@ -110,6 +110,26 @@ def test_a_head_is_ablated_and_taken_back(server: str, visit: Any, minilm: Any) 
     page.tab.click("button:has-text('take all back')")
     page.tab.wait_for_selector("text=head 2 of layer 1 ablated", state="detached")
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Tokens"
+
+
+def test_a_state_is_patched_from_another_text(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    bank = next(n for n, token in enumerate(minilm.trace(RIVER).tokens) if token.text == "bank")
+    page.choose("layer", "2")
+    page.tab.click(f".tokens [data-unit='{bank}']")
+    page.tab.click("summary:has-text('Patch the chosen token')")
+    page.tab.fill("label:has-text('Another text') input", MONEY)
+    page.tab.fill("label:has-text('its word') input", "bank")
+    page.tab.click("button:has-text('what leaves layer 2')")
+    page.tab.wait_for_selector(f"text=what leaves layer 2 at token {bank} taken from")
+    sentence = page.tab.locator(".findings li").first.inner_text()
+    done = patch("hidden_states", layer=2, at=bank, source=minilm.trace(MONEY), source_at="bank")
+    before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[done])
+    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    assert f"“bank” ({bank}) leaves the last layer at cosine {float(cosines.min()):.3f} to before" in sentence
+    page.tab.reload()
+    page.tab.wait_for_selector(f"text=what leaves layer 2 at token {bank} taken from")
 
 
 def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> None:

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import Part, ablate, edge, head
+from regard.capture.interventions.patch import What, patch
+from regard.trace.trace import Trace
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
@@ -46,21 +48,45 @@ class EdgeAblation(Asked):
         return ablate(edge(self.query, self.key, layers=self.layer, heads=self.head, part=self.part))
 
 
-Ablation = Annotated[HeadAblation | EdgeAblation, Field(discriminator="kind")]
+class StatePatch(Asked):
+    """What another text's run had at some place, put into this one; at, source_at: None for every token.
+
+    source: that text, which is traced for it. source_at: where in it, None for the same as at.
+    """
+
+    kind: Literal["patch"]
+    what: What
+    layer: Number | Literal["input"]
+    source: Annotated[str, Field(min_length=1)]
+    at: Place | None = None
+    source_at: Place | None = None
+    head: Number | None = None
+    part: Part | None = None
+
+    def intervention(self, source: Trace) -> Intervention:
+        """The same as the library takes it. source: the trace of that text."""
+        return patch(
+            self.what, layer=self.layer, source=source, at=self.at, source_at=self.source_at, head=self.head,
+            part=self.part,
+        )  # fmt: skip
+
+
+Change = Annotated[HeadAblation | EdgeAblation | StatePatch, Field(discriminator="kind")]
 
 
 class TraceAsked(Asked):
     """Texts to trace.
 
     model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
-    text; None lets the model write them. ablations: done to all texts, in order; the page then shows before and after.
+    text; None lets the model write them. ablations: and patches, done to all texts, in order; the page then shows
+    before and after.
     window: read in windows of so many tokens. word: where the page opens.
     """
 
     model: Number = 0
     texts: Annotated[list[str], Field(min_length=1)]
     targets: list[str] | None = None
-    ablations: Annotated[list[Ablation], Field(max_length=64)] = []
+    ablations: Annotated[list[Change], Field(max_length=64)] = []
     window: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     word: Word | None = None
     steps: bool = False
@@ -78,7 +104,7 @@ class GenerationAsked(Asked):
     new_tokens: Annotated[int, Field(ge=1, le=512)] = 20
     temperature: Annotated[float, Field(gt=0, le=10)] | None = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
-    ablations: Annotated[list[Ablation], Field(max_length=64)] = []
+    ablations: Annotated[list[Change], Field(max_length=64)] = []
 
 
 class PatchesAsked(Asked):

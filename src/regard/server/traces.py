@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from regard.capture.interventions.given import Intervention
 from regard.capture.progress import layers_run
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
-from regard.server.asked import GenerationAsked, HeadAblation, OfModel, TraceAsked
+from regard.server.asked import GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
 from regard.server.change import change_sentences
 from regard.server.kept import Kept
 from regard.server.limits import Limits
@@ -29,6 +30,8 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
         raise RefusedError(413, f"texts: given {len(texts)}, {limits.texts} are the most")
     if isinstance(asked, TraceAsked):
         texts = [*texts, *(asked.targets or [])]
+    if isinstance(asked, TraceAsked | GenerationAsked):
+        texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
     characters = sum(map(len, texts))
     if characters > limits.characters:
         raise RefusedError(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
@@ -41,7 +44,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
-    done = [each.intervention() for each in asked.ablations]
+    done = interventions(model, asked)
     passes = 2 if done else 1
     with layers_run(model.model, lambda share: job.advance(0.7 * share / passes)):
         found = _traces(model, asked, [])
@@ -73,19 +76,19 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
-    done = [each.intervention() for each in asked.ablations]
+    done = interventions(model, asked)
     options: dict[str, Any] = {"do_sample": asked.temperature is not None}
     if asked.temperature is not None:
         options["temperature"] = asked.temperature
     written: list[Generated] = []
-    for interventions in [[], done] if done else [[]]:
+    for changes in [[], done] if done else [[]]:
 
         def told(text: str, before: int = len(written)) -> None:
             job.say(text, min(1.0, (before + len(text) / (5 * asked.new_tokens)) / (2 if done else 1)))
 
         written.append(
             model.generate(
-                asked.prompt, new_tokens=asked.new_tokens, seed=asked.seed, interventions=interventions, progress=told,
+                asked.prompt, new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
                 **options,
             )
         )  # fmt: skip
@@ -97,11 +100,31 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     return Kept(page_of(written, Choice(), opening, names=names, findings=findings, limit=limits.kept))
 
 
-def _traces(model: Model, asked: TraceAsked, interventions: list[Any]) -> list[AnyTrace]:
+def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:
+    """What is to be done to the passes, as the library takes it; texts that are patched from are traced for it.
+
+    Raises:
+        RegardError: a place or number that means nothing, a patch of a model that reads pairs.
+    """
+    sources: dict[str, Trace] = {}
+    found: list[Intervention] = []
+    for each in asked.ablations:
+        if not isinstance(each, StatePatch):
+            found.append(each.intervention())
+            continue
+        if model.pairs:
+            raise RegardError(f"patches here are of models that read one text, {model.name} reads pairs")
+        if each.source not in sources:
+            sources[each.source] = model.trace(each.source, logits=False)
+        found.append(each.intervention(sources[each.source]))
+    return found
+
+
+def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention]) -> list[AnyTrace]:
     """One trace a text. What a model that reads pairs is to read, it writes itself where no targets are given."""
     if asked.targets is not None and len(asked.targets) != len(asked.texts):
         raise RegardError(f"targets: given {len(asked.targets)} for {len(asked.texts)} texts, needs one for each")
-    options: dict[str, Any] = {"interventions": interventions, "logits": False}
+    options: dict[str, Any] = {"interventions": changes, "logits": False}
     if asked.window is not None:
         return list(model.trace(asked.texts, window=asked.window, **options))
     if not model.pairs:
@@ -111,20 +134,17 @@ def _traces(model: Model, asked: TraceAsked, interventions: list[Any]) -> list[A
     if asked.targets is not None:
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
-    return [
-        model.generate(text, new_tokens=most, do_sample=False, interventions=interventions).trace
-        for text in asked.texts
-    ]
+    return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
 
 
 def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
-    """The first layer whose weights an ablation can change: an edge's own, the one behind a head. None: any."""
+    """The first layer whose weights are changed: an edge's own, the one behind a head or a state. None: any."""
     layers = []
     for each in asked.ablations:
-        if isinstance(each, HeadAblation):
-            layers.append(each.layer + 1)
+        if isinstance(each, HeadAblation) or (isinstance(each, StatePatch) and each.what != "weights"):
+            layers.append(0 if each.layer == "input" else each.layer + 1)
         else:
-            layers.append(each.layer or 0)
+            layers.append(0 if each.layer is None or each.layer == "input" else each.layer)
     sides = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else trace.sides)]
     return min([*layers, *(len(side.attention) - 1 for side in sides)])
 

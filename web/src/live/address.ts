@@ -14,7 +14,15 @@ export interface EdgeCut {
   head: number | null;
   part: string | null;
 }
-export type Cut = HeadCut | EdgeCut;
+export interface StatePatch {
+  kind: "patch";
+  what: "hidden_states";
+  layer: number | "input";
+  source: string; // another text
+  at: string | number;
+  source_at: string | number | null; // null: the same as at
+}
+export type Cut = HeadCut | EdgeCut | StatePatch;
 
 /** An experiment, as the server takes it. */
 export type Experiment =
@@ -95,9 +103,14 @@ export function read(): (Asked & Looking) | null {
 
 /** What is done to a pass, in words. */
 export function cutName(cut: Cut): string {
-  const part = cut.part ? ` of the ${cut.part}` : "";
+  const part = cut.kind !== "patch" && cut.part ? ` of the ${cut.part}` : "";
   if (cut.kind === "head") return `head ${cut.head} of layer ${cut.layer}${part} ablated`;
-  const where = cut.layer === null ? "all layers" : `layer ${cut.layer}${cut.head === null ? "" : `, head ${cut.head}`}`;
   const named = (place: string | number) => (typeof place === "number" ? `token ${place}` : `“${place}”`);
+  if (cut.kind === "patch") {
+    const what = cut.layer === "input" ? "what enters layer 0" : `what leaves layer ${cut.layer}`;
+    const from = cut.source.length > 40 ? `${cut.source.slice(0, 40)}…` : cut.source;
+    return `${what} at ${named(cut.at)} taken from “${from}”${cut.source_at === null ? "" : `, at ${named(cut.source_at)}`}`;
+  }
+  const where = cut.layer === null ? "all layers" : `layer ${cut.layer}${cut.head === null ? "" : `, head ${cut.head}`}`;
   return `edge from ${named(cut.query)} to ${named(cut.key)} cut in ${where}${part}`;
 }

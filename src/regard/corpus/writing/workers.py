@@ -24,6 +24,7 @@ from regard.corpus.writing.plan_shards import ShardPlan
 from regard.corpus.writing.read_words import Reading
 from regard.corpus.writing.shard import read_counts, write_shard
 from regard.errors import RegardError
+from regard.memory import give_back
 from regard.models.load import load
 from regard.models.model import Model
 
@@ -51,7 +52,9 @@ Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and wheth
 
 def build(job: Job, reading: Reading, plan: ShardPlan) -> dict[str, int]:
     """Build and write one shard, and return its counts."""
-    return read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
+    counts = read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
+    give_back()
+    return counts
 
 
 def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[Built]:
