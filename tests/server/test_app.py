@@ -221,6 +221,10 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "ablations": [PATCH | {"source": "a" * 2_000_000}]}, 413, "2,000,001 characters"),
     ({"texts": ["a"], "window": 1}, 422, "window"),
     ({"texts": ["a"], "word": "zebra"}, 422, "zebra"),
+    ({"texts": ["a", "b"], "word": "a"}, 422, "text 2: "),
+    ({"texts": ["a"], "references": ["b"]}, 422, "references: they are words that a word is compared with"),
+    ({"texts": ["a"], "word": "a", "references": ["  "]}, 422, "references: ''"),
+    ({"texts": ["a"], "word": "a", "references": ["b"] * 17}, 422, "references: List should have at most 16"),
     ([], 422, ""),
     (None, 422, ""),
 ]

@@ -42,3 +42,26 @@ def test_a_marked_word_stands_in_its_text_and_notes_are_paragraphs() -> None:
     html = "".join(plain_tables([panel], readable))
     assert "<bdi>&lt;left <mark>form</mark> right&gt;</bdi>" in html
     assert "<h2>&lt;i&gt;</h2>\n<p>a &amp; b</p>" in html
+
+
+def test_paths_have_a_row_for_each_state() -> None:
+    step = {"length": 2.0, "attention": 0.25, "cross": None, "rest": 0.75, "most": "“a” +0.10"}
+    path = {"label": "1", "points": [[0.0, 1.0], [0.5, -1.0]], "before": [None, 0.5], "steps": [step], "refused": None}
+    gone = {"label": "2", "points": None, "before": [None, 0.25], "steps": None, "refused": "why not"}
+    panel = {
+        "kind": "paths", "title": "t", "note": "n", "sentences": ["One.", "Two."], "digits": 3, "paths": [path, gone],
+        "states": [{"mark": "in", "name": "enters"}, {"mark": "★", "name": "leaves"}],
+        "marks": [{"label": "river", "point": [2.0, 3.0]}, {"label": "money", "point": None}],
+    }  # fmt: skip
+    assert read(panel) == [
+        ["path", "state", "x", "y", "cosine to the state before", "length of the step", "attention", "feed-forward",
+         "most of it from"],
+        ["1", "enters", "0.000", "1.000", "–", "–", "–", "–", "–"],
+        ["1", "leaves", "0.500", "-1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
+        ["2", "enters", "–", "–", "–", "–", "–", "–", "–"],
+        ["2", "leaves", "–", "–", "0.250", "–", "–", "–", "–"],
+        ["◆ river", "the end", "2.000", "3.000", "–", "–", "–", "–", "–"],
+        ["◆ money", "the end", "–", "–", "–", "–", "–", "–", "–"],
+        ["2", "no shares: why not", "–", "–", "–", "–", "–", "–", "–"],
+    ]  # fmt: skip
+    assert "<p>n</p>\n<p>One.</p>\n<p>Two.</p>" in "".join(plain_tables([panel], readable))

@@ -79,8 +79,8 @@ class TraceAsked(Asked):
 
     model: the number of one of those that the server was started with. targets: of an encoder-decoder, one for each
     text; None lets the model write them. ablations: and patches, done to all texts, in order; the page then shows
-    before and after.
-    window: read in windows of so many tokens. word: where the page opens.
+    before and after. window: read in windows of so many tokens. word: whose path through the layers the page shows,
+    where it opens. references: words beside which that path is shown, each a text of its own.
     """
 
     model: Number = 0
@@ -89,6 +89,7 @@ class TraceAsked(Asked):
     ablations: Annotated[list[Change], Field(max_length=64)] = []
     window: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     word: Word | None = None
+    references: Annotated[list[Word], Field(max_length=16)] = []
     steps: bool = False
 
 

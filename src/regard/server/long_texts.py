@@ -12,6 +12,7 @@ from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import title_of
 from regard.web.call import CallName
+from regard.web.movement import missing
 from regard.web.page import Page, status_lines
 from regard.web.score_rules import Data
 from regard.web.texts import text_data
@@ -41,6 +42,8 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
         *status_lines([trace.status for trace in traces if isinstance(trace, Trace)], Page("")),
         "Means and weights are computed where this page was served from, when they are looked at.",
     ]
+    if word is not None:
+        page.findings = [missing(word, "a text is too long for a browser to compute with")]
     page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
     return Kept(page, maps)
 

@@ -16,7 +16,8 @@ from regard.server.limits import Limits
 from regard.server.long_texts import long_page
 from regard.server.work import Job, RefusedError
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_of, title_of
+from regard.web.assemble import Choice, Opening, page_of, seen_in, title_of
+from regard.web.movement import add_movement, missing
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -53,18 +54,29 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     job.go_on()
     if any(longest(each) > limits.whole for each in found):
         return long_page([*found, *after], asked.word)
+    references = _references(model, asked)
     choice = Choice(steps=asked.steps)
     if not done:
-        return Kept(page_of(found, choice, Opening(word=asked.word), limit=limits.kept))
+        page = page_of(found, choice, Opening(word=asked.word), references=references, limit=limits.kept)
+        if any(panel["kind"] == "paths" for panel in page.panels):
+            page.opening["view"] = "panel 0"
+        return Kept(page)
+    names = [f"{name}, {when}" for when in ("before", "after") for name in texts]
     page = page_of(
         [*found, *after],
         choice,
         Opening("compare", layer=changed_layer(asked, found), word=asked.word),
         title=title_of(found),
-        names=[f"{name}, {when}" for when in ("before", "after") for name in texts],
+        names=names,
         findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)],
         limit=limits.kept,
     )
+    if asked.word is not None:
+        seen = seen_in([*found, *after], asked.word, references)
+        if isinstance(seen, str):
+            page.findings = [*page.findings, missing(asked.word, seen)]
+        else:
+            add_movement(page, seen, names)
     return Kept(page)
 
 
@@ -135,6 +147,19 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention]) ->
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
     return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
+
+
+def _references(model: Model, asked: TraceAsked) -> list[Trace]:
+    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
+    if asked.references and asked.word is None:
+        raise RegardError("references: they are words that a word is compared with: give word as well")
+    found = []
+    for word in dict.fromkeys(each.strip() for each in asked.references):
+        try:
+            found.append(model.trace(word, target=word).encoder if model.pairs else model.trace(word))
+        except RegardError as error:
+            raise RegardError(f"references: {word[:40]!r}: {error}") from None
+    return found
 
 
 def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:

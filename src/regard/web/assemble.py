@@ -65,12 +65,14 @@ def page_of(
     title: str | None = None,
     names: Sequence[str] | None = None,
     findings: Sequence[str] | None = None,
+    references: Sequence[Trace] = (),
     limit: int | None = LIMIT,
 ) -> Page:
     """Put together the page of some traces.
 
-    names: of the traces, by default "text 1" and the like. findings: the sentences above, None for those of `see`.
-    limit: of the file's bytes, as far as they are known before anything is computed.
+    names: of the traces, by default "text 1" and the like. findings: the sentences above, None for those of `see`;
+    with these comes the movement of the word that it opens at. references: words beside which that is shown, each a
+    text of its own. limit: of the file's bytes, as far as they are known before anything is computed.
 
     Raises:
         RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many
@@ -97,8 +99,10 @@ def page_of(
             f"states are {near}."
         )
         page.status.append(page.optional)
+    seen: Summary | str | None = None
     if findings is None:
-        findings, place = found(plain, opening.word)
+        seen = seen_in(plain, opening.word, references)
+        findings, place = _found(seen, opening.word)
         if place is not None and opening.layer is None and opening.head is None and opening.token is None:
             opening = replace(place, view=opening.view)
     page.findings = findings
@@ -109,6 +113,13 @@ def page_of(
         if isinstance(one, Generated):
             _add_generation(page, one, added[-1])
     _add_comparisons(page, plain, places)
+    if opening.word is not None and seen is not None:
+        from regard.web.movement import add_movement, missing
+
+        if isinstance(seen, str):
+            page.findings = [*page.findings, missing(opening.word, seen)]
+        else:
+            add_movement(page, seen, names)
     page.status = status_lines([one.status for one in plain], page) + page.status
     _open(page, plain, places, opening)
     return page
@@ -132,24 +143,36 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
 
 def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None) -> tuple[list[str], Opening | None]:
     """The sentences of `see`, and where they look; none of long texts, or where it has nothing to say."""
+    return _found(seen_in(traces, word), word)
+
+
+def _found(seen: "Summary | str", word: str | None) -> tuple[list[str], Opening | None]:
     from regard.explain.findings import findings
+
+    return ([], None) if isinstance(seen, str) else (findings(seen), looked_at(seen, word))
+
+
+def seen_in(
+    traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None, references: Sequence[Trace] = ()
+) -> "Summary | str":
+    """What `see` finds in some traces, or why it does not look at them. Raises RegardError for a word not there."""
     from regard.explain.texts.summary import summarise
 
     most = LONG if word is None else SCORED
     if max(len(side.tokens) for trace in traces for side in sides(trace)) > most:
-        return [], None
+        return f"a text has more than {most:,} tokens"
     windowed = [trace for trace in traces if isinstance(trace, WindowedTrace)]
     plain = [trace for trace in traces if not isinstance(trace, WindowedTrace)]
     try:
         if windowed and plain:
-            return [], None
+            return "some texts are read in windows and others are not"
         unfolded = unfold(windowed, word) if windowed else None
-        seen = summarise(plain if unfolded is None else unfolded.traces, word, unfolded=unfolded)
-    except RegardError:
+        whole = plain if unfolded is None else unfolded.traces
+        return summarise(whole, word, references=references, unfolded=unfolded)
+    except RegardError as error:
         if word is not None:
             raise
-        return [], None
-    return findings(seen), looked_at(seen, word)
+        return str(error)
 
 
 def looked_at(seen: "Summary", word: str | None) -> Opening:

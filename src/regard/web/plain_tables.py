@@ -11,8 +11,8 @@ def plain_tables(panels: Iterable[Mapping[str, Any]], escape: Escape) -> Iterato
     for panel in panels:
         heads, rows = _cells(panel)
         yield f"<h2>{escape(panel['title'])}</h2>\n"
-        if panel["note"]:
-            yield f"<p>{escape(panel['note'])}</p>\n"
+        for line in (panel["note"], *panel.get("sentences", ())):
+            yield f"<p>{escape(line)}</p>\n" if line else ""
         yield '<div class="plain">\n<table>\n<thead><tr>'
         yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
         yield "</tr></thead>\n<tbody>\n"
@@ -39,8 +39,32 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             [each["label"], each["group"], each["context"], _number(each["x"], 3), _number(each["y"], 3)]
             for each in panel["points"]
         )
+    if kind == "paths":
+        return _paths(panel)
     named = zip(panel["tokens"], panel["values"], strict=True)
     return ["token", panel["unit"]], ([token, _number(value, panel["digits"])] for token, value in named)
+
+
+def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+    """Paths, a row a state: where it stands, how alike it is to the one before, what made the step to it."""
+    parts = [name for name in ("attention", "cross", "rest") if any(
+        step[name] is not None for path in panel["paths"] for step in path["steps"] or ())]  # fmt: skip
+    rows = []
+    for path in panel["paths"]:
+        for n, state in enumerate(panel["states"]):
+            x, y = path["points"][n] if path["points"] else (None, None)
+            step = path["steps"][n - 1] if path["steps"] and n else dict.fromkeys(("length", *parts, "most"))
+            numbers = (x, y, path["before"][n], *(step[part] for part in ("length", *parts)))
+            rows.append([path["label"], state["name"], *(_number(each, panel["digits"]) for each in numbers), step["most"]])
+    for mark in panel["marks"]:
+        place = [_number(each, panel["digits"]) for each in mark["point"] or (None, None)]
+        rows.append([f"◆ {mark['label']}", "the end", *place, *[None] * (len(parts) + 3)])
+    for path in panel["paths"]:
+        if path["refused"]:
+            rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(parts) + 5)])
+    shares = [{"attention": "attention", "cross": "cross-attention", "rest": "feed-forward"}[part] for part in parts]
+    heads = ["path", "state", "x", "y", "cosine to the state before", "length of the step", *shares, "most of it from"]
+    return heads, rows
 
 
 def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:

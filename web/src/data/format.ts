@@ -124,14 +124,16 @@ export interface HeadScores {
   values: (number | null)[][][]; // [name][row][head]; null where the head does not exist or the text has no such key
 }
 
-/** A sorted list, a grid of colours, a cloud of points: components that know no attention. name: of its tab, short. */
+/** A sorted list, a grid of colours, a cloud of points, paths: components that know no attention. name: of its tab, short. */
 export type Panel = { name: string; title: string; note: string } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
   | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
+  | PathsData
   | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number }
 );
 export type Heat = Panel & HeatData;
+export type Paths = Panel & PathsData;
 
 interface HeatData {
   kind: "heat";
@@ -162,6 +164,38 @@ export interface Behind {
   texts: { tokens: string[]; direction: "ltr" | "rtl" }[];
   of: number[];
   values: (number[] | null)[][]; // [row][column], null where there is no such cell
+}
+
+/** Paths on a plane, one point a state, and what made each step from one state to the next. */
+interface PathsData {
+  kind: "paths";
+  digits: number;
+  sentences: string[]; // what near and far mean on the plane, which plane it is, what is not on it
+  holds: boolean; // whether near on the plane is near in all dimensions; else the first sentence says what is not
+  states: { mark: string; name: string }[]; // what stands beside a point, and what it is
+  paths: Path[];
+  marks: { label: string; point: [number, number] | null; missing: string | null; learned: (number | null)[]; cosines: (number | null)[] }[]; // reference words, with cosines to each path's learned embedding and end
+  dots: { label: string; text: string; point: [number, number] }[];
+  between: number[][][] | null; // cosines of [path][an earlier one][state]; null where there are too many paths
+  shares: string; // what the shares of a step are
+}
+export interface Path {
+  label: string;
+  of: string; // "text 1"
+  context: InContext;
+  points: [number, number][] | null; // null: not on the plane; missing says why
+  missing: string | null;
+  before: (number | null)[]; // cosine of each state to the one before
+  steps: PathStep[] | null; // from state n to n + 1; null: refused says why
+  refused: string | null;
+}
+/** Shares of a step, which sum to 1; null for a part that a layer has not, or where nothing moved. */
+export interface PathStep {
+  length: number | null;
+  attention: number | null;
+  cross: number | null;
+  rest: number | null; // the feed-forward part, with norms
+  most: string; // the tokens that gave most of it through attention
 }
 
 export type Cell = string | number | null | InContext;

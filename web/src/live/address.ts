@@ -37,6 +37,12 @@ export interface Corpus {
   word: string | null;
 }
 
+/** A word whose path through the layers is asked for, beside reference words. */
+export interface Followed {
+  word: string;
+  references: string[];
+}
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -46,6 +52,7 @@ export interface Asked {
   window: number | null; // of so many tokens, in which long texts are read
   corpus: Corpus | null; // what a store is asked, instead of texts
   experiment: Experiment | null; // done with the texts, in place of showing their attention alone
+  followed?: Followed | null; // null: no word is followed
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
 }
 
@@ -90,6 +97,7 @@ export function read(): (Asked & Looking) | null {
       written: number(found.written),
       experiment: found.experiment ?? null, // the server checks it, and what a store is asked
       corpus: found.corpus ?? null,
+      followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
       head: number(found.head),

@@ -90,10 +90,13 @@ def see(
         def page(html: PageFile) -> "Page":
             from regard.explain.findings import findings
             from regard.web.assemble import Opening, looked_at, page_of
+            from regard.web.movement import add_movement
 
             chosen_here = layer is not None or head is not None
             opening = Opening("tokens", layer, head, word) if chosen_here else looked_at(seen, word)
-            return page_of(found.traces, html.choice(), opening, findings=findings(seen))
+            made = page_of(found.traces, html.choice(), opening, findings=findings(seen))
+            add_movement(made, seen)
+            return made
 
         notes = outputs.write(traces=traces, draw=drawing, data=lambda: summary_data(seen), page=page)
     if window is not None:  # unknown tokens are named of whole texts, not of windows

@@ -8,14 +8,15 @@ from typing import Any
 from matplotlib.figure import FigureBase
 
 from regard.explain.texts.summary import Occurrence, Summary
-from regard.explain.vectors.movement import LeftOut, Movement
+from regard.explain.vectors.movement import Movement
 from regard.explain.vectors.planes import Point
 from regard.views.figures.elements import cosines
 from regard.views.figures.elements.canvas import LABELS
 from regard.views.figures.elements.colours import line_style
 from regard.views.figures.elements.cosines import MOST
 from regard.views.figures.elements.labels import framed
-from regard.views.terminal.layout import short, spelled, visible
+from regard.views.movement_sentences import agreement, axes_sentence, not_drawn
+from regard.views.terminal.layout import short, spelled
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th
@@ -113,35 +114,13 @@ def _above(summary: Summary, moved: Movement) -> str:
     lines = [f"The path of “{short(summary.word or '')}” through the layers ({legend})"]
     if len(summary.occurrences) > MOST:
         lines.append(f"{MOST} of {len(summary.occurrences)} paths are named, the others grey")
-    if moved.disagreement is not None:
-        lines.append(f"Not to be read off as it stands: {visible(moved.disagreement)}")
-    elif moved.compared:
-        which = "Seen from each ★ and from each ◆" if moved.fitted else "Of a path's states and its start"
-        which += ", and two ★" if not moved.fitted and sum(path is not None for path in moved.words) > 2 else ""
-        lines.append(f"{which}: nearer here is nearer in all {moved.width} dimensions (has the larger cosine)")
-    out = [_out(each) for each in moved.left_out if each.kind != "token" or not moved.fitted]
-    if out:
-        lines.append(f"Not drawn, for massive activations (length of a state, × the median): {', '.join(out)}")
+    lines += [line for line in (agreement(moved), not_drawn(moved)) if line is not None]
     return "\n".join(part for line in lines for part in textwrap.wrap(line, LINE))
-
-
-def _out(each: LeftOut) -> str:
-    where = {"token": f" in text {each.of}", "word": f" {each.of}", "reference": " as a text of its own"}[each.kind]
-    return f"“{short(each.name)}”{where} ({each.times:.0f} ×)"
 
 
 def _below(summary: Summary, moved: Movement) -> str:
     """What the axes are."""
-    word = f"“{short(summary.word or '')}”"
-    whose = (
-        f"the final states of {', '.join(map(short, moved.fitted))} and {word}"
-        if moved.fitted
-        else f"all states of {word}"
-    )
-    share = " + ".join(f"{part:.0%}" for part in moved.share)
-    dots = "" if moved.fitted else "; dots: the texts' tokens at the end, whose distances may differ"
-    said = f"the plane through {whose}, each of length 1: {share} of their variance{dots}"
-    return textwrap.fill(said, LINE)
+    return textwrap.fill(axes_sentence(summary.word or "", moved), LINE)
 
 
 def _references(summary: Summary) -> list[str]:

@@ -1,0 +1,213 @@
+"""Write a word's paths through the layers: their plane, what is near on it, and each layer's shares beside it."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.explain.causes.layer_updates import LayerUpdate
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.vectors.movement import unit
+from regard.views.movement_sentences import agreement, axes_sentence, left_out, not_drawn
+from regard.views.terminal.layout import short, spelled
+from regard.web.page import Page
+from regard.web.panels import in_context
+from regard.web.score_rules import Data
+
+REACH = 60  # characters of a text on either side of the word
+PAIRED = 50  # paths up to which each two of them are compared, state by state
+DOTS = 2_000  # tokens up to which all of them are drawn, each an element
+NAMED = 3  # tokens that gave most to a step
+
+
+def add_movement(page: Page, summary: Summary, names: Sequence[str] | None = None) -> int | None:
+    """Add the paths of a summary's word to a page; returns the number of the first panel, None where there is none.
+
+    names: of the texts, where numbers are not enough.
+    """
+    sides = [("", summary)] if summary.target is None else [("source", summary), ("target", summary.target.summary)]
+    sides = [(side, own) for side, own in sides if own.occurrences]
+    first = None
+    for side, own in sides:
+        if own.movement is None:
+            page.findings = [*page.findings, missing(own.word or "", "a trace does not hold all hidden states")]
+            continue
+        first = len(page.panels) if first is None else first
+        page.panels.append(movement_panel(own, side, names, source=summary if side == "target" else None))
+        if len(sides) > 1:
+            page.panels[-1]["name"] = f"Movement, {side}"
+    return first
+
+
+def missing(word: str, why: str) -> str:
+    """Say that a word's path is not shown."""
+    return f"The path of “{short(word)}” through the layers is not shown: {why}."
+
+
+def movement_panel(
+    summary: Summary, side: str = "", names: Sequence[str] | None = None, *, source: Summary | None = None
+) -> Data:
+    """Write the paths of the word's occurrences, each layer's shares, and the sentences that belong to them.
+
+    side: source or target, of an encoder-decoder. source: of a target's word, the texts that cross-attention looks at.
+    """
+    moved = summary.movement
+    assert moved is not None
+    count = len(summary.occurrences[0].hidden_states)
+    word, states = f"“{short(summary.word or '')}”", _states(count)
+    vectors = torch.stack([_vectors(each) for each in summary.occurrences])
+    alike = _between(vectors)
+    ends = "; ◆: reference words, each a text of its own, at their ends" if moved.references else ""
+    note = (
+        f"Each line is {word} in one text, from how it enters the first layer (in) through how it leaves layer n (n) to "
+        f"the end (★), its contextual embedding{ends}."
+    )
+    drawn = any(path is not None for path in moved.words)
+    plane = _sentence(axes_sentence(summary.word or "", moved)) if drawn else None
+    said = [agreement(moved), plane, not_drawn(moved)]
+    dots = [] if moved.fitted else _dots(summary)
+    if len(dots) > DOTS:
+        said.append(f"The texts' {len(dots):,} tokens are not drawn as dots: {DOTS:,} are the most")
+        dots = []
+    if alike is None:
+        said.append(f"{len(vectors)} paths are not compared with each other: {PAIRED} are the most")
+    gone = {each.of: left_out(each) for each in moved.left_out if each.kind == "word"}
+    steps = {each.occurrence: each for each in summary.layer_updates}
+    paths: list[Data] = []
+    for n, (each, path) in enumerate(zip(summary.occurrences, moved.words, strict=True)):
+        step = steps[each.label]
+        paths.append(
+            {
+                "label": each.label,
+                "of": _of(summary, each, side, names),
+                "context": _context(summary.texts[each.text], each.start, each.end),
+                "points": None if path is None else [[round(x, 6), round(y, 6)] for x, y in path],
+                "missing": gone.get(each.label),
+                "before": [None, *_cosines(vectors[n, 1:], vectors[n, :-1])],
+                "steps": None if step.updates is None else [_step(u, each, summary, source) for u in step.updates],
+                "refused": step.refused,
+            }
+        )
+    return {
+        "kind": "paths", "name": "Movement", "note": note, "digits": 3, "states": states, "paths": paths,
+        "title": f"How {word} moves through the layers" + (f" of the {side}" if side else ""),
+        "sentences": [f"{each}." for each in said if each], "holds": moved.disagreement is None,
+        "marks": _marks(summary), "dots": dots, "between": alike, "shares": SHARES,
+    }  # fmt: skip
+
+
+SHARES = (
+    "What made the step of each layer, in shares that sum to 1: attention, and feed-forward, which is all the rest of the "
+    "layer, its norms included. A share below 0 pulled the other way."
+)
+
+
+def _states(count: int) -> list[Data]:
+    """What stands beside a state on the plane, and what it is called."""
+    last = {"mark": "★", "name": f"leaves layer {count - 2}: the contextual embedding"}
+    inner = [{"mark": str(n), "name": f"leaves layer {n}"} for n in range(count - 2)]
+    return [{"mark": "in", "name": "enters layer 0"}, *inner, last]  # type: ignore[list-item]
+
+
+def _vectors(occurrence: Occurrence) -> Float[Tensor, "N M"]:
+    """The states of a path at length 1, as the plane has them: the last is the contextual embedding."""
+    states = [each for each in occurrence.hidden_states[:-1] if each is not None]
+    return unit(torch.tensor([*states, occurrence.contextual], dtype=torch.float64))
+
+
+def _cosines(one: Float[Tensor, "N M"], other: Float[Tensor, "N M"]) -> list[float]:
+    return [round(each, 6) for each in (one * other).sum(-1).tolist()]
+
+
+def _between(vectors: Float[Tensor, "P N M"]) -> list[list[list[float]]] | None:
+    """The cosines of each path's states to those of every earlier path; None of more paths than are compared."""
+    if len(vectors) > PAIRED:
+        return None
+    return [[_cosines(own, earlier) for earlier in vectors[:n]] for n, own in enumerate(vectors)]
+
+
+def _of(summary: Summary, occurrence: Occurrence, side: str, names: Sequence[str] | None) -> str:
+    """Whose path it is, in words."""
+    if summary.windows:
+        window = summary.windows[occurrence.text]
+        name = f"text {window.text + 1}" if names is None else names[window.text]
+        return f"{name}, window {window.window}"
+    return f"{side or 'text'} {occurrence.text + 1}" if names is None else names[occurrence.text]
+
+
+def _context(text: str, start: int, end: int) -> Data:
+    """The word with some of the text around it, cut where words end."""
+    left, right = text[max(0, start - REACH) : start], text[end : end + REACH]
+    if start > REACH:
+        left = "… " + (left.split(maxsplit=1)[-1] if " " in left.strip() else left)
+    if len(text) > end + REACH:
+        right = (right.rsplit(maxsplit=1)[0] if " " in right.strip() else right) + " …"
+    return in_context(_line(left), text[start:end], _line(right))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split("\n"))
+
+
+def _marks(summary: Summary) -> list[Data]:
+    """The reference words where they end, with the cosines of every path's end to them."""
+    moved = summary.movement
+    assert moved is not None
+    gone = {each.name: left_out(each) for each in moved.left_out if each.kind == "reference"}
+    words = list(dict.fromkeys(each.word for each in summary.references))
+    return [
+        {
+            "label": word,
+            "point": None if path is None else [round(each, 6) for each in path[-1]],
+            "missing": gone.get(word),
+            "learned": [_rounded(each.learned) for each in summary.references if each.word == word],
+            "cosines": [_rounded(each.contextual) for each in summary.references if each.word == word],
+        }
+        for word, path in zip(words, moved.references, strict=True)
+    ]
+
+
+def _dots(summary: Summary) -> list[Data]:
+    """The texts' tokens at their ends: none of the word's own, none that is special or left out."""
+    moved = summary.movement
+    assert moved is not None
+    own = {(each.text, token) for each in summary.occurrences for token in each.tokens}
+    return [
+        {"label": spelled(token.text), "text": summary.labels[text], "point": [round(each, 6) for each in place]}
+        for text, (tokens, places) in enumerate(zip(summary.tokens, moved.tokens, strict=True))
+        for n, (token, place) in enumerate(zip(tokens, places, strict=True))
+        if place is not None and not token.special and (text, n) not in own
+    ]
+
+
+def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source: Summary | None) -> Data:
+    """One layer's step: its length, the shares of its parts, and the tokens that gave most through attention."""
+    cross = update.cross is not None and source is not None
+    part, texts = (update.cross, source) if cross else (update.attention, summary)
+    assert texts is not None
+    tokens = texts.tokens[occurrence.text]
+    counts = Counter(token.text for token in tokens)
+    sinks = {sink.token for sink in texts.sinks[occurrence.text]}
+    most = [
+        f"“{spelled(each.text)}”{f' ({each.token})' if counts[each.text] > 1 else ''}"
+        f"{' (sink)' if each.token in sinks else ''} {each.share:+.2f}"
+        for each in ([] if part is None else part.top[:NAMED])
+    ]
+    return {
+        "length": _rounded(update.length),
+        "attention": None if update.attention is None else _rounded(update.attention.share),
+        "cross": None if update.cross is None else _rounded(update.cross.share),
+        "rest": _rounded(update.feed_forward_share),
+        "most": ", ".join(most),
+    }  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, 6)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

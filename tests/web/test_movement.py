@@ -1,0 +1,176 @@
+"""The panel of a word's paths held against what the library computes: points, cosines, shares, and what is said."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from regard.explain.causes.layer_updates import layer_updates
+from regard.explain.texts.summary import Summary, summarise
+from regard.explain.vectors.massive_activations import MASSIVE
+from regard.explain.vectors.movement import LeftOut, movement
+from regard.trace.trace import Trace
+from regard.web import movement as panels
+from regard.web.assemble import Opening, page_of
+from regard.web.html_file import script_json
+from regard.web.movement import add_movement, missing, movement_panel
+from regard.web.page import Page
+from tests.support.own_models import TARGETS, TEXTS, opened, pair
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    model = opened("gpt")
+    return [model.trace(text) for text in ("A man is fishing on a bank .", "She takes a bank , a bank .")]
+
+
+@pytest.fixture(scope="module")
+def seen(traces: list[Trace]) -> Summary:
+    model = opened("gpt")
+    return summarise(traces, "bank", references=[model.trace("river"), model.trace("money")])
+
+
+def test_points_are_those_of_the_library(traces: list[Trace], seen: Summary) -> None:
+    panel: Any = movement_panel(seen)
+    words = [(traces[o.text], o.as_word()) for o in seen.occurrences]
+    model = opened("gpt")
+    found = movement(words, traces, [model.trace("river"), model.trace("money")])
+    assert [path["label"] for path in panel["paths"]] == ["1", "2a", "2b"]
+    assert [path["of"] for path in panel["paths"]] == ["text 1", "text 2", "text 2"]
+    for path, points in zip(panel["paths"], found.words, strict=True):
+        assert torch.allclose(torch.tensor(path["points"]), torch.tensor(points), atol=1e-5)
+    for mark, points in zip(panel["marks"], found.references, strict=True):
+        assert torch.allclose(torch.tensor(mark["point"]), torch.tensor(points[-1]), atol=1e-5)  # type: ignore[index]
+    assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
+    assert [state["mark"] for state in panel["states"]] == ["in", "0", "★"]
+    assert panel["dots"] == []  # beside reference words
+    script_json({"panels": [panel]})
+
+
+def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> None:
+    panel: Any = movement_panel(seen)
+    states = []
+    for each in seen.occurrences:
+        trace = traces[each.text]
+        own = [*trace.hidden_states[:-1], trace.contextual]
+        states.append(torch.stack([state[each.tokens].double().mean(0) for state in own]))
+    for n, path in enumerate(panel["paths"]):
+        before = torch.cosine_similarity(states[n][1:], states[n][:-1], dim=1)
+        assert path["before"][0] is None
+        assert torch.allclose(torch.tensor(path["before"][1:]).double(), before, atol=1e-5)
+        for other in range(n):
+            alike = torch.cosine_similarity(states[n], states[other], dim=1)
+            assert torch.allclose(torch.tensor(panel["between"][n][other]).double(), alike, atol=1e-5)
+    for reference in seen.references:
+        mark = next(mark for mark in panel["marks"] if mark["label"] == reference.word)
+        at = [o.label for o in seen.occurrences].index(reference.occurrence)
+        assert abs(mark["cosines"][at] - reference.contextual) < 1e-6
+
+
+def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> None:
+    panel: Any = movement_panel(seen)
+    for path, each in zip(panel["paths"], seen.occurrences, strict=True):
+        updates = layer_updates(traces[each.text], each.as_word())
+        assert len(path["steps"]) == len(updates) == 2
+        for step, update in zip(path["steps"], updates, strict=True):
+            assert abs(step["attention"] - update.attention_share) < 1e-6
+            assert abs(step["rest"] - update.feed_forward_share) < 1e-6
+            assert abs(step["attention"] + step["rest"] - 1) < 1e-5
+            assert step["cross"] is None
+            assert f"{update.attention.top[0].share:+.2f}" in step["most"]  # type: ignore[union-attr]
+    refused = [replace(seen.layer_updates[0], updates=None, refused="why not"), *seen.layer_updates[1:]]
+    path = movement_panel(replace(seen, layer_updates=refused))["paths"][0]  # type: ignore[index]
+    assert (path["steps"], path["refused"]) == (None, "why not")
+
+
+def test_what_is_left_out_is_named(seen: Summary) -> None:
+    assert seen.movement is not None
+    words = [None, *seen.movement.words[1:]]
+    gone = [LeftOut("word", "bank", "1", 2 * MASSIVE), LeftOut("reference", "river", "", 3 * MASSIVE)]
+    moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone,
+                    disagreement="1 of 9 comparisons", wrong=1)  # fmt: skip
+    panel: Any = movement_panel(replace(seen, movement=moved))
+    assert panel["paths"][0]["points"] is None
+    assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} ×)"
+    assert panel["marks"][0]["point"] is None
+    assert panel["marks"][0]["missing"] == f"“river” as a text of its own ({3 * MASSIVE:.0f} ×)"
+    assert panel["holds"] is False
+    assert panel["sentences"][0] == "Not to be read off as it stands: 1 of 9 comparisons."
+    assert "massive activations" in panel["sentences"][2]
+    assert f"“bank” 1 ({2 * MASSIVE:.0f} ×), “river”" in panel["sentences"][2]
+
+
+def test_tokens_are_dots_where_there_are_no_reference_words(
+    traces: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = summarise(traces, "bank")
+    panel: Any = movement_panel(seen)
+    assert seen.movement is not None
+    names = [(dot["text"], dot["label"]) for dot in panel["dots"]]
+    assert ("1", "fishing") in names
+    assert all(name != "bank" for _, name in names)
+    fishing = next(n for n, token in enumerate(traces[0].tokens) if token.text == "fishing")
+    place = next(dot["point"] for dot in panel["dots"] if dot["label"] == "fishing")
+    assert torch.allclose(torch.tensor(place), torch.tensor(seen.movement.tokens[0][fishing]), atol=1e-5)
+    monkeypatch.setattr(panels, "DOTS", 3)
+    monkeypatch.setattr(panels, "PAIRED", 2)
+    panel = movement_panel(seen)
+    assert (panel["dots"], panel["between"]) == ([], None)
+    said = " ".join(panel["sentences"])
+    assert f"The texts' {len(names)} tokens are not drawn as dots: 3 are the most." in said
+    assert "3 paths are not compared with each other: 2 are the most." in said
+
+
+def test_a_page_that_opens_at_a_word_has_its_movement(traces: list[Trace]) -> None:
+    page = page_of(traces, None, Opening(word="bank"))
+    assert [(panel["kind"], panel["name"]) for panel in page.panels] == [("paths", "Movement")]
+    assert page.opening["view"] == "tokens"
+    assert page_of(traces).panels == []
+    assert page_of(traces, None, Opening(word="bank"), findings=["a"]).panels == []
+    named = page_of(traces, None, Opening(word="bank"), names=["before", "after"]).panels[0]
+    assert [path["of"] for path in named["paths"]] == ["before", "after", "after"]  # type: ignore[attr-defined]
+
+
+def test_a_page_without_states_says_so(seen: Summary) -> None:
+    page = Page("a page")
+    assert add_movement(page, replace(seen, movement=None)) is None
+    assert page.panels == []
+    line = "The path of “bank” through the layers is not shown: a trace does not hold all hidden states."
+    assert page.findings == [line] == [missing("bank", "a trace does not hold all hidden states")]
+    assert add_movement(page, replace(seen, occurrences=[])) is None
+    assert len(page.findings) == 1
+
+
+def test_of_a_translation_each_side_has_its_own() -> None:
+    trace = pair().trace(TEXTS[0], target=TARGETS[0])
+    page = Page("a page")
+    assert add_movement(page, summarise([trace], "rivière")) == 0
+    panel: Any = page.panels[0]
+    assert (panel["name"], panel["title"]) == ("Movement", "How “rivière” moves through the layers of the target")
+    step = panel["paths"][0]["steps"][0]
+    assert step["cross"] is not None
+    assert abs(step["attention"] + step["cross"] + step["rest"] - 1) < 1e-5
+    assert panel["paths"][0]["of"] == "target 1"
+    both = pair().trace("A bank", target="A bank")
+    page = Page("a page")
+    assert add_movement(page, summarise([both], "bank")) == 0
+    assert [each["name"] for each in page.panels] == ["Movement, source", "Movement, target"]
+
+
+def test_windows_are_named(minilm: Any) -> None:
+    text = "A man is fishing on a river bank and another is sitting at a bank."
+    page = page_of(minilm.trace(text, window=12), None, Opening(word="bank"))
+    panel: Any = page.panels[0]
+    assert [path["of"] for path in panel["paths"]] == ["text 1, window 1", "text 1, window 2"]
+
+
+def test_the_word_stands_in_its_text() -> None:
+    model = opened("llama")
+    text = "A man is fishing on a river . " * 4 + "A bank . " + "She takes money . " * 5
+    panel: Any = movement_panel(summarise([model.trace(text)], "bank"))
+    context = panel["paths"][0]["context"]
+    assert context["form"] == "bank"
+    assert context["left"].startswith("… ")
+    assert context["right"].endswith(" …")
+    assert context["left"][2:] + "bank" + context["right"][:-2] in text
