@@ -86,6 +86,7 @@ ABOUT_SEVERAL = {
     "web/heads_view",
     "web/lines_view",
     "web/map_view",
+    "web/movement_view",
     "web/notebook_hosts",
     "web/panels_view",
     "web/parts",

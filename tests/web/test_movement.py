@@ -160,9 +160,12 @@ def test_of_a_translation_each_side_has_its_own() -> None:
 
 def test_windows_are_named(minilm: Any) -> None:
     text = "A man is fishing on a river bank and another is sitting at a bank."
-    page = page_of(minilm.trace(text, window=12), None, Opening(word="bank"))
+    windowed = minilm.trace(text, window=12)
+    page = page_of(windowed, None, Opening(word="bank"))
     panel: Any = page.panels[0]
-    assert [path["of"] for path in panel["paths"]] == ["text 1, window 1", "text 1, window 2"]
+    assert [path["label"] for path in panel["paths"]] == ["1.0", "1.2"]
+    expected = [f"text 1, tokens {start} to {stop - 1}" for start, stop in windowed.spans[::2]]
+    assert [path["of"] for path in panel["paths"]] == expected
 
 
 def test_the_word_stands_in_its_text() -> None:

@@ -134,7 +134,7 @@ def _of(summary: Summary, occurrence: Occurrence, side: str, names: Sequence[str
     if summary.windows:
         window = summary.windows[occurrence.text]
         name = f"text {window.text + 1}" if names is None else names[window.text]
-        return f"{name}, window {window.window}"
+        return f"{name}, tokens {window.start} to {window.stop - 1}"
     return f"{side or 'text'} {occurrence.text + 1}" if names is None else names[occurrence.text]
 
 
