@@ -12,9 +12,11 @@ import torch
 import regard
 from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
+from regard.explain.vectors.movement import movement
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
+from tests.web.tables import rows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
@@ -130,6 +132,53 @@ def test_a_state_is_patched_from_another_text(server: str, visit: Any, minilm: A
     assert f"“bank” ({bank}) leaves the last layer at cosine {float(cosines.min()):.3f} to before" in sentence
     page.tab.reload()
     page.tab.wait_for_selector(f"text=what leaves layer 2 at token {bank} taken from")
+
+
+def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.click("button:has-text('another text')")
+    page.tab.fill("textarea[aria-label='Text 2']", MONEY)
+    page.tab.fill("label:has-text('Follow the word') input", "bank")
+    page.tab.fill("label:has-text('beside') input", "river, money")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("h2:has-text('How “bank” moves through the layers')", timeout=60_000)
+    traces, marks = list(minilm.trace([RIVER, MONEY])), [minilm.trace(word) for word in ("river", "money")]
+    found = movement([(trace, trace.word("bank")[0]) for trace in traces], traces, marks)
+    page.tab.focus("[role=application]")
+    page.tab.keyboard.press("End")
+    alike = torch.cosine_similarity(*(t.contextual[t.word("bank")[0].tokens[0]].double() for t in traces), dim=0)
+    assert f"here to 2: {float(alike):.3f}" in page.tab.inner_text("[data-says]")
+    page.tab.click("summary:text-is('The numbers as a table')")
+    rows = rows_of(page.tab, "How “bank” moves through the layers")
+    wanted = [point for path in found.words for point in path or []]  # type: ignore[union-attr]
+    assert [row[2:4] for row in rows[:14]] == [
+        [f"{round(each, 6):.3f}".replace("-0.000", "0.000") for each in point] for point in wanted
+    ]
+    # ablated, both texts before and after are on one plane
+    page.open_view("Tokens")
+    page.choose("layer", "1")
+    page.choose("head", "2")
+    page.tab.click("summary:has-text('Ablate what')")
+    page.tab.click("button:has-text('Ablate head 2 of layer 1')")
+    page.tab.wait_for_selector("text=head 2 of layer 1 ablated", timeout=60_000)
+    page.open_view("Movement")
+    labels = page.tab.eval_on_selector_all("[data-path]", "all => all.map(path => path.dataset.path)")
+    assert sorted(labels) == ["1", "2", "3", "4"]
+    assert "text 2, after" in page.tab.inner_text(".names")
+    # the address holds the word; it is what a reload asks for
+    link = page.tab.url
+    page.tab.reload()
+    page.tab.wait_for_selector("[data-path='4']", timeout=60_000)
+    assert page.tab.url == link
+    assert page.tab.input_value("label:has-text('Follow the word') input") == "bank"
+    assert page.tab.input_value("label:has-text('beside') input") == "river, money"
+    page.tab.fill("label:has-text('Follow the word') input", "zebra")
+    page.tab.click("button:has-text('Trace')")
+    page.tab.wait_for_selector("[role=alert]:has-text('zebra')")
+    page.tab.fill("label:has-text('Follow the word') input", "")
+    page.tab.click("button:has-text('Trace')")
+    page.tab.wait_for_selector("[role=tab]:has-text('Movement')", state="detached")
 
 
 def test_a_link_and_a_reload_show_the_same_again(server: str, visit: Any) -> None:

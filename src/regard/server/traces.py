@@ -11,13 +11,13 @@ from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.server.asked import GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
 from regard.server.change import change_sentences
+from regard.server.followed import follow, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page
 from regard.server.work import Job, RefusedError
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_of, seen_in, title_of
-from regard.web.movement import add_movement, missing
+from regard.web.assemble import Choice, Opening, page_of, title_of
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -54,10 +54,14 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     job.go_on()
     if any(longest(each) > limits.whole for each in found):
         return long_page([*found, *after], asked.word)
-    references = _references(model, asked)
+    references, word = reference_traces(model, asked), asked.word
+    refused = too_often([*found, *after], word, limits)
+    said = [] if refused is None else [refused]
     choice = Choice(steps=asked.steps)
     if not done:
-        page = page_of(found, choice, Opening(word=asked.word), references=references, limit=limits.kept)
+        page = page_of(
+            found, choice, Opening(word=word), references=references, findings=said or None, limit=limits.kept
+        )
         if any(panel["kind"] == "paths" for panel in page.panels):
             page.opening["view"] = "panel 0"
         return Kept(page)
@@ -65,18 +69,14 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     page = page_of(
         [*found, *after],
         choice,
-        Opening("compare", layer=changed_layer(asked, found), word=asked.word),
+        Opening("compare", layer=changed_layer(asked, found), word=word),
         title=title_of(found),
         names=names,
-        findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)],
+        findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)] + said,
         limit=limits.kept,
     )
-    if asked.word is not None:
-        seen = seen_in([*found, *after], asked.word, references)
-        if isinstance(seen, str):
-            page.findings = [*page.findings, missing(asked.word, seen)]
-        else:
-            add_movement(page, seen, names)
+    if word is not None and refused is None:
+        follow(page, [*found, *after], word, references, names)
     return Kept(page)
 
 
@@ -147,19 +147,6 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention]) ->
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
     return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
-
-
-def _references(model: Model, asked: TraceAsked) -> list[Trace]:
-    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
-    if asked.references and asked.word is None:
-        raise RegardError("references: they are words that a word is compared with: give word as well")
-    found = []
-    for word in dict.fromkeys(each.strip() for each in asked.references):
-        try:
-            found.append(model.trace(word, target=word).encoder if model.pairs else model.trace(word))
-        except RegardError as error:
-            raise RegardError(f"references: {word[:40]!r}: {error}") from None
-    return found
 
 
 def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:

@@ -1,0 +1,67 @@
+"""Follow the word that was asked for: its reference words, and its path through the layers before and after."""
+
+from collections.abc import Sequence
+
+from regard.errors import RegardError
+from regard.explain.texts.window_texts import unfold
+from regard.models.model import Model
+from regard.models.windows import WindowedTrace
+from regard.server.asked import TraceAsked
+from regard.server.limits import Limits
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import seen_in
+from regard.web.movement import add_movement, missing
+from regard.web.page import Page
+
+
+def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
+    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it.
+
+    Raises:
+        RegardError: there is no word beside which they could be, or one of them is no text.
+    """
+    if asked.references and asked.word is None:
+        raise RegardError("references: they are words that a word is compared with: give word as well")
+    found = []
+    for word in dict.fromkeys(each.strip() for each in asked.references):
+        try:
+            found.append(model.trace(word, target=word).encoder if model.pairs else model.trace(word))
+        except RegardError as error:
+            raise RegardError(f"references: {word[:40]!r}: {error}") from None
+    return found
+
+
+def too_often(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None, limits: Limits) -> str | None:
+    """Say that the word stands there too often for its paths to be compared in time; None where it does not."""
+    if word is None:
+        return None
+    windowed = [each for each in traces if isinstance(each, WindowedTrace)]
+    count = sum(len(words) for _, words in unfold(windowed, word).found) if windowed else 0
+    for trace in traces:
+        if not isinstance(trace, WindowedTrace):
+            count += max(_occurrences(side, word) for side in trace.sides)
+    if count <= limits.occurrences:
+        return None
+    return missing(word, f"it stands there {count:,} times, {limits.occurrences:,} are the most here")
+
+
+def follow(
+    page: Page,
+    traces: Sequence[Trace | PairTrace | WindowedTrace],
+    word: str,
+    references: Sequence[Trace],
+    names: Sequence[str],
+) -> None:
+    """Add the word's path through traces before and after to their page. Raises RegardError for a word not there."""
+    seen = seen_in(traces, word, references)
+    if isinstance(seen, str):
+        page.findings = [*page.findings, missing(word, seen)]
+    else:
+        add_movement(page, seen, names)
+
+
+def _occurrences(side: Trace, word: str) -> int:
+    try:
+        return len(side.word(word))
+    except RegardError:
+        return 0
