@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -40,6 +41,25 @@ def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
     assert page.data["opening"]["token"] == 8
     assert page.data["calls"][0]["query"]["scales"] is None
     assert any(finding in " ".join(done.stdout.split()) for finding in page.data["findings"])
+
+
+def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Path) -> None:
+    """The page has what --json has."""
+    words = "--word", "bank", "--with", "river,money"
+    done = regard_command("see", TEXT, *words, "--html", "a.html", "--json", "a.json", "--html-layers", "1")
+    assert done.returncode == 0, done.stderr
+    seen = json.loads((tmp_path / "a.json").read_text())
+    (panel,) = Read(tmp_path / "a.html").data["panels"]
+    assert (panel["kind"], panel["name"], len(panel["states"])) == ("paths", "Movement", 7)
+    assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
+    points = panel["paths"][0]["points"]
+    assert points == [[round(each, 6) for each in point] for point in seen["movement"]["words"][0]]
+    cosines = [mark["cosines"][0] for mark in panel["marks"]]
+    assert cosines == [round(each["contextual"], 6) for each in seen["references"]]
+    shares = [step["rest"] for step in panel["paths"][0]["steps"]]
+    assert shares == [round(each["feed_forward_share"], 6) for each in seen["layer_updates"][0]["updates"]]
+    assert regard_command("see", TEXT, "--html", "b.html").returncode == 0
+    assert Read(tmp_path / "b.html").data["panels"] == []
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ def test_near_on_the_plane_is_near_or_it_is_said() -> None:
 
 def test_which_plane_it_is() -> None:
     assert axes_sentence("bank", moved()) == (
-        "the plane through all states of “bank”, each of length 1: 50% + 25% of their variance; dots: the texts' tokens "
-        "at the end, whose distances may differ"
+        "the plane through all states of “bank”, each of length 1: 50% + 25% of their variance; dots: the texts' "
+        "tokens at the end, whose distances may differ"
     )
     assert axes_sentence("bank", moved(fitted=["river", "money"])) == (
         "the plane through the final states of river, money and “bank”, each of length 1: 50% + 25% of their variance"

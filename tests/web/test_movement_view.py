@@ -109,10 +109,8 @@ def test_what_is_said_is_what_was_computed(
     box = page.tab.locator("[role=application] svg").bounding_box()
     x, y = places_["1 6"].tolist()
     page.tab.mouse.move(box["x"] + x, box["y"] + y)
-    alike = torch.cosine_similarity(
-        *(torch.stack([t.contextual[n].double() for n in o.tokens]).mean(0) for t, o in zip(bank, seen.occurrences, strict=True)),
-        dim=0,
-    )  # fmt: skip
+    ends = [t.contextual[o.tokens].double().mean(0) for t, o in zip(bank, seen.occurrences, strict=True)]
+    alike = torch.cosine_similarity(ends[0], ends[1], dim=0)
     sentence = page.tab.inner_text("[data-says]")
     assert sentence.startswith("1 (text 1) leaves layer 5: the contextual embedding: cosine to the state before ")
     assert f"; here to 2: {float(alike):.3f}" in sentence
@@ -126,8 +124,8 @@ def test_what_is_said_is_what_was_computed(
             assert cell.locator("[data-share=rest]").inner_text() == f"{update.feed_forward_share:.2f}"
     x, y = places(page, "data-mark")["river"].tolist()
     page.tab.mouse.move(box["x"] + x, box["y"] + y)
-    ends = [each.contextual for each in seen.references if each.word == "river"]
-    assert page.tab.inner_text("[data-says]").endswith(f"cosine to the end of 1: {ends[0]:.3f}, 2: {ends[1]:.3f}.")
+    rivers = [each.contextual for each in seen.references if each.word == "river"]
+    assert page.tab.inner_text("[data-says]").endswith(f"cosine to the end of 1: {rivers[0]:.3f}, 2: {rivers[1]:.3f}.")
     if AXE.exists():
         assert page.violations() == []
 
@@ -161,9 +159,7 @@ def test_keys_the_slider_and_the_layers_look_at_one_state(shown: Any, bank: list
     assert says().startswith("2 (text 2) leaves layer 4:")
 
 
-def test_the_tables_have_every_number(
-    shown: Any, seen: Summary, bank: list[Trace], references: list[Trace]
-) -> None:
+def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trace], references: list[Trace]) -> None:
     page = shown(page_of(bank, None, Opening(word="bank"), references=references))
     open_twin(page.tab)
     rows = rows_of(page.tab, TITLE)

@@ -52,6 +52,7 @@ def test_paths_have_a_row_for_each_state() -> None:
         "kind": "paths", "title": "t", "note": "n", "sentences": ["One.", "Two."], "digits": 3, "paths": [path, gone],
         "states": [{"mark": "in", "name": "enters"}, {"mark": "★", "name": "leaves"}],
         "marks": [{"label": "river", "point": [2.0, 3.0]}, {"label": "money", "point": None}],
+        "dots": [{"label": "the", "text": "2", "point": [0.0, 0.25]}],
     }  # fmt: skip
     assert read(panel) == [
         ["path", "state", "x", "y", "cosine to the state before", "length of the step", "attention", "feed-forward",
@@ -62,6 +63,7 @@ def test_paths_have_a_row_for_each_state() -> None:
         ["2", "leaves", "–", "–", "0.250", "–", "–", "–", "–"],
         ["◆ river", "the end", "2.000", "3.000", "–", "–", "–", "–", "–"],
         ["◆ money", "the end", "–", "–", "–", "–", "–", "–", "–"],
+        ["· the (2)", "the end", "0.000", "0.250", "–", "–", "–", "–", "–"],
         ["2", "no shares: why not", "–", "–", "–", "–", "–", "–", "–"],
     ]  # fmt: skip
     assert "<p>n</p>\n<p>One.</p>\n<p>Two.</p>" in "".join(plain_tables([panel], readable))

@@ -62,8 +62,8 @@ def movement_panel(
     alike = _between(vectors)
     ends = "; ◆: reference words, each a text of its own, at their ends" if moved.references else ""
     note = (
-        f"Each line is {word} in one text, from how it enters the first layer (in) through how it leaves layer n (n) to "
-        f"the end (★), its contextual embedding{ends}."
+        f"Each line is {word} in one text, from how it enters the first layer (in) through how it leaves layer n (n) "
+        f"to the end (★), its contextual embedding{ends}."
     )
     drawn = any(path is not None for path in moved.words)
     plane = _sentence(axes_sentence(summary.word or "", moved)) if drawn else None
@@ -100,8 +100,8 @@ def movement_panel(
 
 
 SHARES = (
-    "What made the step of each layer, in shares that sum to 1: attention, and feed-forward, which is all the rest of the "
-    "layer, its norms included. A share below 0 pulled the other way."
+    "What made the step of each layer, in shares that sum to 1: attention, and feed-forward, which is all the rest of "
+    "the layer, its norms included. A share below 0 pulled the other way."
 )
 
 

@@ -46,7 +46,7 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
 
 
 def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
-    """Paths, a row a state: where it stands, how alike it is to the one before, what made the step to it."""
+    """Paths, a row a state: where it stands, how alike it is to the one before, what made the step to it. Then words at their ends."""
     parts = [name for name in ("attention", "cross", "rest") if any(
         step[name] is not None for path in panel["paths"] for step in path["steps"] or ())]  # fmt: skip
     rows = []
@@ -54,11 +54,15 @@ def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         for n, state in enumerate(panel["states"]):
             x, y = path["points"][n] if path["points"] else (None, None)
             step = path["steps"][n - 1] if path["steps"] and n else dict.fromkeys(("length", *parts, "most"))
-            numbers = (x, y, path["before"][n], *(step[part] for part in ("length", *parts)))
-            rows.append([path["label"], state["name"], *(_number(each, panel["digits"]) for each in numbers), step["most"]])
+            numbers = [x, y, path["before"][n], *(step[part] for part in ("length", *parts))]
+            shown = [_number(each, panel["digits"]) for each in numbers]
+            rows.append([path["label"], state["name"], *shown, step["most"]])
     for mark in panel["marks"]:
         place = [_number(each, panel["digits"]) for each in mark["point"] or (None, None)]
         rows.append([f"◆ {mark['label']}", "the end", *place, *[None] * (len(parts) + 3)])
+    for dot in panel["dots"]:
+        place = [_number(each, panel["digits"]) for each in dot["point"]]
+        rows.append([f"· {dot['label']} ({dot['text']})", "the end", *place, *[None] * (len(parts) + 3)])
     for path in panel["paths"]:
         if path["refused"]:
             rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(parts) + 5)])
