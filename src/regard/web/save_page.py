@@ -44,7 +44,7 @@ def save_page(
             `store.senses(word)` or `store.stats()`: one, or several in a list, with traces or without. Without them
             title, findings and limit alone count.
         file: its ending is .html.
-        word: to open at; the sentences above are then about it.
+        word: to open at; the sentences above are then about it, and Movement shows its path through the layers.
         layers, heads: the numbers of those to carry, None for all.
         numbers: how queries and keys are carried: "int16" with one scale a vector, or "float32", which is exact and
             twice as large.
