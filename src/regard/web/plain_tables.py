@@ -46,7 +46,7 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
 
 
 def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
-    """Paths, a row a state: where it stands, how alike it is to the one before, what made the step to it. Then words at their ends."""
+    """Paths, a row a state: its place, its cosine to the one before, what made the step to it; then words at ends."""
     parts = [name for name in ("attention", "cross", "rest") if any(
         step[name] is not None for path in panel["paths"] for step in path["steps"] or ())]  # fmt: skip
     rows = []
