@@ -42,6 +42,23 @@ def held_elsewhere(handle: int) -> bool:
     return False
 
 
+def is_held(handle: int) -> bool:
+    """Whether another open file of this one is locked, found by a lock that many may have and that is let go at once.
+
+    False where there are no locks. Who wants the file for itself in that moment has to ask once more.
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
 def stands_at(handle: int, path: Path) -> bool:
     """Whether an open file is the one that its path names, and not one that was removed or replaced meanwhile."""
     try:

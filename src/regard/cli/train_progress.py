@@ -13,6 +13,7 @@ from regard.cli.progress_lines import ProgressLines
 from regard.cli.start import settle
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
+from regard.train.log import read_log
 from regard.train.loop import StepMetrics
 from regard.train.run import (
     RunOptions,
@@ -22,7 +23,7 @@ from regard.train.run import (
     prepare_text_run,
     run_training,
 )
-from regard.train.run_folder import RUN_JSON, read_log, read_run_info
+from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import Settings, with_changes
 from regard.views.figures.loss import draw_loss

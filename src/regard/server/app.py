@@ -16,15 +16,18 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from regard import __version__
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.server.asked import CorpusAsked, ExperimentAsked, GenerationAsked, Question, TraceAsked
 from regard.server.experiments import experiment_page
 from regard.server.kept import Kept, Shelf
 from regard.server.limits import Limits
+from regard.server.runs import Head, run_of, run_state, watched_page
 from regard.server.shell import shell_html
 from regard.server.traces import check_sizes, generation_page, trace_page
 from regard.server.work import Job, RefusedError, Work
+from regard.train.progress import FollowedRun
 from regard.web.built_page import built_live, built_shell
 from regard.web.html_file import html_parts
 from regard.web.page import FORMAT, VERSION
@@ -47,11 +50,12 @@ def make_app(
     opened: Sequence[Kept] = (),
     limits: Limits | None = None,
     stores: "Sequence[Store]" = (),
+    runs: Sequence[FollowedRun] = (),
 ) -> FastAPI:
     """Make the application; `Gate` stands around it.
 
     models: what may be asked for, by number. texts: that the page opens with. opened: pages made before, of files.
-    stores: corpora that may be asked.
+    stores: corpora that may be asked. runs: training that may be followed.
 
     Raises:
         RegardError: the page is not built.
@@ -98,6 +102,7 @@ def make_app(
             "stores": [
                 {"name": each.path.name, "rows": sum(shard.rows for shard in each.manifest.shards)} for each in stores
             ],
+            "runs": [{"name": each.folder.resolve().name} for each in runs],
             "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
             "limits": {"characters": limits.characters, "texts": limits.texts, "seconds": limits.seconds},
         }
@@ -128,6 +133,21 @@ def make_app(
         from regard.server.corpora import corpus_page  # of what servers without a store do without
 
         return await made(asked, partial(corpus_page, stores, asked), request, x_job)
+
+    @app.get("/api/runs/{number}")
+    async def run(number: Place) -> Response:
+        """How far a training run is: words, the loss as a curve, samples, and which traces of the watched sentence."""
+        own = run_of(runs, number)
+        return JSONResponse(await work.do("regions", lambda _: run_state(own)))
+
+    @app.get("/api/runs/{number}/watched")
+    async def watched(
+        number: Place, layer: HeadNumber = None, head: HeadNumber = None, part: Part | None = None
+    ) -> Response:
+        """How the attention of a run's watched sentence forms: its page, and which head that is of."""
+        own, asked = run_of(runs, number), Head(layer, head, part)
+        found = await work.do("regions", lambda job: watched_page(own, number, asked, shelf, limits, job))
+        return Response(found, media_type="application/json")
 
     @app.get("/api/pages/{name}/file")
     async def file(name: Name) -> Response:

@@ -13,6 +13,7 @@ from regard.server.app import make_app
 from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.limits import Limits
+from regard.train.progress import FollowedRun
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store
@@ -26,6 +27,7 @@ def serve(
     opened: Sequence[Kept] = (),
     *,
     stores: "Sequence[Store]" = (),
+    runs: Sequence[FollowedRun] = (),
     port: int = 0,
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
@@ -40,7 +42,7 @@ def serve(
     with bound:
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = make_app(models, texts, opened, limits, stores)
+        app = make_app(models, texts, opened, limits, stores, runs)
         gate = Gate(app, token, port, limits)
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from regard.train import data as data
     from regard.train import distributed as distributed
     from regard.train import folder_lock as folder_lock
+    from regard.train import log as log
     from regard.train import loop as loop
+    from regard.train import progress as progress
     from regard.train import repeated as repeated
     from regard.train import run as run
     from regard.train import run_folder as run_folder

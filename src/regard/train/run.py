@@ -24,16 +24,15 @@ from regard.train.checkpoint import TrainingState, load_checkpoint, remove_lefto
 from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
 from regard.train.distributed import ProcessGroup
 from regard.train.folder_lock import FolderLock
+from regard.train.log import Log, read_log
 from regard.train.loop import StepMetrics, optimiser_of, train
 from regard.train.repeated import repeated_line, repeated_text
 from regard.train.run_folder import (
-    Log,
     RunInfo,
     SourceFile,
     check_folder,
     check_space,
     lock_folder,
-    read_log,
     source_files,
     source_of,
     training_device,

@@ -30,7 +30,7 @@ from regard.train.folder_lock import LOCK, FolderLock
 from regard.train.settings import Settings
 
 FORMAT, VERSION = "training run", 1
-LOG, RUN_JSON = "log.jsonl", "run.json"
+RUN_JSON = "run.json"
 
 
 @dataclass(frozen=True)
@@ -206,36 +206,3 @@ def _same(run: Path, there: RunInfo, wanted: RunInfo) -> None:
         raise RegardError(f"--resume {str(run)!r}: it was trained on other texts than those given: name another folder")
     if there.config != wanted.config:
         raise RegardError(f"--resume {str(run)!r}: its model has another config: name another folder")
-
-
-class Log:
-    """A run's log.jsonl: a line for each update. Lines beyond where a run resumes are taken away."""
-
-    def __init__(self, run: Path, step: int) -> None:
-        self.file = run / LOG
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        kept = []
-        for line in lines:
-            try:
-                if json.loads(line)["step"] <= step:
-                    kept.append(line)
-            except (ValueError, KeyError, TypeError):  # the line that a killed run was info to write
-                continue
-        with whole(self.file) as file:
-            file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-
-    def add(self, report: Any) -> None:
-        """Append an update's report."""
-        try:
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(vars(report)) + "\n")
-        except OSError as error:
-            raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
-
-
-def read_log(run: Path) -> list[dict[str, int | float | None]]:
-    """Read a run's log, a dict an update."""
-    file = run / LOG
-    if not file.is_file():
-        raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.endswith("}")]

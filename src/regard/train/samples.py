@@ -32,8 +32,10 @@ def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> Non
     save_trace(trace, folder / f"step-{step:06d}.safetensors")
 
 
-def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
+def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | PairTrace]]:
     """Open the kept traces of a run, by step; each is read when it is looked at.
+
+    most: where there are more, one in two, four or eight and so on, and the last. None for all.
 
     Raises:
         RegardError: there is none.
@@ -41,6 +43,10 @@ def open_watched(run: Path) -> list[tuple[int, Trace | PairTrace]]:
     files = files_by_step(run / WATCH, ".safetensors")
     if not files:
         raise nothing_watched(run)
+    each = 1
+    while most is not None and len(files[::each]) >= max(most, 2) and len(files) > most:
+        each *= 2
+    files = files[::each] + (files[-1:] if (len(files) - 1) % each else [])
     found = []
     for step, file in files:
         trace = open_trace(file)

@@ -1,4 +1,4 @@
-"""Write tables, heat maps, scatters and strips: numbers of any kind, shown by components that know no attention."""
+"""Write tables, heat maps, scatters, strips and curves: numbers of any kind, shown by components that know no attention."""
 
 import math
 from collections.abc import Sequence
@@ -139,6 +139,30 @@ def strip(
     return {
         "kind": "strip", "name": name or title, "title": title, "note": note, "tokens": list(tokens), "values": own,
         "signed": signed, "unit": unit, "digits": digits,
+    }  # fmt: skip
+
+
+def curves(title: str, note: str, x: str, y: str, series: Sequence[Data], *, digits: int = 3, name: str = "") -> Data:
+    """Write lines over one axis. x, y: what the axes are. series: as `curve` writes them. digits: decimals of y."""
+    return {
+        "kind": "curves", "name": name or title, "title": title, "note": note, "x": x, "y": y, "series": list(series),
+        "digits": digits,
+    }  # fmt: skip
+
+
+def curve(
+    name: str,
+    x: Sequence[int],
+    y: Sequence[float | None],
+    *,
+    spread: tuple[Sequence[int], Sequence[float | None], Sequence[float | None]] | None = None,
+) -> Data:
+    """Write one line. spread: where a point is the mean of several, the first x of each, their least and their largest."""
+    since, low, high = ([list(own) for own in spread] if spread else (None, None, None))
+    return {
+        "name": name, "x": list(x), "y": [_finite(value) for value in y], "since": since,
+        "low": None if low is None else [_finite(value) for value in low],
+        "high": None if high is None else [_finite(value) for value in high],
     }  # fmt: skip
 
 

@@ -41,6 +41,8 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         )
     if kind == "paths":
         return _paths(panel)
+    if kind == "curves":
+        return _lines(panel)
     named = zip(panel["tokens"], panel["values"], strict=True)
     return ["token", panel["unit"]], ([token, _number(value, panel["digits"])] for token, value in named)
 
@@ -80,6 +82,19 @@ def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         rows = [[*row, each] for row, each in zip(rows, sums["rows"], strict=True)]
         rows.append([sums["down"], *sums["columns"], sums["all"]])
     return heads, ([row[0], *(_number(each, panel["digits"]) for each in row[1:])] for row in rows)
+
+
+def _lines(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+    """Lines over one axis: a row for each point; of one that is the mean of several, from where, least and largest."""
+    spread = any(each["since"] for each in panel["series"])
+    heads = ["line", *(["from"] if spread else []), panel["x"], panel["y"], *(["least", "largest"] if spread else [])]
+    rows = []
+    for each in panel["series"]:
+        for n, (x, y) in enumerate(zip(each["x"], each["y"], strict=True)):
+            first, low, high = ((each[name][n] if each[name] else own) for name, own in (("since", x), ("low", y), ("high", y)))
+            numbers = [_number(one, panel["digits"]) for one in ((y, low, high) if spread else (y,))]
+            rows.append([each["name"], *([str(first)] if spread else []), str(x), *numbers])
+    return heads, rows
 
 
 def _number(cell: Any, digits: int | None) -> Any:

@@ -69,21 +69,13 @@ def evolve(
         return draw_evolution(found, file)
 
     def page(html: PageFile) -> "Page":
-        from regard.explain.findings.evolution import evolution_findings
-        from regard.web.assemble import Opening, page_of
-        from regard.web.panels import evolution_panels
+        from regard.train.log import LOG, read_log
+        from regard.train.run_folder import RUN_JSON, read_run_info
+        from regard.web.evolution import evolution_page
 
-        ends = [watched[0], watched[-1]] if len(watched) > 1 else watched
-        made = page_of(
-            [trace for _, trace in ends],
-            html.choice(),
-            Opening("panel 0", found.layer, found.head),
-            names=[f"step {step}" for step, _ in ends],
-            title=found.title,
-            findings=evolution_findings(found),
-        )
-        made.panels += evolution_panels(found)
-        return made
+        log = read_log(run) if (run / LOG).is_file() else []
+        smoothing = read_run_info(run).settings.smoothing if (run / RUN_JSON).is_file() else 0.0
+        return evolution_page(watched, found, html.choice(), log=log, smoothing=smoothing)
 
     notes = outputs.write(draw=draw, data=lambda: evolution_data(found), page=page)
     (show_evolution if everything else show_evolution_shortly)(found, console)

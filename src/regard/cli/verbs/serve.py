@@ -32,11 +32,22 @@ Stores = Annotated[
     list[Path] | None,
     typer.Option("--store", metavar="STORE", help="What regard embed wrote, to ask; several too.", show_default=False),
 ]
+Runs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--run", metavar="RUN", help="A run of regard train, to follow while it trains; several too.", show_default=False
+    ),
+]
 Port = Annotated[int, options.number("N", "The port on 127.0.0.1; by default any that is free.")]
 
 
 def serve(
-    texts: Texts = None, models: Models = None, files: OpenFiles = None, stores: Stores = None, port: Port = 0
+    texts: Texts = None,
+    models: Models = None,
+    files: OpenFiles = None,
+    stores: Stores = None,
+    runs: Runs = None,
+    port: Port = 0,
 ) -> None:
     """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into."""
     if not 0 <= port <= 65535:
@@ -56,19 +67,21 @@ def serve(
     from regard.cli.start import load_model, settle
     from regard.server.files import open_files, open_folders
     from regard.server.limits import Limits
+    from regard.server.runs import open_runs
     from regard.server.serve import serve as run
 
     _, errors = consoles()
     with ExitStack() as open_stores:
         with errors.status("loading …"):
+            followed = open_runs(runs or [])
             opened = open_files(files or [], Limits())
             asked = [open_stores.enter_context(store) for store in open_folders(stores or [])]
             named: list[str | None] = [*(models or ())]
-            default = [] if named or ((opened or asked) and not texts) else [None]
+            default = [] if named or ((opened or asked or followed) and not texts) else [None]
             loaded = [load_model(name) for name in named + default]
         settle()
 
         def started(link: str) -> None:
             typer.echo(f"Open this link in a browser on this machine; Ctrl-C ends it:\n{link}")
 
-        run(loaded, texts or [], opened, stores=asked, port=port, started=started)
+        run(loaded, texts or [], opened, stores=asked, runs=followed, port=port, started=started)

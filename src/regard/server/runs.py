@@ -1,0 +1,186 @@
+"""Follow training runs: how far each is, in words and as a curve, and how the attention of its watched sentence forms.
+
+The folders are named when the server is started. Nothing is written to them.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.explain.evolution import Evolution, evolution
+from regard.explain.findings.training import training_findings
+from regard.server.kept import Kept, Shelf
+from regard.server.limits import Limits
+from regard.server.work import Job, RefusedError
+from regard.train.log import LOG, read_log
+from regard.train.progress import FollowedRun, RunProgress
+from regard.train.samples import open_watched
+from regard.web.evolution import evolution_page
+from regard.web.loss_curve import loss_panel
+
+WATCHED = 64  # watched traces that are read for a page that is made again and again
+SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Head:
+    """Which attention of the watched sentence is looked at. layer: None lets the page choose. head: None for their mean."""
+
+    layer: int | None = None
+    head: int | None = None
+    part: str | None = None
+
+
+def open_runs(folders: Sequence[Path]) -> list[FollowedRun]:
+    """Open runs by their folders. Raises RegardError for what is none."""
+    return [FollowedRun(folder) for folder in folders]
+
+
+def run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:
+    """The run of a number. Raises RefusedError where there is none."""
+    if number >= len(runs):
+        raise RefusedError(404, f"run: given {number}, this server follows {len(runs)}, numbered from 0")
+    return runs[number]
+
+
+def run_state(run: FollowedRun) -> dict[str, Any]:
+    """Say how far a run is now: a small page of numbers and words, whatever its length.
+
+    Raises:
+        RegardError: the folder is gone, or damaged.
+    """
+    now = run.look()
+    settings, config = now.info.settings, now.info.config
+    held = {step: _known(loss) for step, loss in now.validations}
+    log = [
+        {"step": step, "loss": loss, "validation": held.get(step)}
+        for step, loss in zip(now.steps, now.losses, strict=True)
+    ]
+    pairs = config.kind == "encoder-decoder"
+    return {
+        "name": run.folder.resolve().name,
+        "model": f"{config.layers} layers of {config.heads} heads, {config.d_model} wide, {config.vocabulary:,} tokens",
+        "sources": [source.name for source in now.info.sources],
+        "going": now.going,
+        "says": going_words(now),
+        "step": now.step,
+        "steps": settings.steps,
+        "left": now.left,
+        "speed": now.speed,
+        "rate": now.rate,
+        "loss": _known(now.losses[-1]) if now.losses else None,
+        "validation": [now.validations[-1][0], held[now.validations[-1][0]]] if held else None,
+        "findings": training_findings(log, config.vocabulary, smoothing=settings.smoothing),
+        "curve": loss_panel(now.steps, now.losses, now.validations, smoothing=settings.smoothing),
+        "samples": [{"step": each.step, "text": each.text} for each in reversed(now.samples[-SAMPLES:])],
+        "more_samples": now.samples_cut or len(now.samples) > SAMPLES,
+        "watched": {
+            "mark": now.mark,
+            "count": len(now.watched),
+            "step": now.watched[-1],
+            "layers": config.layers,
+            "heads": config.heads,
+            "parts": ["cross", "encoder", "decoder"] if pairs else [],
+        }
+        if now.watched
+        else None,
+    }
+
+
+def watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limits: Limits, job: Job) -> bytes:
+    """Put the page of the watched sentence together, as `regard evolve --html` does, and keep it to be asked for.
+
+    Returns JSON: the page, the name that it is kept by, its last step, which head it is of, and which one formed.
+
+    The page has no more traces than WATCHED, and says so. Where no layer is asked for it is that of the head that
+    attends by induction, or the first.
+
+    Raises:
+        RegardError: nothing is watched, there is no such layer, head or part, or a file is damaged.
+    """
+    now = run.look()
+    question = f"{run.folder} {now.mark} {asked}"
+    watched = open_watched(run.folder, WATCHED)
+    found = evolution(watched, asked.layer or 0, asked.head, part=asked.part)
+    formed = _formed(found)
+    if asked.layer is None and formed is not None:
+        found = evolution(watched, *formed, part=asked.part)
+    job.go_on()
+    name = f"run-{number}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    kept = shelf.find(name)
+    if kept is None:
+        log = read_log(run.folder) if (run.folder / LOG).is_file() else []
+        page = evolution_page(watched, found, log=log, smoothing=now.info.settings.smoothing)
+        if len(watched) < len(now.watched):
+            page.status.append(
+                f"Of {len(now.watched)} watched traces {len(watched)} are here, evenly, and the last: regard evolve has all."
+            )
+        kept = Kept(page)
+        if kept.size > limits.kept:
+            raise RefusedError(413, f"the watched traces are too large to be kept: {kept.size:,} bytes")
+        shelf.put(name, kept)
+    about = {
+        "id": name,
+        "step": watched[-1][0],
+        "layer": found.layer,
+        "head": found.head,
+        "formed": None if formed is None else list(formed),
+    }
+    return json.dumps(about).encode("ascii")[:-1] + b', "page": ' + kept.data + b"}"
+
+
+def _known(loss: float) -> float | None:
+    return loss if math.isfinite(loss) else None
+
+
+def _formed(found: Evolution) -> tuple[int, int] | None:
+    """The head that attends by induction, by now."""
+    best = found.induction_head()
+    return best if best is not None and found.formed(*best) is not None else None
+
+
+def going_words(now: RunProgress) -> str:
+    """Say in words whether a run goes on, ended, or stands still."""
+    steps, who = now.info.settings.steps, "" if now.process is None else f" (process {now.process})"
+    at = f"step {now.step:,} of {steps:,}"
+    resumed = "There is no checkpoint yet: --resume begins anew."
+    if now.checkpoint is not None:
+        resumed = f"The newest checkpoint is of step {now.checkpoint:,}: --resume goes on from there."
+    if now.going == "trains":
+        if now.step == 0:
+            return f"It has begun{who}; no step is done yet."
+        if now.step >= steps:
+            return f"All {steps:,} steps are done; the last files are being written."
+        left = "" if now.left is None else f", about {time_words(now.left)} left as the last steps went"
+        return f"It trains now{who}: {at}{left}."
+    if now.going == "silent":
+        return (
+            f"A process{who} holds the folder, but wrote nothing for {time_words(now.silence)}: it evaluates or saves for "
+            f"long, or stands still, at {at}."
+        )
+    if now.going == "ended":
+        return f"It ended: all {steps:,} steps are done."
+    if now.going == "stopped":
+        return f"It was stopped after {at}, and saved there: --resume goes on from there."
+    if now.going == "not begun":
+        return f"No step is done, and nothing trains into the folder: it was stopped, killed, or failed. {resumed}"
+    if now.going == "broken off":
+        return f"It broke off after {at} without saving: it was killed, or failed. {resumed}"
+    return (
+        f"After {at} nothing was written for {time_words(now.silence)}; whether a process trains cannot be told here: the "
+        "file system has no locks."
+    )
+
+
+def time_words(seconds: float) -> str:
+    """Say a time in the two largest of its units."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"

@@ -1,0 +1,195 @@
+"""Look at a run from outside, while another process may train it: how far it is, and whether it still goes on.
+
+Only what is written whole is read: a line of the log at a time, every other file as it was renamed to its name.
+"""
+
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from regard.errors import RegardError
+from regard.files import check_regular, unreadable
+from regard.nn.folder import POINTER, newest
+from regard.train.checkpoint import files_by_step
+from regard.train.folder_lock import training_process
+from regard.train.log import LOG, LogReader
+from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
+from regard.train.samples import SAMPLES
+from regard.train.watched import WATCH
+
+Going = Literal["trains", "silent", "ended", "stopped", "broken off", "not begun", "unknown"]
+SILENT = 30.0  # seconds without a word, and at least so many times that of a step, after which that is said
+STEPS = 10.0
+LATELY = 50  # updates by whose seconds the time left is estimated
+SAMPLED = 1 << 18  # bytes at the end of samples.txt that are read
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the model wrote at a step."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class RunProgress:
+    """How far a run is.
+
+    steps, losses: of every update so far. validations: (step, loss) where it was measured. rate: of the last update.
+    going: "trains" while a process does; "silent" where it has written nothing for `silence` seconds; "ended" after its
+    last step; "stopped" where it saved the step that it ended at, "broken off" where it did not: it was killed, or
+    failed; "not begun" where no update was made and no process trains; "unknown" where the system has no locks to tell.
+    process: the number of the one that trains. left: seconds, as the last updates went. speed: tokens a second, the
+    median of the last updates. checkpoint: the step of the newest one. watched: the steps of the watched traces. samples:
+    the last ones, all where `samples_cut` is false. mark: of the watched traces, another one when there is another.
+    """
+
+    info: RunInfo
+    steps: list[int]
+    losses: list[float]
+    validations: list[tuple[int, float]]
+    rate: float | None
+    going: Going
+    process: int | None
+    silence: float
+    left: float | None
+    speed: float | None
+    checkpoint: int | None
+    watched: list[int]
+    samples: list[Sample]
+    samples_cut: bool
+    mark: str
+
+    @property
+    def step(self) -> int:
+        """Updates done."""
+        return self.steps[-1] if self.steps else 0
+
+
+class FollowedRun:
+    """A run's folder that is looked at again and again; its log is read on where it was read to."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a run.
+
+        Raises:
+            RegardError: there is no such folder, or it is no run's.
+        """
+        if not folder.is_dir():
+            raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
+        read_run_info(folder)
+        self.folder = folder
+        self._log, self._lock = LogReader(folder), threading.Lock()
+
+    def look(self) -> RunProgress:
+        """Read what is there now.
+
+        Raises:
+            RegardError: the folder is gone or no run's any more, or one of its files is damaged.
+        """
+        try:
+            return self._look()
+        except OSError as error:  # what its files' own readers do not name
+            raise RegardError(f"the run {str(self.folder)!r} cannot be read: {error.strerror or error}") from error
+
+    def _look(self) -> RunProgress:
+        if not self.folder.is_dir():
+            raise RegardError(f"the folder {str(self.folder)!r} is gone: it was removed or renamed")
+        with self._lock:  # several may look at once
+            trains, process = training_process(self.folder)  # before the log: what it says is not older than that
+            info = read_run_info(self.folder)
+            self._log.read()
+            steps, losses = self._log.steps.tolist(), self._log.losses.tolist()
+            seconds, tokens = self._log.seconds[-LATELY:], self._log.tokens[-LATELY:]
+            validations, rate = list(self._log.validations), self._log.rate
+        checkpoint = _checkpoint(self.folder)
+        watched = files_by_step(self.folder / WATCH, ".safetensors")
+        samples, cut = _samples(self.folder, info)
+        silence = _silence(self.folder, [file for _, file in watched[-1:]])
+        mean = sum(seconds) / len(seconds) if seconds else None
+        step = steps[-1] if steps else 0
+        going = _going(trains, step, info.settings.steps, checkpoint, silence > max(SILENT, STEPS * (mean or 0.0)))
+        speeds = sorted(count / each for count, each in zip(tokens, seconds, strict=True) if each > 0)
+        return RunProgress(
+            info, steps, losses, validations, rate, going, process, silence,
+            left=(info.settings.steps - step) * mean if mean is not None and going in ("trains", "silent") else None,
+            speed=speeds[len(speeds) // 2] if speeds else None,
+            checkpoint=checkpoint, watched=[each for each, _ in watched], samples=samples, samples_cut=cut,
+            mark=_mark([file for _, file in watched]),
+        )  # fmt: skip
+
+
+def _going(trains: bool | None, step: int, steps: int, checkpoint: int | None, quiet: bool) -> Going:
+    if trains:
+        return "silent" if quiet else "trains"
+    if step >= steps and checkpoint is not None and checkpoint >= steps:
+        return "ended"
+    if trains is None:
+        return "unknown"
+    if step == 0:
+        return "not begun"
+    return "stopped" if checkpoint == step else "broken off"
+
+
+def _checkpoint(run: Path) -> int | None:
+    """The step of the newest checkpoint, None where there is none yet."""
+    if not (run / POINTER).is_file():
+        return None
+    found = re.fullmatch(r"step-([0-9]+)", newest(run).name)
+    return None if found is None else int(found[1])
+
+
+def _silence(run: Path, more: list[Path]) -> float:
+    """The seconds since something was last written to a run's folder."""
+    last = 0.0
+    for path in (run / LOG, run / RUN_JSON, run / POINTER, run / SAMPLES, *more):
+        try:
+            last = max(last, path.stat().st_mtime)
+        except OSError:  # not there, or not any more
+            continue
+    return max(0.0, time.time() - last)
+
+
+def _mark(files: list[Path]) -> str:
+    """What differs when there is another watched trace: how many there are, and when and as what the last was made."""
+    if not files:
+        return ""
+    try:
+        last = files[-1].stat()
+    except OSError:
+        return ""
+    return f"{len(files)}-{last.st_mtime_ns}-{last.st_ino}"
+
+
+def _samples(run: Path, info: RunInfo) -> tuple[list[Sample], bool]:
+    """The last samples, in order, and whether there are more before them.
+
+    A sample may have several lines. A line begins one where it names a step at which samples are written.
+    """
+    file = run / SAMPLES
+    if not file.exists():
+        return [], False
+    size = check_regular(file)
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+            opened.seek(max(0, size - SAMPLED))
+            text = opened.read(SAMPLED).decode("utf-8", "replace")
+    except OSError as error:
+        raise unreadable("", file, error) from error
+    every, last = info.settings.sample_every, info.settings.steps
+    found: list[Sample] = []
+    for line in text.split("\n")[1 if size > SAMPLED else 0 :]:
+        begins = re.match(r"step ([0-9]{1,15}): ", line)
+        step = int(begins[1]) if begins else 0
+        if begins and (step == last or (every > 0 and step % every == 0)):
+            while found and found[-1].step >= step:  # a run that resumed wrote them once more
+                found.pop()
+            found.append(Sample(step, line[begins.end() :]))
+        elif found:
+            found[-1] = Sample(found[-1].step, f"{found[-1].text}\n{line}")
+    return [Sample(each.step, each.text.rstrip("\n")) for each in found], size > SAMPLED
