@@ -16,11 +16,11 @@ export interface Group {
 
 export class PageState {
   readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
-  readonly page: Page;
-  readonly attention: Attention;
-  readonly maskOf: (call: number) => Promise<LoadedMask | null>;
-  readonly source: Source;
-  readonly groups: Group[];
+  page: Page; // with what comes of it: another one where a server renews it
+  attention: Attention;
+  maskOf: (call: number) => Promise<LoadedMask | null>;
+  source: Source;
+  groups: Group[];
 
   view = $state("");
   call = $state(0);
@@ -31,15 +31,27 @@ export class PageState {
   dark = $state(false);
 
   constructor(page: Page, source: Source) {
-    this.page = page;
-    this.source = source;
-    this.attention = new Attention(page, source);
-    this.maskOf = maskReader(page, source);
-    this.groups = groupsOf(page);
+    this.page = $state.raw(page);
+    this.source = $state.raw(source);
+    this.attention = $state.raw(new Attention(page, source));
+    this.maskOf = $state.raw(maskReader(page, source));
+    this.groups = $state.raw(groupsOf(page));
     this.view = page.opening.view;
     this.call = page.opening.call;
     this.head = page.opening.head;
     this.token = page.opening.token;
+  }
+
+  /** Show a newer page of the same kind, and keep of view, call, head and token what it has as well. */
+  renew(page: Page, source: Source): void {
+    const panel = /^panel (\d+)$/.exec(this.view);
+    const name = panel && this.page.panels[Number(panel[1])]?.name;
+    const same = name ? page.panels.findIndex((each) => each.name === name) : -1;
+    this.attention.stop();
+    if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
+    [this.page, this.source, this.attention] = [page, source, new Attention(page, source)];
+    [this.maskOf, this.groups] = [maskReader(page, source), groupsOf(page)];
+    if (same >= 0) this.view = `panel ${same}`;
   }
 
   get description(): Call {

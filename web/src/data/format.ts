@@ -124,12 +124,13 @@ export interface HeadScores {
   values: (number | null)[][][]; // [name][row][head]; null where the head does not exist or the text has no such key
 }
 
-/** A sorted list, a grid of colours, a cloud of points, paths: components that know no attention. name: of its tab, short. */
+/** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short. */
 export type Panel = { name: string; title: string; note: string } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
   | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
   | PathsData
+  | { kind: "curves"; x: string; y: string; series: Series[]; digits: number }
   | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number }
 );
 export type Heat = Panel & HeatData;
@@ -196,6 +197,16 @@ export interface PathStep {
   cross: number | null;
   rest: number | null; // the feed-forward part, with norms
   most: string; // the tokens that gave most of it through attention
+}
+
+/** A line over the axis that all share. since: where a point is the mean of several, the first x of each; low, high: their least and largest. */
+export interface Series {
+  name: string;
+  x: number[]; // rising
+  y: (number | null)[];
+  since: number[] | null;
+  low: (number | null)[] | null;
+  high: (number | null)[] | null;
 }
 
 export type Cell = string | number | null | InContext;

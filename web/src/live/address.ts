@@ -43,6 +43,14 @@ export interface Followed {
   references: string[];
 }
 
+/** A training run that is followed, and which attention of its watched sentence. layer: null lets the server choose. */
+export interface Run {
+  number: number;
+  layer: number | null;
+  head: number | null; // null: the mean of heads
+  part: string | null;
+}
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -51,6 +59,7 @@ export interface Asked {
   file: string | null;
   window: number | null; // of so many tokens, in which long texts are read
   corpus: Corpus | null; // what a store is asked, instead of texts
+  run: Run | null; // training that is followed, instead of texts
   experiment: Experiment | null; // done with the texts, in place of showing their attention alone
   followed?: Followed | null; // null: no word is followed
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
@@ -98,6 +107,7 @@ export function read(): (Asked & Looking) | null {
       experiment: found.experiment ?? null, // the server checks it, and what a store is asked
       corpus: found.corpus ?? null,
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
+      run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
       head: number(found.head),

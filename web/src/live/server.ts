@@ -19,6 +19,7 @@ export interface ServerState {
   models: { name: string; pairs: boolean; limit: number | null; writes: boolean }[];
   texts: string[];
   stores: { name: string; rows: number }[];
+  runs: { name: string }[];
   pages: { id: string; title: string }[];
   limits: { characters: number; texts: number; seconds: number };
 }
