@@ -81,6 +81,7 @@ ABOUT_SEVERAL = {
     "web/compare_view",
     "web/experiments_view",
     "web/generation_view",
+    "server/follow_page",
     "server/generated_requests",
     "server/live_page",
     "web/heads_view",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.locks import AVAILABLE, held_elsewhere, lock, stands_at
+from regard.locks import AVAILABLE, held_elsewhere, is_held, lock, stands_at
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the system has no locks on files")
 
@@ -30,6 +30,20 @@ def test_one_of_two_has_the_lock_until_it_is_closed(tmp_path: Path) -> None:
     assert not lock(third)
     os.close(second)
     assert lock(third)
+    os.close(third)
+
+
+def test_looking_whether_it_is_locked_locks_nothing(tmp_path: Path) -> None:
+    first, second, third = (opened(tmp_path / "a") for _ in range(3))
+    try:
+        assert not is_held(second)
+        assert lock(first)  # what looked has let go
+        assert is_held(second)
+        assert is_held(third)
+    finally:
+        os.close(first)
+    assert not is_held(second)
+    os.close(second)
     os.close(third)
 
 

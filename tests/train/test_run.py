@@ -15,8 +15,8 @@ import safetensors.torch
 import torch
 
 import regard
-from regard.train.run import prepare_text_run, run_training
 from regard.train.log import read_log
+from regard.train.run import prepare_text_run, run_training
 from regard.train.settings import Settings
 from tests.support import in_one_process
 

@@ -42,16 +42,19 @@ export class PageState {
     this.token = page.opening.token;
   }
 
-  /** Show a newer page of the same kind, and keep of view, call, head and token what it has as well. */
+  /** Show a newer page of the same kind, and keep of view, call, head and token what it has as well. Who is where a page opens
+   *  is taken to where the newer one does. */
   renew(page: Page, source: Source): void {
     const panel = /^panel (\d+)$/.exec(this.view);
     const name = panel && this.page.panels[Number(panel[1])]?.name;
+    const opening = this.view === this.page.opening.view;
     const same = name ? page.panels.findIndex((each) => each.name === name) : -1;
     this.attention.stop();
     if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
     [this.page, this.source, this.attention] = [page, source, new Attention(page, source)];
     [this.maskOf, this.groups] = [maskReader(page, source), groupsOf(page)];
-    if (same >= 0) this.view = `panel ${same}`;
+    if (opening) this.view = page.opening.view;
+    else if (same >= 0) this.view = `panel ${same}`;
   }
 
   get description(): Call {

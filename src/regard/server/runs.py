@@ -28,7 +28,7 @@ SAMPLES = 20
 
 @dataclass(frozen=True)
 class Head:
-    """Which attention of the watched sentence is looked at. layer: None lets the page choose. head: None for their mean."""
+    """Which attention of the watched sentence is meant. layer: None lets the page choose. head: None for the mean."""
 
     layer: int | None = None
     head: int | None = None
@@ -115,10 +115,11 @@ def watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limit
     if kept is None:
         log = read_log(run.folder) if (run.folder / LOG).is_file() else []
         page = evolution_page(watched, found, log=log, smoothing=now.info.settings.smoothing)
+        if len(watched) > 1:
+            page.opening["view"] = "panel 1"  # the newest step
         if len(watched) < len(now.watched):
-            page.status.append(
-                f"Of {len(now.watched)} watched traces {len(watched)} are here, evenly, and the last: regard evolve has all."
-            )
+            some = f"Of {len(now.watched)} watched traces {len(watched)} are here, evenly, and the last"
+            page.status.append(f"{some}: regard evolve has all.")
         kept = Kept(page)
         if kept.size > limits.kept:
             raise RefusedError(413, f"the watched traces are too large to be kept: {kept.size:,} bytes")
@@ -158,9 +159,9 @@ def going_words(now: RunProgress) -> str:
         left = "" if now.left is None else f", about {time_words(now.left)} left as the last steps went"
         return f"It trains now{who}: {at}{left}."
     if now.going == "silent":
+        nothing = f"wrote nothing for {time_words(now.silence)}"
         return (
-            f"A process{who} holds the folder, but wrote nothing for {time_words(now.silence)}: it evaluates or saves for "
-            f"long, or stands still, at {at}."
+            f"A process{who} holds the folder, but {nothing}: it evaluates or saves for long, or stands still, at {at}."
         )
     if now.going == "ended":
         return f"It ended: all {steps:,} steps are done."
@@ -170,10 +171,8 @@ def going_words(now: RunProgress) -> str:
         return f"No step is done, and nothing trains into the folder: it was stopped, killed, or failed. {resumed}"
     if now.going == "broken off":
         return f"It broke off after {at} without saving: it was killed, or failed. {resumed}"
-    return (
-        f"After {at} nothing was written for {time_words(now.silence)}; whether a process trains cannot be told here: the "
-        "file system has no locks."
-    )
+    nothing = f"nothing was written for {time_words(now.silence)}"
+    return f"After {at} {nothing}; whether a process trains cannot be told here: the file system has no locks."
 
 
 def time_words(seconds: float) -> str:

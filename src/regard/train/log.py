@@ -63,6 +63,9 @@ class LogReader:
 
     def __init__(self, run: Path) -> None:
         self.file = run / LOG
+        self.validations: list[tuple[int, float]] = []
+        self.rate: float | None = None
+        self._read, self._tail = 0, b""  # bytes that were read, and the last of them
         self._forget()
 
     def read(self) -> None:
@@ -108,8 +111,7 @@ class LogReader:
 
     def _forget(self) -> None:
         self.steps, self.losses, self.seconds, self.tokens = array("q"), array("d"), array("d"), array("q")
-        self.validations: list[tuple[int, float]] = []
-        self.rate: float | None = None
+        self.validations, self.rate = [], None
         self._read, self._tail = 0, b""
 
 
@@ -139,6 +141,7 @@ def _parsed(file: Path, number: int, line: bytes) -> Line:
     )
     if not fits or not isinstance(found.get("validation"), int | float | None):
         raise RegardError(f"{str(file)!r} is damaged: line {number} is not what a run writes")
-    if not all(abs(found[name]) < 1 << 62 for name in (*whole_numbers, "rate", "seconds")):  # nor infinite, nor no number
+    finite = (*whole_numbers, "rate", "seconds")
+    if not all(abs(found[name]) < 1 << 62 for name in finite):
         raise RegardError(f"{str(file)!r} is damaged: line {number} is not what a run writes")
     return found

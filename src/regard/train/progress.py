@@ -45,7 +45,7 @@ class RunProgress:
     last step; "stopped" where it saved the step that it ended at, "broken off" where it did not: it was killed, or
     failed; "not begun" where no update was made and no process trains; "unknown" where the system has no locks to tell.
     process: the number of the one that trains. left: seconds, as the last updates went. speed: tokens a second, the
-    median of the last updates. checkpoint: the step of the newest one. watched: the steps of the watched traces. samples:
+    median of the last updates. checkpoint: the step of the newest. watched: the steps of the watched traces. samples:
     the last ones, all where `samples_cut` is false. mark: of the watched traces, another one when there is another.
     """
 

@@ -35,7 +35,7 @@ def save_watched_trace(run: TrainingRun, sentence: str | Pair, step: int) -> Non
 def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | PairTrace]]:
     """Open the kept traces of a run, by step; each is read when it is looked at.
 
-    most: where there are more, one in two, four or eight and so on, and the last. None for all.
+    most: at least 2; of more one in two, four or eight and so on, and the last. None for all.
 
     Raises:
         RegardError: there is none.
@@ -44,9 +44,10 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
     if not files:
         raise nothing_watched(run)
     each = 1
-    while most is not None and len(files[::each]) >= max(most, 2) and len(files) > most:
+    last = len(files) - 1
+    while most is not None and last // each + 1 + (last % each > 0) > max(most, 2):
         each *= 2
-    files = files[::each] + (files[-1:] if (len(files) - 1) % each else [])
+    files = files[::each] + (files[-1:] if last % each else [])
     found = []
     for step, file in files:
         trace = open_trace(file)

@@ -20,13 +20,13 @@ def loss_panel(
 ) -> Data:
     """Write the curve. validations: (step, loss) where it was measured. smoothing: of the labels, in the loss."""
     training, size = _line("training", steps, losses)
-    lines, notes = [training], [_each("an update's own", "updates", size)]
+    lines, notes = [training], [_each("each update's own", "updates", size)]
     if smoothing:
         notes[0] += f", with labels smoothed by {smoothing:g}"
     if validations:
         held, size = _line("held out", [step for step, _ in validations], [loss for _, loss in validations])
         lines.append(held)
-        notes.append(_each("of what is not trained on", "evaluations", size, "held out"))
+        notes.append(_each("what is not trained on", "evaluations", size, "held out"))
     return curves("Loss, step by step", "; ".join(notes), "step", "loss in nats a token", lines, digits=4, name=name)
 
 
@@ -37,16 +37,16 @@ def _each(what: str, of: str, size: int, line: str = "training") -> str:
 
 
 def _line(name: str, steps: Sequence[int], values: Sequence[float]) -> tuple[Data, int]:
-    """A line of at most MOST points, and how many values make one: a power of two, so that points stay where they are."""
+    """A line of at most MOST points, and how many values make one: a power of two, so that points stay in place."""
     size = 1
     while -(-len(values) // size) > MOST:
         size *= 2
     if size == 1:
         return curve(name, steps, values), 1
-    numbers, starts = np.asarray(values, np.float64), np.arange(0, len(values), size)
-    counts = np.diff(np.append(starts, len(values)))
+    starts = list(range(0, len(values), size))
+    ends = [*starts[1:], len(values)]
+    numbers = np.asarray(values, np.float64)
     low, high = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
-    means = np.add.reduceat(numbers, starts) / counts
-    first = [steps[start] for start in starts]
-    last = [steps[start + count - 1] for start, count in zip(starts, counts, strict=True)]
+    means = np.add.reduceat(numbers, starts) / np.subtract(ends, starts)
+    first, last = [steps[start] for start in starts], [steps[end - 1] for end in ends]
     return curve(name, last, means.tolist(), spread=(first, low.tolist(), high.tolist())), size

@@ -1,4 +1,4 @@
-"""Write tables, heat maps, scatters, strips and curves: numbers of any kind, shown by components that know no attention."""
+"""Write tables, heat maps, scatters, strips, curves: numbers of any kind, for components that know no attention."""
 
 import math
 from collections.abc import Sequence
@@ -157,8 +157,8 @@ def curve(
     *,
     spread: tuple[Sequence[int], Sequence[float | None], Sequence[float | None]] | None = None,
 ) -> Data:
-    """Write one line. spread: where a point is the mean of several, the first x of each, their least and their largest."""
-    since, low, high = ([list(own) for own in spread] if spread else (None, None, None))
+    """Write one line. spread: where a point is the mean of several, the first x of each, their least and largest."""
+    since, low, high = [list(own) for own in spread] if spread else (None, None, None)
     return {
         "name": name, "x": list(x), "y": [_finite(value) for value in y], "since": since,
         "low": None if low is None else [_finite(value) for value in low],

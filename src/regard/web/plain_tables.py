@@ -91,7 +91,8 @@ def _lines(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     rows = []
     for each in panel["series"]:
         for n, (x, y) in enumerate(zip(each["x"], each["y"], strict=True)):
-            first, low, high = ((each[name][n] if each[name] else own) for name, own in (("since", x), ("low", y), ("high", y)))
+            ends = (("since", x), ("low", y), ("high", y))
+            first, low, high = ((each[name][n] if each[name] else own) for name, own in ends)
             numbers = [_number(one, panel["digits"]) for one in ((y, low, high) if spread else (y,))]
             rows.append([each["name"], *([str(first)] if spread else []), str(x), *numbers])
     return heads, rows

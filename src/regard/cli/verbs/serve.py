@@ -35,7 +35,7 @@ Stores = Annotated[
 Runs = Annotated[
     list[Path] | None,
     typer.Option(
-        "--run", metavar="RUN", help="A run of regard train, to follow while it trains; several too.", show_default=False
+        "--run", metavar="RUN", help="A run of regard train, to follow live; several too.", show_default=False
     ),
 ]
 Port = Annotated[int, options.number("N", "The port on 127.0.0.1; by default any that is free.")]
