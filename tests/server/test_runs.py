@@ -17,7 +17,7 @@ from regard.server.app import make_app
 from regard.server.runs import open_runs, time_words
 from regard.train.folder_lock import FolderLock
 from regard.train.log import LOG, read_log
-from regard.train.run import prepare_repeated_run, run_training
+from regard.train.run import RunOptions, prepare_pair_run, prepare_repeated_run, run_training
 from regard.train.samples import open_watched, save_watched_trace, write_sample
 from regard.train.settings import Settings
 from tests.support.web_pages import build_nothing
@@ -141,6 +141,31 @@ def test_an_induction_head_is_what_it_opens_at(client: TestClient, monkeypatch: 
     assert (answer["layer"], answer["head"], answer["formed"]) == (1, 0, [1, 0])
     answer = client.get("/api/runs/0/watched?layer=0").json()  # what was chosen stays
     assert (answer["layer"], answer["head"], answer["formed"]) == (0, None, [1, 0])
+
+
+def test_a_translator_has_three_parts(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    nouns = [f"{a}{b}" for a in "bdfgl" for b in ("ank", "oat", "ill", "ist")]
+    file.write_text("".join(f"the {each}\tla {each[::-1]}\n" for each in nouns), encoding="utf-8")
+    settings = Settings.for_pairs(
+        layers=1, d_model=16, heads=2, d_hidden=16, steps=4, batch=64, held_out=2.0, vocabulary=300
+    )
+    run = prepare_pair_run(file, tmp_path / "pairs", settings, RunOptions(watch="the bank\tla knab"))
+
+    def keep(step: int) -> None:
+        save_watched_trace(run, run.watched or "", step)
+
+    run_training(run, on_log=lambda _: None, on_step_end=keep)
+    with TestClient(make_app([], runs=open_runs([run.folder])), raise_server_exceptions=False) as client:
+        state = client.get("/api/runs/0").json()
+        assert state["watched"]["parts"] == ["cross", "encoder", "decoder"]
+        assert "labels smoothed by 0.1" in state["curve"]["note"]
+        watched = open_watched(run.folder)
+        for part in ("cross", "encoder", "decoder"):
+            page = client.get(f"/api/runs/0/watched?layer=0&head=1&part={part}").json()["page"]
+            found = evolution(watched, 0, 1, part=part)
+            assert page["title"] == found.title
+            assert page["panels"][1]["values"] == found.weights[-1]
 
 
 @pytest.mark.parametrize(

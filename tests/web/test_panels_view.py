@@ -8,7 +8,7 @@ import pytest
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from regard.web.panels import column, heat, point, scatter, strip, table
+from regard.web.panels import column, curve, curves, heat, point, scatter, strip, table
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -142,6 +142,42 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
     assert len({colours[n] for n in (0, 2, 3, 4)}) == 4
     open_twin(page.tab)
     assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.500", "–", "2.000", "0.000", "1.250"]
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_curves_say_what_stands_at_a_place(page_of: Any, tmp_path: Path, width: int) -> None:
+    steps = list(range(4, 101, 4))
+    means = [None if step == 40 else 100 / step for step in steps]
+    spread = (
+        [step - 3 for step in steps],
+        [each and each - 0.5 for each in means],
+        [each and each + 1 for each in means],
+    )
+    page = Page("Curves")
+    lines = [curve("training", steps, means, spread=spread), curve("held out", [30, 60, 90], [5.0, 2.5, 1.5])]
+    page.panels = [curves("Loss", "", "step", "nats", lines, digits=2)]
+    page.opening["view"] = "panel 0"
+    write_html(page, tmp_path / "curves.html", built_shell())
+    opened = page_of(None, file=tmp_path / "curves.html", width=width)
+    opened.tab.focus("[role=application]")
+    opened.tab.keyboard.press("Home")
+    assert opened.tab.inner_text("[data-says]") == "steps 1 to 4: training 25.00 (24.50 to 26.00)"
+    opened.tab.keyboard.press("End")
+    both = "steps 97 to 100: training 1.00 (0.50 to 2.00); step 90: held out 1.50"
+    assert opened.tab.inner_text("[data-says]") == both
+    box = opened.tab.locator("[role=application] svg").bounding_box()
+    opened.tab.mouse.move(box["x"] + 60 + (box["width"] - 72) * 0.4, box["y"] + 100)
+    assert opened.tab.inner_text("[data-says]") == "steps 37 to 40: training no number; step 30: held out 5.00"
+    drawn = opened.tab.get_attribute("[data-line=training]", "d")
+    assert drawn.count("M") == 2  # it breaks off where there is no number
+    assert drawn.count("L") == len(steps) - 3
+    open_twin(opened.tab)
+    rows = rows_of(opened.tab, "Loss")
+    assert rows[1] == ["training", "5", "8", "12.50", "12.00", "13.50"]
+    assert rows[9][3:] == ["–", "–", "–"]
+    assert rows[-1] == ["held out", "90", "90", "1.50", "1.50", "1.50"]
+    assert opened.violations() == []
+    assert opened.tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [390, 1000])
