@@ -212,6 +212,29 @@ def test_it_stands_beside_texts_and_a_run_that_watches_nothing(visit: Any, ended
         assert page.tab.locator("[data-going]").count() == 0
 
 
+def test_a_view_that_somebody_is_in_waits_with_a_newer_step(visit: Any, ended: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(ended, tmp_path / "more")
+    with followed(visit, "--run", str(run)) as (page, _):
+        page.tab.wait_for_selector("[role=tabpanel]", timeout=60_000)
+        page.open_view("Tokens")
+        page.tab.click(".tokens [data-unit='5']")
+        page.tab.wait_for_timeout(300)
+        chosen = page.tab.url
+        shutil.copy(run / "watch" / "step-000600.safetensors", run / "watch" / "step-000700.safetensors")
+        page.tab.wait_for_selector("text=Step 700 is there.", timeout=30_000)
+        assert page.tab.locator("[data-choose=text] option:has-text('step 700')").count() == 0
+        assert page.tab.url == chosen
+        page.tab.click("button:text-is('show it')")
+        page.tab.wait_for_selector("[data-choose=text] option:has-text('step 700')", state="attached")
+        assert page.tab.locator("text=Step 700 is there.").count() == 0
+        assert page.tab.url == chosen  # the same view, layer, head and token
+        shutil.copy(run / "watch" / "step-000600.safetensors", run / "watch" / "step-000800.safetensors")
+        page.tab.evaluate("document.activeElement.blur()")
+        page.tab.mouse.move(5, 5)
+        page.tab.wait_for_selector("[data-choose=text] option:has-text('step 800')", state="attached", timeout=30_000)
+        assert page.tab.url == chosen
+
+
 def test_a_server_that_was_stopped_is_said(visit: Any, ended: Path) -> None:
     with followed(visit, "--run", str(ended)) as (page, process):
         page.tab.wait_for_selector("[data-going=ended]", timeout=60_000)
