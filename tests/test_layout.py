@@ -92,6 +92,7 @@ ABOUT_SEVERAL = {
     "web/panels_view",
     "web/parts",
     "web/region",
+    "web/saved_pictures",
     "web/steps_view",
     "web/store_pages_view",
     "web/tokens_view",

@@ -16,6 +16,7 @@ from regard.explain.vectors.movement import movement
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
+from tests.web.saved import apart, drawn_alone, pixels, save, stands_alone
 from tests.web.tables import rows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -257,6 +258,28 @@ def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: A
     found = [int(row.get_attribute(f"data-{name}").split()[0]) for name in ("queries", "keys")]
     shown = float(row.locator("[data-value]").inner_text())
     assert shown == pytest.approx(float(dense[1, found[0], found[1]]), rel=1e-3)
+
+
+def test_views_are_saved_as_pictures_under_the_servers_own_policy(server: str, visit: Any, tmp_path: Path) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.choose("layer", "1")
+    page.choose("head", "2")
+    page.tab.wait_for_timeout(300)
+    page.file = tmp_path / "live.html"
+    drawing, picture = save(page), save(page, "png")
+    stands_alone(drawing)
+    assert drawing.texts[:2] == [RIVER, "Tokens · layer 1, head 2 · What “write” looks at"]
+    assert picture.name == "regard-tokens-layer-1-head-2-write.png"
+    mean, much = apart(pixels(picture.content), drawn_alone(page, drawing, sharp=2))
+    assert mean <= 2
+    assert much <= 0.005
+    page.tab.click("button:has-text('a map')")
+    traced(page, "a map")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
+    mapped = save(page)
+    assert len(mapped.all("image")) == 1
+    assert drawn_alone(page, mapped).std() > 20
 
 
 @pytest.mark.parametrize("width", [390, 1000])

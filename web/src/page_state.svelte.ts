@@ -5,6 +5,13 @@ import { Attention } from "./attention/client";
 import { maskReader, type LoadedMask } from "./attention/mask";
 import { headNumber } from "./words";
 
+/** What a view shows, where it is not the chosen layer and head alone: a picture is called by it. */
+export interface Shows {
+  where?: string; // layer and heads; "" for all of them
+  what?: string;
+  token?: string;
+}
+
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
 
 /** The calls of one kind over one pair of texts: what the first choice, "text", chooses between. */
@@ -29,6 +36,8 @@ export class PageState {
   side = $state<Side>("gives");
   words = $state(false); // tokens of one word taken together
   dark = $state(false);
+  shows = $state.raw<Shows>({}); // by the view
+  readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
 
   constructor(page: Page, source: Source) {
     this.page = $state.raw(page);

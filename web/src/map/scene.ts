@@ -1,4 +1,5 @@
 // The map on its canvas: the tiles that are wanted of what the camera sees, their colours, and a picture a frame.
+import { keepPainter } from "../picture/canvases";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Call, Text } from "../data/format";
@@ -55,6 +56,7 @@ export class Scene {
     private readonly told: Told,
   ) {
     this.camera = new Camera(canvas, () => this.moved());
+    keepPainter(canvas, (other, ratio) => this.paintOn(other, ratio));
     canvas.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse" && !event.buttons) this.point(event);
     });
@@ -234,13 +236,17 @@ export class Scene {
 
   private paint(): void {
     this.frame = 0;
+    this.paintOn(this.canvas, devicePixelRatio);
+  }
+
+  /** Paint what is shown on a canvas, in so many pixels a px. */
+  private paintOn(canvas: HTMLCanvasElement, ratio: number): void {
     if (!this.shown || !this.tiles) return;
-    const ratio = devicePixelRatio;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      [this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     }
-    const context = this.canvas.getContext("2d")!;
+    const context = canvas.getContext("2d")!;
     const look = lookOf(this.canvas);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = look.back;

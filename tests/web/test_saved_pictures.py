@@ -1,0 +1,327 @@
+"""Pictures that the page saves of its views: they hold its numbers, and alone they look as the view does."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.web.built_page import built_shell
+from regard.web.html_file import write_html
+from regard.web.page import Page
+from regard.web.panels import column, heat, point, scatter, strip, table
+from tests.support import own_models
+from tests.web import saved
+from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, pixels, save, stands_alone, view_alone
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TEXTS = ["שלום עולם, 123 (טוב) Berlin!", "我們喜歡河。 日本語 and rivers", "🎉 naïve café <b>&amp; \x1b[31m 👩‍👩‍👧"]
+WORDS = ["<b>bold</b>", "河岸", "\x1b[31mred", "שלום", "a bank whose name is far too long for any label of a grid"]
+ALIKE = (5, 0.012)  # mean difference of 0 to 255, share of pixels that differ much: letters' edges, cells' edges
+STRIPS = (12, 0.05)  # with strips of numbers thinner than a pixel
+
+
+def check(page: Any, within: tuple[float, float] = ALIKE) -> Saved:
+    """Save the view as SVG; check that it has all of its text and cells, and that alone it looks like the view."""
+    picture = save(page)
+    stands_alone(picture)
+    seen, text = view_alone(page, picture)
+    assert bare("".join(picture.texts)) == bare(text)
+    grids = saved.cells_of(picture)
+    canvases = saved.canvas_cells(page)
+    assert len(grids) == len(canvases)
+    for grid, canvas in zip(grids, canvases, strict=True):
+        rows = sorted({y for _, y in grid})
+        drawn = [[colour for (_, y), colour in sorted(grid.items()) if y == row] for row in rows]
+        full = [[colour for colour in row if colour] for row in canvas]
+        assert drawn == [row for row in full if row]
+    shown = drawn_alone(page, picture)
+    assert shown.shape == (picture.size[1], picture.size[0], 3)
+    mean, much = apart(shown[MARGIN:, MARGIN:], seen)
+    assert mean <= within[0]
+    assert much <= within[1]
+    return picture
+
+
+def looked_at(page: Any, view: str) -> None:
+    """Open a view at head 3 of layer 0."""
+    page.open_view(view)
+    if view != "Compare":
+        page.choose("layer", "0")
+        page.choose("head", "3")
+    page.tab.wait_for_timeout(400)
+
+
+@pytest.mark.parametrize("view", ["Tokens", "Lines", "Heads", "Map", "Compare", "Steps"])
+def test_alone_it_looks_like_the_view_and_says_what_it_is(page_of: Any, bank: Any, view: str) -> None:
+    page = page_of(bank[0], word="bank", steps=True)
+    looked_at(page, view)
+    picture = check(page, STRIPS if view == "Steps" else ALIKE)
+    assert picture.texts[0] == bank[0].text
+    line = {
+        "Tokens": "Tokens · layer 0, head 3 · What “bank” looks at",
+        "Lines": "Lines · layer 0, head 3 · What “bank” looks at",
+        "Heads": "Heads",
+        "Map": "Map · layer 0, head 3",
+        "Compare": "Compare",
+        "Steps": "Steps · layer 0, head 3 · the way of “bank”",
+    }[view]
+    assert picture.texts[1] == line
+    assert picture.root.findtext(f"{saved.SVG}title") == f"{bank[0].text} · {line}"
+    assert picture.name == {
+        "Heads": "regard-heads.svg",
+        "Map": "regard-map-layer-0-head-3.svg",
+        "Compare": "regard-compare-text-1-layer-0-mean-of-12-heads-and-text-1-layer-1-mean-of-12-heads.svg",
+    }.get(view, f"regard-{view.lower()}-layer-0-head-3-bank.svg")
+    assert len(picture.all("image")) == (1 if view == "Map" else 0)
+
+
+def test_bars_and_shades_are_the_weights(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0], word="bank")
+    looked_at(page, "Tokens")
+    picture = save(page)
+    weights = bank[0].attention[0][3, 11]
+    bars = [float(each.get("width")) for each in picture.all("rect") if each.get("fill") == "#2272b5"]
+    largest = weights.sort(descending=True).values[: len(bars)]
+    assert len(bars) == 8
+    np.testing.assert_allclose(np.array(bars) / bars[0], (largest / largest[0]).numpy(), atol=2e-3)
+    for n, token in enumerate(bank[0].tokens):
+        shown = page.tab.eval_on_selector(f".tokens [data-unit='{n}']", "each => each.style.backgroundColor")
+        colour = "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", shown))
+        at = next(m for m, text in enumerate(picture.texts) if m > 1 + n and bare(text).lower() == token.text.lower())
+        text = picture.all("text")[at]
+        under = [
+            each.get("fill")
+            for each in picture.all("rect")[1:]
+            if float(each.get("x")) <= float(text.get("x")) <= float(each.get("x")) + float(each.get("width"))
+            and float(each.get("y")) <= float(text.get("y")) <= float(each.get("y")) + float(each.get("height"))
+            and each.get("rx")
+        ]
+        assert colour in under
+
+
+def test_lines_go_where_the_weights_are_as_thick_as_these(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), word="bank")
+    looked_at(page, "Lines")
+    weights = bank[0].attention[0][3, 11].numpy()
+    largest = weights[1:-1].max()  # special tokens stand apart
+    picture = save(page)
+    names: dict[str, float] = {}
+    for text, each in zip(picture.texts, picture.all("text"), strict=True):
+        names.setdefault(text, float(each.get("y", "0")))  # those in the left column come first
+    lines = [
+        (float(path.get("stroke-width")), [float(part) for part in re.findall(r"-?[\d.]+", line)])
+        for path in picture.all("path")
+        for line in path.get("d").split("M")[1:]
+    ]
+    assert len(lines) == int((weights >= 0.01 * largest).sum())
+    places = sorted(line[3] for _, line in lines)
+    assert len({line[1] for _, line in lines}) == 1  # all from "bank"
+    assert lines[0][1][1] == pytest.approx(names["bank"] - 4.5, abs=4)
+    for width, line in lines:
+        token = round((line[3] - places[0]) / 22)
+        share = np.round(np.sqrt(min(1, weights[token] / largest)) * 255) / 255
+        assert width == pytest.approx(max(0.5, 4 * share**2), abs=0.06)
+    assert places[0] == pytest.approx(names["[CLS]"] - 4.5, abs=4)
+    page.choose("text", "1")  # of which no token is chosen: all lines
+    page.choose("head", "3")
+    page.tab.wait_for_timeout(400)
+    whole = save(page)
+    dense = bank[1].attention[0][3].numpy()
+    drawn = sum(path.get("d").count("M") for path in whole.all("path"))
+    assert (
+        abs(drawn - int((dense >= 0.01 * dense[:, 1:-1].max()).sum())) <= 1
+    )  # the page's weights are near the library's
+
+
+@pytest.mark.parametrize("text", range(3))
+def test_every_script_stands_as_on_the_page(page_of: Any, minilm: Any, text: int) -> None:
+    page = page_of(minilm.trace(TEXTS))
+    page.choose("text", str(text))
+    page.tab.click(".tokens [data-unit='1']")
+    page.tab.wait_for_timeout(400)
+    picture = check(page)
+    turned = [each for each in picture.all("text") if each.get("direction") == "rtl"]
+    assert "שלום עולם," in {"".join(each.itertext()) for each in turned}  # of the title
+    page.open_view("Compare")
+    page.tab.check("text=the maps")
+    page.tab.wait_for_timeout(400)
+    check(page)
+
+
+def test_pixels_are_twice_as_many_and_the_same_picture(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0], word="bank")
+    looked_at(page, "Tokens")
+    drawing, picture = save(page), save(page, "png")
+    assert picture.name == drawing.name.replace(".svg", ".png")
+    found = pixels(picture.content)
+    assert found.shape == (2 * drawing.size[1], 2 * drawing.size[0], 3)
+    mean, much = apart(found, drawn_alone(page, drawing, sharp=2))
+    assert mean <= 2
+    assert much <= 0.005
+    assert found.std() > 20
+
+
+def test_the_page_is_afterwards_as_it_was(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), width=390)
+    page.open_view("Heads")
+    page.tab.wait_for_timeout(400)
+    state = "[document.querySelector('[id$=-view]').outerHTML, scrollY, document.querySelector('.heads').scrollLeft]"
+    page.tab.evaluate("[scrollTo(0, 300), document.querySelector('.heads').scrollTo(150, 0)]")
+    save(page)  # computes the maps that nobody scrolled to
+    page.tab.evaluate("[scrollTo(0, 300), document.querySelector('.heads').scrollTo(150, 0)]")
+    page.tab.wait_for_timeout(100)
+    before = page.tab.evaluate(state)
+    page.tab.evaluate("document.querySelector('[data-save=svg]').click()")
+    page.tab.wait_for_timeout(400)
+    assert page.tab.evaluate(state) == before
+    assert before[1:] == [300, 150]
+
+
+def test_what_is_scrolled_or_not_yet_drawn_is_in_it(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0], word="bank", width=390)
+    page.open_view("Heads")
+    page.tab.wait_for_timeout(300)
+    picture = save(page)
+    assert len(saved.cells_of(picture)) == 72
+    assert all(len(grid) == 14 * 14 for grid in saved.cells_of(picture))
+    assert picture.size[0] > 700
+    looked_at(page, "Tokens")
+    assert save(page).size[0] <= 390
+
+
+def test_what_lies_beside_another_part_is_cut_and_that_is_said(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0])
+    page.open_view("Compare")
+    page.tab.check("text=the maps")
+    page.tab.wait_for_timeout(400)
+    assert "out of sight" not in save(page).said
+    page.tab.evaluate("document.querySelector('.pair').style.gridTemplateColumns = '200px 200px 200px'")
+    cut = save(page)
+    assert cut.said.endswith("What is scrolled out of sight is not in it.")
+    assert cut.root.findall(f".//{saved.SVG}clipPath")
+
+
+def test_a_picture_of_a_dark_page_is_light_unless_it_is_wanted_dark(page_of: Any, bank: Any) -> None:
+    page = page_of(bank[0], word="bank")
+    assert page.tab.locator(".save input").count() == 0
+    page.tab.emulate_media(color_scheme="dark")
+    for view in ("Tokens", "Map"):
+        page.open_view(view)
+        page.tab.check(".save input")
+        page.tab.wait_for_timeout(400)
+        light = save(page)
+        page.tab.uncheck(".save input")
+        dark = save(page)
+        assert [each.all("rect")[0].get("fill") for each in (light, dark)] == ["#ffffff", "#14191f"]
+        means = [drawn_alone(page, each).mean() for each in (light, dark)]
+        assert means[0] > 180
+        assert means[1] < 90
+        assert page.tab.locator(".regard.dark").count() == 1
+    page.tab.emulate_media(color_scheme="light")
+    assert np.abs(drawn_alone(page, save(page)) - drawn_alone(page, light)).mean() < 1
+
+
+@pytest.fixture
+def panels(page_of: Any, tmp_path: Path) -> Any:
+    """A page of panels alone. width: of the window."""
+
+    def make(width: int = 1000) -> Any:
+        page = Page("Panels", findings=["A sentence."])
+        columns = [column("word"), column("score", 2, bar=True), column("count", 0)]
+        rows = [[f"{WORDS[n % 4]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(2_000)]
+        grid = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
+        points = [
+            point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
+        ]
+        page.panels = [
+            table("Words", "Of no model.", columns, rows),
+            heat("Grid", "", WORDS, ["one", "two", WORDS[4]], grid, signed=True, unit="step"),
+            scatter("Places", "", "across", "up", points),
+            strip("Line", "", WORDS, [0.5, None, 2.0, 0.0, 1.25], unit="nats"),
+        ]
+        page.opening["view"] = "panel 0"
+        file = tmp_path / "panels.html"
+        write_html(page, file, built_shell())
+        return page_of(None, file=file, width=width)
+
+    return make
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_panels_are_drawn_in_vectors(panels: Any, width: int) -> None:
+    page = panels(width)
+    for view in ("Grid", "Places", "Line"):
+        page.open_view(view)
+        picture = save(page)
+        stands_alone(picture)
+        seen, text = view_alone(page, picture)
+        # labels are cut as on the page, those that lie on a white edge are drawn twice
+        found, expected = bare("".join(picture.texts)), bare(text)
+        assert found == expected or view in ("Grid", "Places")
+        if view != "Grid" or width == 1000:  # all of what is scrolled there
+            mean, much = apart(drawn_alone(page, picture)[MARGIN:, MARGIN:], seen)
+            assert mean <= ALIKE[0]
+            assert much <= ALIKE[1]
+        assert picture.all("image") == []
+        assert picture.name == f"regard-{view.lower()}.svg"
+        if view == "Grid":
+            (cells,) = saved.cells_of(picture)
+            assert len(cells) == 10
+            assert any(each.startswith("a bank") and each.endswith("…") for each in picture.texts)
+        if view == "Places":
+            marks = [each for each in picture.all("path") if "scale(" in (each.get("transform") or "")]
+            assert len({each.get("transform") for each in marks}) == 20
+            assert {f"p{n}" for n in range(20)} & set(picture.texts)
+
+
+def test_of_a_long_table_the_rows_that_are_shown_are_saved(panels: Any) -> None:
+    page = panels()
+    picture = check(page)
+    assert "25 of 2000 rows." in picture.texts
+    page.tab.click("button:has-text('100 more')")
+    page.tab.click("button:has-text('100 more')")
+    longer = save(page)
+    assert "225 of 2000 rows." in longer.texts
+    assert {str(n * n) for n in range(225)} <= set(longer.texts)
+    assert str(225**2) not in longer.texts
+    page.tab.click("button:has-text('all 2000')")
+    page.tab.click("[data-save=png]")
+    page.tab.wait_for_selector("[data-saved]:has-text('save SVG')", timeout=60_000)
+    assert "PNG has room for 32,767 pixels on a side, and this view takes" in page.tab.inner_text("[data-saved]")
+
+
+def test_a_translation_and_what_was_written(page_of: Any) -> None:
+    page = page_of(own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0]), numbers="float32")
+    page.open_view("Alignment")
+    page.tab.wait_for_timeout(500)
+    assert "each word as it was written" in check(page).texts[1]
+    page = page_of(own_models.opened("gpt").generate("A man is fishing", new_tokens=3), numbers="float32")
+    page.open_view("Generation")
+    page.tab.wait_for_selector("[data-value]")
+    assert "1 of 3: wrote" in check(page).texts
+
+
+def test_heads_that_are_chosen_together_are_named(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), word="bank")
+    page.open_view("Lines")
+    page.choose("head", "mean")
+    for head in range(12):
+        if head not in (2, 5):
+            page.tab.click(f"[data-turn='{head}']")
+    page.tab.wait_for_selector("text=mean of heads 2, 5")
+    picture = save(page)
+    assert picture.texts[1].startswith("Lines · text 1 · layer 0, mean of heads 2, 5 · ")
+    assert picture.name == "regard-lines-text-1-layer-0-mean-of-heads-2-5-bank.svg"
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_it_is_for_everyone_and_for_a_phone(page_of: Any, bank: Any, width: int) -> None:
+    page = page_of(bank[0], word="bank", width=width)
+    save(page)
+    page.tab.focus("[data-save=svg]")
+    with page.tab.expect_download():
+        page.tab.keyboard.press("Enter")
+    assert page.violations() == []
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= width

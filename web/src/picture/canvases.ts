@@ -1,0 +1,96 @@
+// What is drawn on canvases: as lines and cells where they are lines and cells, else as an image of the canvas's own pixels.
+import { hex, paintOf } from "./colour";
+import { painted, round, type Box, type Shapes } from "./shapes";
+
+/** Lines of one colour and width, each from a place to a place on the canvas in px. */
+export interface Strokes {
+  colour: string; // of CSS
+  width: number;
+  lines: [number, number, number, number][]; // x, y, x, y
+}
+
+const CELLS = 10_000; // of a grid that is drawn cell by cell
+const SHARP = 2; // pixels of an image for each px, at least
+const LARGEST = 8192; // pixels of a side of such an image
+
+export type Painter = (canvas: HTMLCanvasElement, ratio: number) => void;
+
+const painters = new WeakMap<HTMLCanvasElement, Painter>();
+const grids = new WeakMap<HTMLCanvasElement, ImageData>();
+const drawn = new WeakMap<HTMLCanvasElement, Strokes[]>();
+
+/** Tell what lines a canvas shows: a picture draws them, instead of their pixels. */
+export function keepStrokes(canvas: HTMLCanvasElement, strokes: Strokes[]): void {
+  drawn.set(canvas, strokes);
+}
+
+/** Tell how what a canvas shows is painted on another one, in any number of pixels a px: a picture has it sharp. */
+export function keepPainter(canvas: HTMLCanvasElement, paint: Painter): void {
+  painters.set(canvas, paint);
+}
+
+/** Draw cells on a canvas, a pixel each: a picture draws them one by one. */
+export function drawCells(canvas: HTMLCanvasElement, cells: ImageData): void {
+  [canvas.width, canvas.height] = [cells.width, cells.height];
+  canvas.getContext("2d")!.putImageData(cells, 0, 0);
+  grids.set(canvas, cells);
+}
+
+/** Draw what a canvas shows into its box of the picture. */
+export function drawCanvas(shapes: Shapes, canvas: HTMLCanvasElement, box: Box): void {
+  const [strokes, cells] = [drawn.get(canvas), grids.get(canvas)];
+  if (!canvas.width || !canvas.height || !(box.right > box.left)) return;
+  if (strokes) drawStrokes(shapes, box, strokes);
+  else if (cells && cells.width * cells.height <= CELLS) drawGrid(shapes, cells, box);
+  else drawImage(shapes, cells ? enlarged(canvas, box) : sharpened(canvas), box);
+}
+
+function drawStrokes(shapes: Shapes, box: Box, strokes: Strokes[]): void {
+  for (const { colour, width, lines } of strokes) {
+    if (!lines.length) continue;
+    const path = lines.map(([a, b, c, d]) => `M${round(box.left + a)} ${round(box.top + b)}L${round(box.left + c)} ${round(box.top + d)}`).join("");
+    shapes.add("path", { d: path, fill: "none", ...painted("stroke", paintOf(colour)), "stroke-width": width }, box);
+  }
+}
+
+/** Cells, those of one colour as one path. What is transparent is no cell. */
+function drawGrid(shapes: Shapes, { width, height, data }: ImageData, box: Box): void {
+  const [wide, tall] = [(box.right - box.left) / width, (box.bottom - box.top) / height];
+  const paths = new Map<string, string[]>();
+  for (let n = 0; n < width * height; n++) {
+    if (!data[4 * n + 3]) continue;
+    const colour = hex(data[4 * n]!, data[4 * n + 1]!, data[4 * n + 2]!);
+    const [x, y] = [box.left + (n % width) * wide, box.top + Math.floor(n / width) * tall];
+    if (!paths.has(colour)) paths.set(colour, []);
+    paths.get(colour)!.push(`M${round(x)} ${round(y)}h${round(wide)}v${round(tall)}h${round(-wide)}z`);
+  }
+  shapes.open({ "shape-rendering": "crispEdges" });
+  for (const [colour, cells] of paths) shapes.add("path", { d: cells.join(""), fill: colour }, box);
+  shapes.close();
+}
+
+/** A canvas in the pixels of a picture, or where nothing tells how it is painted, in those that it has. */
+function sharpened(canvas: HTMLCanvasElement): HTMLCanvasElement {
+  const paint = painters.get(canvas);
+  if (!paint || devicePixelRatio >= SHARP) return canvas;
+  const sharp = document.createElement("canvas");
+  paint(sharp, SHARP);
+  return sharp;
+}
+
+function drawImage(shapes: Shapes, canvas: HTMLCanvasElement, box: Box): void {
+  const place = { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top };
+  shapes.add("image", { ...place, preserveAspectRatio: "none", href: canvas.toDataURL("image/png") }, box);
+}
+
+/** A grid with as many pixels for each cell as it needs to be seen sharply: programs blur what they enlarge. */
+function enlarged(canvas: HTMLCanvasElement, box: Box): HTMLCanvasElement {
+  const times = (cells: number, px: number) => Math.max(1, Math.min(Math.ceil((SHARP * px) / cells), Math.floor(LARGEST / cells)));
+  const large = document.createElement("canvas");
+  large.width = canvas.width * times(canvas.width, box.right - box.left);
+  large.height = canvas.height * times(canvas.height, box.bottom - box.top);
+  const pen = large.getContext("2d")!;
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(canvas, 0, 0, large.width, large.height);
+  return large;
+}
