@@ -126,7 +126,7 @@ def test_a_state_is_patched_from_another_text(server: str, visit: Any, minilm: A
     page.tab.fill("label:has-text('its word') input", "bank")
     page.tab.click("button:has-text('what leaves layer 2')")
     page.tab.wait_for_selector(f"text=what leaves layer 2 at token {bank} taken from")
-    sentence = page.tab.locator(".findings li").first.inner_text()
+    sentence = page.tab.locator(".findings li").first.inner_text().replace("\u2068", "").replace("\u2069", "")
     done = patch("hidden_states", layer=2, at=bank, source=minilm.trace(MONEY), source_at="bank")
     before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[done])
     cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
