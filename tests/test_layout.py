@@ -83,6 +83,7 @@ ABOUT_SEVERAL = {
     "web/generation_view",
     "server/follow_page",
     "server/generated_requests",
+    "server/live_corpora",
     "server/live_page",
     "web/heads_view",
     "web/lines_view",

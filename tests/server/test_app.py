@@ -176,6 +176,62 @@ def test_a_server_without_a_store_says_so(client: TestClient) -> None:
     assert (answer.status_code, "--store" in answer.json()["error"]) == (422, True)
 
 
+@pytest.fixture
+def asking(minilm: Any, bank_store: Any, stand_in: None) -> Iterator[TestClient]:
+    """A server with a store and the model that made it."""
+    with TestClient(make_app([minilm], stores=[bank_store]), raise_server_exceptions=False) as found:
+        yield found
+
+
+def test_senses_come_as_numbers_and_their_places_one_by_one(asking: TestClient, bank_store: Any) -> None:
+    answer = asking.post("/api/corpora", json={"about": "senses", "word": "bank", "senses": 2})
+    page, name = answer.json(), answer.headers["x-page"]
+    found, at = bank_store.senses("bank", 2), f"/api/pages/{name}/panels/0/places"
+    cloud = page["panels"][0]
+    order = found.order()
+    np.testing.assert_array_equal(decoded(asking, name, cloud["points"]), found.points[order].astype(np.float32))
+    np.testing.assert_array_equal(decoded(asking, name, cloud["of"]), found.clusters.labels[order])
+    told = asking.get(f"{at}?first=2&count=3").json()
+    assert told["total"] == 16
+    assert [each["document"] for each in told["places"]] == [found.found.document[n] for n in order[2:5]]
+    text = asking.get(f"{at}/2/text").json()
+    assert text["text"][text["start"] : text["end"]] == "bank"
+    assert (text["document"], text["model"]) == (told["places"][0]["document"], 0)
+    assert asking.post("/api/traces", json={"model": 0, "texts": [text["text"]]}).status_code == 200
+    read = Parsed(asking.get(f"/api/pages/{name}/file").text)  # a file of its own: it has no server to ask
+    data = next("".join(part) for _, attributes, part in read.elements if attributes.get("id") == "regard-data")
+    assert json.loads(data)["panels"][0]["kind"] == "scatter"
+    for wrong, status, says in (
+        (f"{at}?first=16", 404, "there are 16"),
+        (f"{at}?first=-1", 422, "first"),
+        (f"{at}?count=0", 422, "count"),
+        (f"{at}?count=501", 422, "count"),
+        (f"{at}?first=x", 422, "first"),
+        (f"{at}/16/text", 404, "there are 16"),
+        (f"{at}/x/text", 422, "number"),
+        (f"/api/pages/{name}/panels/1/places", 404, "panel: given 1"),
+        (f"/api/pages/{name}/panels/99/places/0/text", 404, "panel: given 99"),
+        ("/api/pages/nothing/panels/0/places", 404, "not kept"),
+    ):
+        answer = asking.get(wrong)
+        assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.text
+
+
+def test_a_page_of_too_many_points_is_no_file(asking: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.web.senses.MOST", 15)
+    name = asking.post("/api/corpora", json={"about": "senses", "word": "bank", "senses": 2}).headers["x-page"]
+    answer = asking.get(f"/api/pages/{name}/file")
+    assert (answer.status_code, "15 are the most" in answer.json()["error"]) == (422, True)
+
+
+def test_without_the_model_of_a_store_its_texts_are_not_traced(bank_store: Any, stand_in: None) -> None:
+    with TestClient(make_app([opened("gpt")], stores=[bank_store]), raise_server_exceptions=False) as client:
+        name = client.post("/api/corpora", json={"about": "occurrences", "word": "bank"}).headers["x-page"]
+        assert client.get(f"/api/pages/{name}/panels/0/places").status_code == 200
+        answer = client.get(f"/api/pages/{name}/panels/0/places/0/text")
+        assert (answer.status_code, "embedded with all-MiniLM-L6-v2" in answer.json()["error"]) == (422, True)
+
+
 def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any) -> None:
     at = "/api/pages/file-0/calls/0"
     assert client.get("/api/pages/file-0").json()["calls"][0]["served"] is True

@@ -32,11 +32,27 @@ def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
     assert page["panels"][0]["columns"][3]["name"] == "similarity"
 
 
-def test_senses_are_the_librarys_page(bank_store: Any) -> None:
-    page = page_of(bank_store, about="senses", word="bank", senses=2)
-    cloud = next(panel for panel in page["panels"] if panel["kind"] == "scatter")
-    assert len(cloud["points"]) == bank_store.find("bank").total
-    assert len({point["group"] for point in cloud["points"]}) == 2
+def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_store: Any) -> None:
+    kept = corpus_page([bank_store], CorpusAsked(about="senses", word="bank", senses=2), Job(1000.0))
+    page: Any = kept.page.data()
+    found = bank_store.senses("bank", 2)
+    cloud, last = page["panels"][0], page["panels"][-1]
+    assert cloud["points"]["shape"] == [found.found.row.size, 2]
+    assert cloud["groups"] == ["sense 1", "sense 2"]
+    assert [panel.get("places", False) for panel in page["panels"]] == [True, False, False, True]
+    told = kept.places[0].told(0, 500)
+    assert [each["document"] for each in told] == [row["document"] for row in found.rows()]
+    assert [each["context"] for each in kept.places[3].told(0, 500)] == [row[1] for row in last["rows"]]
+    assert kept.size > len(kept.data)
+    assert kept.alone is not None
+    assert kept.alone().panels[0]["kind"] == "scatter"
+
+
+def test_lines_are_places(bank_store: Any) -> None:
+    kept = corpus_page([bank_store], CorpusAsked(about="occurrences", word="bank"), Job(1000.0))
+    rows: Any = kept.page.data()["panels"][0]["rows"]  # type: ignore[index]
+    told = kept.places[0].told(0, 500)
+    assert [(each["document"], each["start"]) for each in told] == [(row[1], row[2]) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,18 @@ import pytest
 
 from regard.explain.evolution import evolution
 from regard.web.html_file import script_json
-from regard.web.panels import column, evolution_panels, heat, in_context, point, scatter, strip, table, why_panels
+from regard.web.panels import (
+    cloud,
+    column,
+    evolution_panels,
+    heat,
+    in_context,
+    point,
+    scatter,
+    strip,
+    table,
+    why_panels,
+)
 from tests.support.own_models import opened
 
 
@@ -26,6 +37,10 @@ def test_numbers_that_are_none_are_left_out() -> None:
     assert scatter("t", "", "x", "y", [], called=("a", "b", "c"), drawn="groups", equal=True) == {
         "kind": "scatter", "name": "t", "title": "t", "note": "", "x": "x", "y": "y", "points": [],
         "called": {"label": "a", "group": "b", "context": "c"}, "drawn": "groups", "equal": True,
+    }  # fmt: skip
+    assert cloud("t", "", ("x", "y"), {"at": 0}, ["g"], {"at": 1}, most=5, called=("a", "b", "c"), name="n") == {
+        "kind": "cloud", "name": "n", "title": "t", "note": "", "x": "x", "y": "y", "points": {"at": 0},
+        "groups": ["g"], "of": {"at": 1}, "most": 5, "called": {"label": "a", "group": "b", "context": "c"},
     }  # fmt: skip
     assert in_context("a ", "b", " c") == {"left": "a ", "form": "b", "right": " c"}
     assert heat("t", "", ["r"], ["c"], [[0.5]], largest=2.0)["largest"] == 2.0

@@ -42,6 +42,19 @@ def test_numbers_have_their_decimals_and_zero_no_sign(value: float, digits: int,
     assert call("parts/sorting", "fixed", value, digits) == said
 
 
+def test_the_nearest_point_is_found_and_none_out_of_reach() -> None:
+    generator = np.random.default_rng(3)
+    points = np.concatenate([generator.normal(0, 1, (900, 2)), generator.normal(5, 0.01, (300, 2))]).astype(np.float32)
+    grid = call("cloud/grid", "gridOf", points.ravel().tolist())
+    for place in [*generator.uniform(-3, 6, (12, 2)), points[1000], [50, 50]]:
+        far = np.linalg.norm(points.astype(np.float64) - place, axis=1)
+        expected = int(far.argmin()) if far.min() < 0.7 else -1
+        assert call("cloud/grid", "nearest", grid, *map(float, place), 0.7) == expected
+    one = call("cloud/grid", "gridOf", [2.0, 3.0])
+    assert call("cloud/grid", "nearest", one, 2.1, 3.1, 0.2) == 0
+    assert call("cloud/grid", "nearest", one, 2.1, 3.2, 0.2) == -1
+
+
 def test_no_label_lies_on_another_or_on_a_point() -> None:
     generator = np.random.default_rng(2)
     points = generator.uniform([50, 50], [550, 350], (60, 2)).round().tolist()

@@ -1,15 +1,18 @@
 """The page of a word's senses, held against what the store answered."""
 
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 
+from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
 from regard.views.sense_sentences import ablation_sentence, sense_sentences
 from regard.web import senses
 from regard.web.html_file import script_json
-from regard.web.senses import contexts_of, senses_page
+from regard.web.numbers import from_byte_planes
+from regard.web.senses import MOST, contexts_of, example_numbers, senses_page, served_senses_page
 
 
 def joined(context: Any) -> str:
@@ -42,6 +45,28 @@ def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any
     script_json(page)
 
 
+def numbers_of(page: Any, numbers: Any) -> np.ndarray:
+    return from_byte_planes(zlib.decompress(page.numbers.blobs[numbers["at"]]), numbers["dtype"], numbers["shape"])
+
+
+def test_a_served_page_has_the_same_points_as_numbers_and_the_same_tables(bank_store: Any) -> None:
+    found: Senses = bank_store.senses("bank", checked=2, words=2)
+    whole, page = senses_page(found), served_senses_page(found)
+    assert (page.title, page.findings, page.status) == (whole.title, whole.findings, whole.status)
+    [cloud, *tables], [scatter, *same] = page.panels, whole.panels
+    assert tables == same
+    points: Any = scatter["points"]
+    np.testing.assert_allclose(numbers_of(page, cloud["points"]), [(p["x"], p["y"]) for p in points], atol=1e-6)
+    groups = [cloud["groups"][n] for n in numbers_of(page, cloud["of"])]  # type: ignore[index]
+    assert groups == [point["group"] for point in points]
+    for name in ("name", "title", "note", "x", "y", "called"):
+        assert cloud[name] == scatter[name]
+    assert cloud["most"] == MOST
+    examples = [line for sense in found.senses for line in sense.examples]
+    shown = found.found.take(example_numbers(found))
+    assert list(zip(shown.shard, shown.row.tolist(), strict=True)) == [(line.shard, line.row) for line in examples]
+
+
 def test_labels_are_the_names_and_one_sense_has_no_words(bank_store: Any) -> None:
     page: Any = senses_page(bank_store.senses("bank", 1)).data()
     assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Examples"]
@@ -65,5 +90,6 @@ def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pyt
     with pytest.raises(RegardError, match=r"fewer characters on either side than 60 \(context=, --context\)"):
         senses_page(found)
     monkeypatch.setattr(senses, "MOST", 15)
+    assert served_senses_page(found).panels[0]["kind"] == "cloud"
     with pytest.raises(RegardError, match="'bank' has 16 occurrences, 15 are the most that a page shows"):
         senses_page(found)

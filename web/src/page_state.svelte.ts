@@ -1,6 +1,7 @@
 // One selection runs through all views: which attention call, which head, which token, seen from which side.
 import type { Source } from "./data/bytes";
 import type { Call, Page, Text } from "./data/format";
+import type { Sight } from "./cloud/camera";
 import { Attention } from "./attention/client";
 import { maskReader, type LoadedMask } from "./attention/mask";
 import { headNumber } from "./words";
@@ -38,6 +39,7 @@ export class PageState {
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
+  cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
   constructor(page: Page, source: Source) {
     this.page = $state.raw(page);

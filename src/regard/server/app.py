@@ -39,7 +39,9 @@ log = logging.getLogger("regard.server")
 BYTES = "application/octet-stream"
 
 Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]
+Count = Annotated[int, Query(ge=1, le=500)]  # of places that one request may ask for
 Place = Annotated[int, Path(ge=0, le=1 << 40)]
+PlaceNumber = Annotated[int, Query(ge=0, le=1 << 40)]
 HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
 JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
@@ -155,7 +157,8 @@ def make_app(
         kept = page_of(name)
         if kept.maps:
             raise RefusedError(422, "a page whose weights are computed here is no file: choose a shorter text")
-        content = await asyncio.to_thread(lambda: b"".join(html_parts(kept.page, shown)))
+        alone = kept.alone or (lambda: kept.page)
+        content = await asyncio.to_thread(lambda: b"".join(html_parts(alone(), shown)))
         headers = {"content-disposition": 'attachment; filename="regard.html"'}
         return Response(content, media_type="text/html", headers=headers)
 
@@ -168,6 +171,20 @@ def make_app(
     async def numbers(name: Name, at: Place) -> Response:
         """Numbers of a page: deflated byte planes."""
         return Response(page_of(name).numbers(at), media_type=BYTES)
+
+    @app.get("/api/pages/{name}/panels/{panel}/places")
+    async def places(name: Name, panel: Place, first: PlaceNumber = 0, count: Count = 1) -> dict[str, Any]:
+        """What points or rows of a panel are: places in a store's texts, each with the words around it."""
+        found = page_of(name).places_of(panel)
+        return {"total": len(found), "places": await work.do("regions", lambda _: found.told(first, count))}
+
+    @app.get("/api/pages/{name}/panels/{panel}/places/{number}/text")
+    async def passage(
+        name: Name, panel: Place, number: Place, request: Request, x_job: JobName = None
+    ) -> dict[str, Any]:
+        """The text that a place was read in, and which of this server's models reads it."""
+        found = page_of(name).places_of(panel)
+        return await work.do("model", lambda _: found.passage(number, models), x_job, request.is_disconnected)
 
     @app.post("/api/pages/{name}/calls/{call}/pass")
     async def whole_pass(name: Name, call: Place, request: Request, x_job: JobName = None) -> dict[str, bool]:

@@ -1,16 +1,20 @@
 """Ask a corpus store, and put the page of its answer together: occurrences in context, senses, what heads do."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from regard.corpus.asking.find import Concordance
+from regard.corpus.asking.find import CONTEXT, Concordance
+from regard.corpus.asking.senses import Senses
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
+from regard.server.places import Places, places_of
 from regard.server.work import Job, RefusedError
 from regard.web.answers import page_of_answer
 from regard.web.page import Page
 from regard.web.panels import Row, column, in_context, table
+from regard.web.senses import example_numbers, senses_page, served_senses_page
 
 LINES = 500  # occurrences that a page lists
 
@@ -29,8 +33,19 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job) -> Kept:
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
     if asked.about == "senses":
-        return Kept(page_of_answer(store.senses(asked.word, asked.senses)))
-    return Kept(occurrences_page(store.find(asked.word, like=asked.like, top=LINES)))
+        return senses_kept(store, store.senses(asked.word, asked.senses))
+    found = store.find(asked.word, like=asked.like, top=LINES)
+    lines = Places(store, [line.shard for line in found.lines], [line.row for line in found.lines], CONTEXT)
+    return Kept(occurrences_page(found), places={0: lines})
+
+
+def senses_kept(store: Store, found: Senses) -> Kept:
+    """Put together the page of a word's senses; what its points and examples are, is looked up when it is asked for."""
+    page = served_senses_page(found)
+    shown = found.found.take(found.order()), found.found.take(example_numbers(found))
+    panels = 0, len(page.panels) - 1
+    places = {panel: places_of(store, each, found.context) for panel, each in zip(panels, shown, strict=True)}
+    return Kept(page, places=places, alone=partial(senses_page, found))
 
 
 def occurrences_page(found: Concordance) -> Page:

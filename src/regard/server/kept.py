@@ -3,26 +3,40 @@
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from regard.server.tiles import ZoomMap
 from regard.server.work import RefusedError
 from regard.web.page import Page
 
+if TYPE_CHECKING:  # of what servers without a store do without
+    from regard.server.places import Places
+
 
 @dataclass
 class Kept:
-    """One page. data: its JSON. maps: of the calls whose weights come as tiles, by their number. size: in bytes."""
+    """One page. data: its JSON. maps: of the calls whose weights come as tiles, by their number. size: in bytes.
+
+    places: what the points or rows of panels are, by the panel's number, where they are places in a store's texts.
+    alone: makes the page that works without the server, where that is another one.
+    """
 
     page: Page
     maps: dict[int, ZoomMap] = field(default_factory=dict)
+    places: "dict[int, Places]" = field(default_factory=dict)
+    alone: Callable[[], Page] | None = None
     data: bytes = b""
     size: int = 0
 
     def __post_init__(self) -> None:
+        for panel in self.places:
+            self.page.panels[panel]["places"] = True
         self.data = json.dumps(self.page.data(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
         blobs = sum(len(blob) for blob in self.page.numbers.blobs)
-        self.size = len(self.data) + blobs + sum(each.size for each in self.maps.values())
+        looked_up = sum(each.size for each in self.places.values())
+        self.size = len(self.data) + blobs + looked_up + sum(each.size for each in self.maps.values())
 
     def numbers(self, at: int) -> bytes:
         """The deflated bytes of its numbers. Raises RefusedError where there are none of that number."""
@@ -35,6 +49,12 @@ class Kept:
         if call not in self.maps:
             raise RefusedError(404, f"call: given {call}, its weights are not served, or there is no such call")
         return self.maps[call]
+
+    def places_of(self, panel: int) -> "Places":
+        """What the points or rows of a panel are. Raises RefusedError where they are no places, or there is none."""
+        if panel not in self.places:
+            raise RefusedError(404, f"panel: given {panel}, its rows are no places, or there is no such panel")
+        return self.places[panel]
 
 
 class Shelf:

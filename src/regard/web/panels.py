@@ -110,6 +110,30 @@ def scatter(
     }  # fmt: skip
 
 
+def cloud(
+    title: str,
+    note: str,
+    axes: tuple[str, str],
+    points: Data,
+    groups: Sequence[str],
+    of: Data,
+    *,
+    most: int,
+    called: tuple[str, str, str] = ("label", "group", "text"),
+    name: str = "",
+) -> Data:
+    """Write a cloud of any size for a page that is served: numbers, and what each point is, the server says.
+
+    points, of: where the page keeps (n, 2) coordinates on axes with one scale, and the number of each point's group.
+    most: points that a file without a server shows, as a scatter.
+    """
+    return {
+        "kind": "cloud", "name": name or title, "title": title, "note": note, "x": axes[0], "y": axes[1],
+        "points": points, "groups": list(groups), "of": of, "most": most,
+        "called": dict(zip(("label", "group", "context"), called, strict=True)),
+    }  # fmt: skip
+
+
 def point(x: float, y: float, label: str, group: str, after: int | None = None, *, context: Data | None = None) -> Data:
     """Write a point. group: those of one share a colour. after: the number of the point that this one moved from.
 

@@ -1,13 +1,17 @@
 """The page of a word's senses: a cloud of its occurrences, the words that tell the senses, good examples of each."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from regard.checks import megabytes
 from regard.corpus.asking.context_words import REACH, excerpt
-from regard.corpus.asking.occurrences import BLANKS, Part
+from regard.corpus.asking.occurrences import BLANKS, Occurrences, Part
 from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
 from regard.views.sense_sentences import CUT, ablation_sentence, how_found, sense_name, sense_sentences
 from regard.web.page import Page
-from regard.web.panels import Row, column, in_context, point, scatter, table
+from regard.web.panels import Row, cloud, column, in_context, point, scatter, table
 from regard.web.score_rules import Data
 from regard.web.sizes import LIMIT
 
@@ -25,6 +29,41 @@ def senses_page(found: Senses) -> Page:
             f"page: {found.word!r} has {len(found.found):,} occurrences, {MOST:,} are the most that a page shows: "
             "--csv and --figure have all of them, or embed fewer texts"
         )
+    page = _opened(found)
+    contexts = contexts_of(found)
+    _check_size(found, contexts)
+    examples = [contexts[n] for n in example_numbers(found)]
+    page.panels = [_cloud(found, contexts), *_tables(found, examples)]
+    return page
+
+
+def served_senses_page(found: Senses) -> Page:
+    """Put together the same page for a server, of any number of occurrences: what each of them is, it says itself.
+
+    Its first panel has them in the order of `found.order()`, its last one those of `example_numbers`.
+
+    Raises:
+        RegardError: a text is missing in the store.
+    """
+    page, order = _opened(found), found.order()
+    title, note, axes, name, called = _cloud_words(found)
+    points = page.numbers.add(np.ascontiguousarray(found.points[order], np.float32))
+    of = page.numbers.add(found.clusters.labels[order].astype(np.uint16))
+    names = [sense_name(found, sense) for sense in found.senses]
+    examples = in_contexts(found.found.take(example_numbers(found)), found.context)
+    shown = cloud(title, note, axes, points, names, of, most=MOST, called=called, name=name)
+    page.panels = [shown, *_tables(found, examples)]
+    return page
+
+
+def example_numbers(found: Senses) -> list[int]:
+    """List the numbers that the good examples of all senses have among the occurrences, sense by sense."""
+    places = {key: n for n, key in enumerate(zip(found.found.shard, found.found.row.tolist(), strict=True))}
+    return [places[line.shard, line.row] for sense in found.senses for line in sense.examples]
+
+
+def _opened(found: Senses) -> Page:
+    """The page with its sentences, without a panel."""
     count = len(found.senses)
     occurrences = f"{len(found.found):,} occurrence{'s' if len(found.found) != 1 else ''}"
     title = f"“{found.word}”: {occurrences}, {count} sense{'s' if count != 1 else ''}"
@@ -34,14 +73,13 @@ def senses_page(found: Senses) -> Page:
         "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; senses are its nearest "
         "centroids by cosine.",
     ]
-    contexts = contexts_of(found)
-    _check_size(found, contexts)
-    page.panels = [_cloud(found, contexts), _senses(found)]
-    if any(sense.words for sense in found.senses):
-        page.panels.append(_words(found))
-    page.panels.append(_examples(found, contexts))
     page.opening["view"] = "panel 0"
     return page
+
+
+def _tables(found: Senses, examples: Sequence[Data]) -> list[Data]:
+    words = [_words(found)] if any(sense.words for sense in found.senses) else []
+    return [_senses(found), *words, _examples(found, examples)]
 
 
 def _check_size(found: Senses, contexts: list[Data]) -> None:
@@ -56,15 +94,22 @@ def _check_size(found: Senses, contexts: list[Data]) -> None:
 
 def contexts_of(found: Senses) -> list[Data]:
     """Put every occurrence into its context, cut where words end; … stands where a text goes on."""
-    texts = found.found.texts()
-    spans = zip(found.found.start.tolist(), found.found.end.tolist(), strict=True)
+    return in_contexts(found.found, found.context)
+
+
+def in_contexts(found: Occurrences, reach: int) -> list[Data]:
+    """Put occurrences into contexts of so many characters on either side.
+
+    Raises:
+        RegardError: a text is missing in the store.
+    """
+    texts = found.texts()
+    spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
     contexts = []
-    for key, (start, end) in zip(
-        zip(found.found.shard, found.found.part.tolist(), strict=True), spans, strict=True
-    ):  # fmt: skip
+    for key, (start, end) in zip(zip(found.shard, found.part.tolist(), strict=True), spans, strict=True):
         if key not in texts:
             raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet has not")
-        contexts.append(_context(texts[key], start, end, found.context))
+        contexts.append(_context(texts[key], start, end, reach))
     return contexts
 
 
@@ -77,23 +122,26 @@ def _context(part: Part, start: int, end: int, reach: int) -> Data:
 
 def _cloud(found: Senses, contexts: list[Data]) -> Data:
     """Every occurrence as a point, sense by sense, the nearest to the centroid first."""
-    axes = [f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes)]
     names = [sense_name(found, sense) for sense in found.senses]
     points = []
     for n in found.order().tolist():
         x, y = (round(float(each), 6) for each in found.points[n])
         sense = names[int(found.clusters.labels[n])]
         points.append(point(x, y, found.found.document[n], sense, context=contexts[n]))
+    title, note, axes, name, called = _cloud_words(found)
+    return scatter(title, note, *axes, points, called=called, drawn="groups", equal=True, name=name)
+
+
+def _cloud_words(found: Senses) -> tuple[str, str, tuple[str, str], str, tuple[str, str, str]]:
+    """The cloud's title, its note, its axes, the name of its tab, and what its labels, groups and contexts are."""
+    first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes))
     note = (
         f"Each mark is one place where “{found.word}” stands; its shape and colour say which sense it was given. Marks "
         "near each other: the model gives the word nearly the same meaning there. The two axes are those along which "
         f"the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks which "
         "lie together here may lie apart in what is left out."
     )
-    return scatter(
-        f"Where “{found.word}” stands", note, axes[0], axes[1], points, called=("document", "sense", "sentence"),
-        drawn="groups", equal=True, name="Occurrences",
-    )  # fmt: skip
+    return f"Where “{found.word}” stands", note, (first, second), "Occurrences", ("document", "sense", "sentence")
 
 
 def _senses(found: Senses) -> Data:
@@ -131,14 +179,9 @@ def _words(found: Senses) -> Data:
     return table("The words that tell the senses", note, columns, rows, name="Words near it")
 
 
-def _examples(found: Senses, contexts: list[Data]) -> Data:
-    places = {(shard, row): n for n, (shard, row) in enumerate(
-        zip(found.found.shard, found.found.row.tolist(), strict=True))}  # fmt: skip
-    rows: list[Row] = [
-        [sense_name(found, sense), contexts[places[line.shard, line.row]], line.document]
-        for sense in found.senses
-        for line in sense.examples
-    ]
+def _examples(found: Senses, contexts: Sequence[Data]) -> Data:
+    lines = [(sense_name(found, sense), line.document) for sense in found.senses for line in sense.examples]
+    rows: list[Row] = [[name, context, document] for (name, document), context in zip(lines, contexts, strict=True)]
     columns = [column("sense"), column("sentence"), column("document")]
     return table(
         "Good examples of each sense", "those nearest to the centroid of their sense, the nearest first", columns, rows,

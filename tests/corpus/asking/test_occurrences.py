@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.corpus.asking.occurrences import look_up
+from regard.corpus.asking.occurrences import at_rows, look_up
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from tests.support.stores import Document, write_store
@@ -30,3 +30,19 @@ def test_an_unfinished_store_says_so_where_a_word_is_missing(tmp_path: Path) -> 
         pytest.raises(RegardError, match="not occur in .*the store is not finished"),
     ):
         look_up(tables, "sea")
+
+
+def test_rows_are_found_by_shard_and_number_in_the_order_given(tmp_path: Path) -> None:
+    first, second = [Document("a", "one two one")], [Document("b", "two three")]
+    vectors = [np.zeros((n, 1, 3), np.float16) for n in (3, 2)]
+    with StoreTables(write_store(tmp_path / "s", [(first, vectors[0]), (second, vectors[1])])) as tables:
+        two = look_up(tables, "two")
+        assert two.document == ("a", "b")
+        a, b = two.row.tolist()
+        found = at_rows(tables, ["shard1", "shard0", "shard0"], [b, a, a])
+        assert (found.document, found.form, found.start.tolist()) == (("b", "a", "a"), ("two",) * 3, [0, 4, 4])
+        assert len(at_rows(tables, [], [])) == 0
+        with pytest.raises(RegardError, match="shard shard1: the store keeps no row 2"):
+            at_rows(tables, ["shard0", "shard1"], [2, 2])
+        with pytest.raises(RegardError, match="given 2 rows of 1 shards"):
+            at_rows(tables, ["shard0"], [0, 1])

@@ -1,5 +1,7 @@
 // From what a page carries to typed arrays: base64, zlib, byte planes.
-import type { Numbers } from "./format";
+import type { Component } from "svelte";
+import type { PageState } from "../page_state.svelte";
+import type { Cloud, InContext, Numbers } from "./format";
 
 export type Values = Int16Array | Uint16Array | Int32Array | Float32Array;
 
@@ -7,6 +9,24 @@ export type Values = Int16Array | Uint16Array | Int32Array | Float32Array;
 export interface Source {
   bytes(at: number): Uint8Array | Promise<Uint8Array>;
   served?: Served; // of a page from a server: the weights of calls that are computed there
+  places?: Places; // and what the points and rows of its panels are, where they are places in a corpus
+}
+
+/** Places in a corpus that a panel shows as points or rows, by their numbers. */
+export interface Places {
+  /** What some of them are, from number `first` on. */
+  told(panel: number, first: number, count: number, signal?: AbortSignal): Promise<Told[]>;
+  /** Show the text that one of them was read in. */
+  open(panel: number, place: number): void;
+  /** What draws a cloud of them: a file, which has none, does not carry it. */
+  readonly Cloud: Component<{ panel: Cloud; number: number; shared: PageState }>;
+}
+
+/** A place: the document, its first character there, and the word in its context. */
+export interface Told {
+  document: string;
+  start: number;
+  context: InContext;
 }
 
 /** Weights that a server computes. head null: the mean of all heads. */

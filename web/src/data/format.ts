@@ -124,17 +124,32 @@ export interface HeadScores {
   values: (number | null)[][][]; // [name][row][head]; null where the head does not exist or the text has no such key
 }
 
-/** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short. */
-export type Panel = { name: string; title: string; note: string } & (
+/** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short.
+ *  places: its rows or points are places in a corpus, of which a server tells the text. */
+export type Panel = { name: string; title: string; note: string; places?: true } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
   | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
+  | CloudData
   | PathsData
   | { kind: "curves"; x: string; y: string; series: Series[]; digits: number }
   | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number }
 );
 export type Heat = Panel & HeatData;
 export type Paths = Panel & PathsData;
+export type Cloud = Panel & CloudData;
+
+/** A cloud of any number of points, which a server alone gives: what each of them is, it says when it is asked. */
+interface CloudData {
+  kind: "cloud";
+  x: string;
+  y: string;
+  points: Numbers; // float32 (points, 2): x and y, on axes of one scale
+  groups: string[];
+  of: Numbers; // uint16 (points,): of groups; points of one group stand side by side
+  called: Called;
+  most: number; // points that a file without a server shows: one of more cannot be saved as one
+}
 
 interface HeatData {
   kind: "heat";

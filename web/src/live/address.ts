@@ -1,5 +1,7 @@
 // The address bar: what is looked at stands behind its #, so that a link shows the same again.
 
+import type { Sight } from "../cloud/camera";
+
 export interface HeadCut {
   kind: "head";
   layer: number;
@@ -51,6 +53,16 @@ export interface Run {
   part: string | null;
 }
 
+/** Where a text was found: what the store was asked, where in its answer, and what the text is. */
+export interface Found {
+  corpus: Corpus;
+  view: string;
+  cloud: Looking["cloud"];
+  document: string;
+  first: number;
+  same: boolean;
+}
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -62,6 +74,7 @@ export interface Asked {
   run: Run | null; // training that is followed, instead of texts
   experiment: Experiment | null; // done with the texts, in place of showing their attention alone
   followed?: Followed | null; // null: no word is followed
+  from?: Found | null; // where the text was found, where it is one of a store's
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
 }
 
@@ -72,6 +85,7 @@ export interface Looking {
   head: number | null;
   token: number | null;
   side: "gives" | "receives";
+  cloud?: (Sight & { point: number | null }) | null; // what is in sight of a cloud of points
 }
 
 /** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
@@ -84,9 +98,9 @@ const LONGEST = 30_000; // characters of an address; a longer text is not part o
 
 /** Write the address; false where the texts are too long for one. */
 export function write(asked: Asked, looking: Looking): boolean {
-  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...looking }));
+  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...looking, from: asked.from ?? undefined, cloud: looking.cloud ?? undefined }));
   const fits = whole.length <= LONGEST;
-  history.replaceState(null, "", fits ? `/#${whole}` : "/");
+  history.replaceState(history.state, "", fits ? `/#${whole}` : "/");
   return fits;
 }
 
@@ -108,6 +122,8 @@ export function read(): (Asked & Looking) | null {
       corpus: found.corpus ?? null,
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
       run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
+      from: found.from ?? null,
+      cloud: found.cloud ?? null,
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
       head: number(found.head),

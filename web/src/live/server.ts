@@ -52,6 +52,17 @@ export async function askNumbers(path: string, signal?: AbortSignal): Promise<Fl
   return new Float32Array(await (await ask(path, { signal })).arrayBuffer()); // little-endian, as every browser's machine is
 }
 
+/** The text that a place of a corpus was read in, and which model reads it; start, end: the word's characters in it. */
+export interface Passage {
+  model: number;
+  text: string;
+  start: number;
+  end: number;
+  document: string;
+  first: number; // the text's first character in the document
+  same: boolean; // whether it has the very tokens that the store read
+}
+
 /** How far a job is: the share that is done, whether it waits for its turn, and what it has written so far. */
 export interface Progress {
   done: number;

@@ -23,6 +23,11 @@ export function ticksOf(values: number[]): Axis {
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.5, high + (Math.abs(high) || 1) * 0.5];
   const room = (high - low) * 0.06;
   [low, high] = [low - room, high + room];
+  return { low, high, ticks: ticksBetween(low, high) };
+}
+
+/** About five ticks between two numbers, at multiples of 1, 2 or 5 times a power of ten. */
+export function ticksBetween(low: number, high: number): Axis["ticks"] {
   const rough = (high - low) / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);
@@ -32,7 +37,7 @@ export function ticksOf(values: number[]): Axis {
     const value = n * step;
     ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1") });
   }
-  return { low, high, ticks };
+  return ticks;
 }
 
 /** The smallest and the largest; of any number of values, more than a call can take as its arguments. */

@@ -65,6 +65,7 @@ def serve(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.start import load_model, settle
+    from regard.model_files.folder import DEFAULT_NAME
     from regard.server.files import open_files, open_folders
     from regard.server.limits import Limits
     from regard.server.runs import open_runs
@@ -77,7 +78,8 @@ def serve(
             opened = open_files(files or [], Limits())
             asked = [open_stores.enter_context(store) for store in open_folders(stores or [])]
             named: list[str | None] = [*(models or ())]
-            default = [] if named or ((opened or asked or followed) and not texts) else [None]
+            own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
+            default = [] if named or ((opened or asked or followed) and not (texts or own)) else [None]
             loaded = [load_model(name) for name in named + default]
         settle()
 

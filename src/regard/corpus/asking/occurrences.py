@@ -146,6 +146,27 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     return found
 
 
+def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
+    """Find the occurrences that the store keeps in some rows of its shards, in the order given.
+
+    Raises:
+        RegardError: there is no such shard or row, or not as many shards as rows.
+    """
+    if len(shards) != len(rows):
+        raise RegardError(f"rows: given {len(rows)} rows of {len(shards)} shards, needs one shard for each")
+    wanted: dict[str, list[int]] = {}
+    for shard, row in zip(shards, rows, strict=True):
+        wanted.setdefault(shard, []).append(int(row))
+    which = " OR ".join(f"(shard = ? AND row IN ({', '.join(map(str, own))}))" for own in wanted.values())
+    query = f"SELECT {COLUMNS} FROM rows WHERE {which or 'false'}"
+    found = in_store_order(tables, tables.sql(query, list(wanted)))
+    places = {key: n for n, key in enumerate(zip(found.shard, found.row.tolist(), strict=True))}
+    for key in zip(shards, rows, strict=True):
+        if key not in places:
+            raise RegardError(f"shard {key[0]}: the store keeps no row {key[1]} there")
+    return found.take([places[key] for key in zip(shards, rows, strict=True)])
+
+
 def in_store_order(tables: StoreTables, table: "pa.Table") -> Occurrences:
     """Make occurrences of rows with `COLUMNS`, sorted as they stand in the texts."""
     numbers = {each.name: n for n, each in enumerate(tables.manifest.shards)}

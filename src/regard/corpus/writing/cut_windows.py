@@ -46,13 +46,18 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
     Raises:
         RegardError: the model takes no such windows.
     """
-    most = min(model.limit or WINDOW, WINDOW)
-    window = most if settings.window is None else settings.window
-    held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
-    stride = max(1, held - held // OVERLAP) if settings.stride is None else settings.stride
+    window, stride = window_tokens(model, settings)
     trace = model.trace("One two three four.", logits=False, attention_outputs=False)
     plan(encode_all(model.tokenizer, ["One two."])[0], model.tokenizer, window, stride, model.limit, model.name)
     return WindowSize(window, stride, not looks_ahead(maps_of(trace)))
+
+
+def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
+    """Return how many tokens a window has, special ones included, and how far each is past the last."""
+    most = min(model.limit or WINDOW, WINDOW)
+    window = most if settings.window is None else settings.window
+    held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
+    return window, max(1, held - held // OVERLAP) if settings.stride is None else settings.stride
 
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
