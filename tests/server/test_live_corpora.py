@@ -57,7 +57,7 @@ def ask(chromium: Any) -> Iterator[Callable[..., Opened]]:
         tab.on("pageerror", lambda error: page.errors.append(str(error)))
         opened.append(page)
         tab.goto(link)
-        tab.fill("label:has-text('Word') input", "bank")
+        tab.fill("form[aria-label=Corpus] input", "bank")
         tab.click(f"button:has-text('{button}')")
         tab.wait_for_selector(".cloud[data-ready=true]" if "senses" in button else "tbody tr", timeout=120_000)
         return page

@@ -361,7 +361,7 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
 def test_a_corpus_is_asked(visit: Any, bank_folder: Path) -> None:
     with served("--store", str(bank_folder)) as (_, port, token):
         page = visit(f"http://127.0.0.1:{port}/?token={token}")
-        page.tab.fill("label:has-text('Word') input", "bank")
+        page.tab.fill("form[aria-label=Corpus] input", "bank")
         page.tab.click("button:has-text('where it occurs')")
         traced(page, "“bank” in the corpus")
         with Store(bank_folder) as store:
@@ -369,7 +369,7 @@ def test_a_corpus_is_asked(visit: Any, bank_folder: Path) -> None:
         assert f"occurs {found.total} times" in page.tab.locator(".findings").inner_text()
         page.tab.reload()
         traced(page, "“bank” in the corpus")
-        page.tab.fill("label:has-text('Word') input", "zebra")
+        page.tab.fill("form[aria-label=Corpus] input", "zebra")
         page.tab.click("button:has-text('where it occurs')")
         assert "zebra" in page.tab.wait_for_selector(".trouble").inner_text()
 
