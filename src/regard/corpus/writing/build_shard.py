@@ -10,6 +10,7 @@ from regard.corpus.writing.read_words import Part, Reading, read_words
 from regard.corpus.writing.shard import ShardTables, sort_rows
 from regard.corpus.writing.shard_tables import Span, heads_table, rows_table, spans_table, texts_table
 from regard.corpus.writing.words import find_tokens, find_words
+from regard.memory import give_back
 from regard.models.states import count_layers
 
 
@@ -36,6 +37,7 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
         parts.append(part)
         part_rows.append(row)
     found = read_words(reading, parts)
+    give_back()  # what the passes took, before the tables take theirs
     rows = rows_table(parts, part_rows, found, count_layers(reading.model))
     rows, vectors = sort_rows(rows, found.vectors)
     heads = None if found.heads is None or not settings.statistics else heads_table(found.heads)
