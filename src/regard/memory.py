@@ -2,6 +2,9 @@
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import torch
@@ -20,6 +23,19 @@ USED = Path("/proc/self/statm")  # pages of this process
 LIMITS = {"RLIMIT_AS": 0, "RLIMIT_DATA": 5}  # limits of a process, and which number of USED counts against each
 
 
+_most: ContextVar[int | None] = ContextVar("_most", default=None)
+
+
+@contextmanager
+def at_most(bytes: int) -> Iterator[None]:
+    """Let nothing in the block take more bytes than so many for one answer, whatever the machine has."""
+    before = _most.set(bytes)
+    try:
+        yield
+    finally:
+        _most.reset(before)
+
+
 def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
     """Raise RegardError for what will not fit into memory, before it is begun.
 
@@ -30,6 +46,9 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
     """
     if need < SMALL:
         return
+    most = _most.get()
+    if most is not None and need > most:
+        raise RegardError(f"{what} needs {spelled(need)} of memory, {spelled(most)} are the most here: {helps}")
     there = available(device)
     if there is not None and need > there:
         raise RegardError(f"{what} needs {spelled(need)} of memory, {spelled(there)} are free: {helps}")

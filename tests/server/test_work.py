@@ -5,9 +5,12 @@ import threading
 import time
 
 import pytest
+import torch
 
+from regard.errors import RegardError
+from regard.memory import require_memory
 from regard.server.limits import Limits
-from regard.server.work import Job, RefusedError, Work
+from regard.server.work import Job, Line, RefusedError, Work
 
 
 def test_progress_is_told_and_the_answer_given() -> None:
@@ -113,4 +116,17 @@ def test_what_a_piece_of_work_raises_reaches_who_asked() -> None:
 
     with pytest.raises(ValueError, match="so"):
         asyncio.run(work.do("regions", wrong))
+    work.close()
+
+
+@pytest.mark.parametrize("line", ["model", "regions"])
+def test_an_answer_that_would_take_too_much_memory_is_refused(line: Line) -> None:
+    def large(job: Job) -> None:
+        require_memory(200_000_000, torch.device("cpu"), "the answer", "take less")
+
+    work = Work(Limits(memory=100_000_000))
+    with pytest.raises(
+        RegardError, match=r"the answer needs 191 MiB of memory, 95\.4 MiB are the most here: take less"
+    ):
+        asyncio.run(work.do(line, large))
     work.close()

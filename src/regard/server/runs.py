@@ -47,6 +47,10 @@ def run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:
     return runs[number]
 
 
+def _several(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
 def run_state(run: FollowedRun) -> dict[str, Any]:
     """Say how far a run is now: a small page of numbers and words, whatever its length.
 
@@ -63,7 +67,8 @@ def run_state(run: FollowedRun) -> dict[str, Any]:
     pairs = config.kind == "encoder-decoder"
     return {
         "name": run.folder.resolve().name,
-        "model": f"{config.layers} layers of {config.heads} heads, {config.d_model} wide, {config.vocabulary:,} tokens",
+        "model": f"{_several(config.layers, 'layer')} of {_several(config.heads, 'head')}, {config.d_model} wide, "
+        f"{_several(config.vocabulary, 'token')}",
         "sources": [source.name for source in now.info.sources],
         "going": now.going,
         "says": going_words(now),

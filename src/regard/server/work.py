@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar
 
 from regard.attention.kernels.threads import start_pool
+from regard.memory import at_most
 from regard.server.limits import Limits
 
 Answer = TypeVar("Answer")
@@ -103,9 +104,13 @@ class Work:
         self._count[line] += 1
         context = contextvars.copy_context()
 
+        def limited(job: Job) -> Answer:
+            with at_most(self._limits.memory):
+                return function(job)
+
         def run() -> Answer:
             job.begin()
-            return context.run(function, job)
+            return context.run(limited, job)
 
         doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
         try:
