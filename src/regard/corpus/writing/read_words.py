@@ -15,9 +15,11 @@ from regard.corpus.writing.cut_windows import CutText, WindowSize, owners
 from regard.corpus.writing.openvino_states import StatesReader, openvino_states
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
+from regard.memory import give_back
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
 
+SCATTERED = 1 << 14  # tokens read after which what their passes left in pieces is given back: a twentieth more memory else
 HALF = float(np.finfo(np.float16).max)
 
 
@@ -109,7 +111,12 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
+    read = 0
     for batch in reading.states(windows):
+        read += sum(len(windows[n].ids) for n in batch.numbers)
+        if read >= SCATTERED:
+            give_back()
+            read = 0
         own = [runs[n] for n in batch.numbers]
         words = _words(parts, own, firsts)
         states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
