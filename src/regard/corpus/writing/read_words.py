@@ -19,7 +19,7 @@ from regard.memory import give_back
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
 
-SCATTERED = 1 << 14  # tokens read after which what their passes left in pieces is given back: a twentieth more memory else
+SCATTERED = 1 << 14  # tokens after which what their passes left in pieces is given back: else a twentieth more memory
 HALF = float(np.finfo(np.float16).max)
 
 
