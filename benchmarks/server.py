@@ -1,9 +1,9 @@
-"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|clients] [--tokens N]
+"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|clients|panning] [--tokens N]
 
 tiles: a saved attention map of N × N with rotary positions (by default 100,000; 4 heads of width 64, causal), opened by
 a real server and asked for over HTTP: the pass over it, then tiles of every zoom at random places, each new, one head
 and the mean of all; the largest memory of the server. clients: eight at once, each with texts of its own on the default
-model.
+model. panning: frames a second while the mouse drags that map in Chromium, its tiles on their way, at several zooms.
 """
 
 import argparse
@@ -97,6 +97,47 @@ def tiles(tokens: int) -> None:
             print(f"the server's largest memory: {int(found[1]) / 1024:,.0f} MiB")
 
 
+def panning(tokens: int) -> None:
+    """Drag the map at every second zoom, over places not seen before."""
+    from benchmarks.page import FRAMES, WATCH, browser
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "map.safetensors"
+        rotary_map(tokens).save(file)
+        with served("--open", str(file)) as (port, token, _), browser() as chromium:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
+            ask(connection, token, "/api/pages/file-0/calls/0/pass", post=True)
+            tab = chromium.new_page(viewport={"width": 1100, "height": 900})
+            tab.set_default_timeout(120_000)
+            tab.add_init_script(WATCH)
+            tab.goto(f"http://127.0.0.1:{port}/?token={token}")
+            tab.wait_for_selector(".map[data-state=exact]")
+            for zoom in range(0, (tokens - 1).bit_length() - 6, 2):
+                tab.evaluate("press('Home')")
+                for _ in range(zoom):
+                    tab.evaluate("press('+')")
+                tab.evaluate("settled()")
+                box = tab.locator(".map canvas").first.bounding_box()
+                x, y = box["x"] + 0.8 * box["width"], box["y"] + 0.8 * box["height"]
+                tab.mouse.move(x, y)
+                tab.mouse.down()
+                tab.evaluate(FRAMES)
+                for n in range(1, 121):
+                    tab.mouse.move(x - 4 * n, y - 4 * n)
+                times = tab.evaluate("frames_at")
+                tab.mouse.up()
+                start = time.perf_counter()
+                tab.evaluate("settled()")
+                took = time.perf_counter() - start
+                between = np.diff(times)
+                says = tab.locator(".state").inner_text()
+                print(
+                    f"panning: {1e3 * len(between) / (times[-1] - times[0]):.0f} frames a second, 95 of 100 at "
+                    f"{1e3 / np.quantile(between, 0.95):.0f} or more; exact {took:.2f} s after it; {says!r}",
+                    flush=True,
+                )
+
+
 def clients(count: int = 8, each: int = 6) -> None:
     times: list[float] = []
 
@@ -126,13 +167,15 @@ def clients(count: int = 8, each: int = 6) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("tiles", "clients"))
+    parser.add_argument("what", nargs="?", choices=("tiles", "clients", "panning"))
     parser.add_argument("--tokens", type=int, default=100_000)
     given = parser.parse_args()
-    if given.what != "clients":
+    if given.what in (None, "tiles"):
         tiles(given.tokens)
-    if given.what != "tiles":
+    if given.what in (None, "clients"):
         clients()
+    if given.what in (None, "panning"):
+        panning(given.tokens)
 
 
 if __name__ == "__main__":

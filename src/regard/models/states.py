@@ -69,26 +69,41 @@ def read_states(
     inner = frozenset(layer for layer in layers if layer < depth - 1)
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
-    for batch in one_length_batches([len(window.ids) for window in windows], 1 if session.reports_weights else None):
-        texts = [replace(encoded_ids(windows[n].ids), segments=windows[n].segments) for n in batch]
-        done = session.run(texts, None, [()] * len(batch), keep)
-        stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
-        if stack is None:
-            raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
-        check_length(done, stack, texts)
-        states = stack.numbered
-        states[depth] = done.last.get("last_hidden_state", states[depth])
-        check_finite({layer + 1: states[layer + 1] for layer in layers}, model.name)
-        maps: list[AttentionMap] = []
-        if attention:
-            made = [stack.calls[call.path, call.nth] for call in done.calls if (call.path, call.nth) in stack.calls]
-            if made != list(range(depth)):
-                raise RegardError(
-                    f"statistics: the layers of {model.name} make {len(made)} attention calls, needed is one in each "
-                    f"of its {depth}; leave the statistics out"
-                )
-            maps = [call.weights for call in done.calls if (call.path, call.nth) in stack.calls]
-        yield StateBatch(batch, torch.stack([states[layer + 1] for layer in layers], 1), maps)
+    most = 1 if session.reports_weights else None
+    for batch in one_length_batches([len(window.ids) for window in windows], most):
+        # nothing of a pass is held here while the next one runs
+        yield _read_batch(model, [windows[n] for n in batch], batch, layers, keep, attention=attention)
+
+
+def _read_batch(
+    model: "Model",
+    windows: Sequence[Window],
+    numbers: list[int],
+    layers: Sequence[int],
+    keep: CaptureOptions,
+    *,
+    attention: bool,
+) -> StateBatch:
+    depth = count_layers(model)
+    texts = [replace(encoded_ids(window.ids), segments=window.segments) for window in windows]
+    done = model._session.run(texts, None, [()] * len(windows), keep)
+    stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
+    if stack is None:
+        raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
+    check_length(done, stack, texts)
+    states = stack.numbered
+    states[depth] = done.last.get("last_hidden_state", states[depth])
+    check_finite({layer + 1: states[layer + 1] for layer in layers}, model.name)
+    maps: list[AttentionMap] = []
+    if attention:
+        made = [stack.calls[call.path, call.nth] for call in done.calls if (call.path, call.nth) in stack.calls]
+        if made != list(range(depth)):
+            raise RegardError(
+                f"statistics: the layers of {model.name} make {len(made)} attention calls, needed is one in each "
+                f"of its {depth}; leave the statistics out"
+            )
+        maps = [call.weights for call in done.calls if (call.path, call.nth) in stack.calls]
+    return StateBatch(numbers, torch.stack([states[layer + 1] for layer in layers], 1), maps)
 
 
 def count_layers(model: "Model") -> int:

@@ -15,11 +15,9 @@ from regard.corpus.writing.cut_windows import CutText, WindowSize, owners
 from regard.corpus.writing.openvino_states import StatesReader, openvino_states
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
-from regard.memory import give_back
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
 
-SCATTERED = 1 << 14  # tokens after which what their passes left in pieces is given back: else a twentieth more memory
 HALF = float(np.finfo(np.float16).max)
 
 
@@ -105,35 +103,45 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
     Raises:
         RegardError: the model cannot be read so, or its states do not fit the dtype.
     """
-    settings, model = reading.settings, reading.model
+    settings = reading.settings
     firsts = np.cumsum([0, *(len(part.units) for part in parts)])
     runs = _runs(parts, everything=settings.statistics and settings.where is None)
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
-    read = 0
     for batch in reading.states(windows):
-        read += sum(len(windows[n].ids) for n in batch.numbers)
-        if read >= SCATTERED:
-            give_back()
-            read = 0
         own = [runs[n] for n in batch.numbers]
-        words = _words(parts, own, firsts)
-        states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
-        if settings.dtype == "float16" and states.size and float(np.abs(states).max()) > HALF:
-            most = f"{np.abs(states).max():.3g}"
-            raise RegardError(f"states of {model.name} reach {most}, more than float16 holds: give --dtype float32")
-        found.vectors[words.at] = states
-        if found.statistics is None:
-            continue
         ids = np.array([windows[n].ids for n in batch.numbers])
-        special, asks = _marks(parts, own, counted)
-        for layer, weights in enumerate(batch.maps):
-            sums = sum_layer(weights, ids, special, asks, mean=found.sources is not None)
-            _add_layer(found, layer, sums, words)
-            if found.sources is not None and sums.mean is not None:
-                _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, own)
+        _add_batch(reading, found, batch, ids, parts, own, firsts, counted)
+        del batch  # the next pass runs before the name is given to what it makes
     return found
+
+
+def _add_batch(
+    reading: Reading,
+    found: Found,
+    batch: StateBatch,
+    ids: Int[np.ndarray, "B L"],
+    parts: Sequence[Part],
+    runs: Sequence[_Run],
+    firsts: Int[np.ndarray, " p"],
+    counted: Sequence[np.ndarray],
+) -> None:
+    """Put what a batch gave in its places. runs: its windows."""
+    words = _words(parts, runs, firsts)
+    states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
+    if reading.settings.dtype == "float16" and states.size and float(np.abs(states).max()) > HALF:
+        most = f"{np.abs(states).max():.3g}"
+        raise RegardError(f"states of {reading.model.name} reach {most}, more than float16 holds: give --dtype float32")
+    found.vectors[words.at] = states
+    if found.statistics is None:
+        return
+    special, asks = _marks(parts, runs, counted)
+    for layer, weights in enumerate(batch.maps):
+        sums = sum_layer(weights, ids, special, asks, mean=found.sources is not None)
+        _add_layer(found, layer, sums, words)
+        if found.sources is not None and sums.mean is not None:
+            _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, runs)
 
 
 def _runs(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
