@@ -29,7 +29,7 @@ CELLS = [
 ]
 CELLS += [
     "try:\n    w.layer = 6\nexcept regard.RegardError as error:\n    print(error)",
-    "regard.show(trace, layers=[1])",
+    "regard.show(trace, word='bank', layers=[1])",
 ]
 
 MARIMO = f"""
