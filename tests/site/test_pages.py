@@ -139,6 +139,8 @@ def test_formulas(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_picture_once_and_of_its_size(name: str) -> None:
+    if name == "questions/paris.html" and "REGARD_SMOLLM2" not in os.environ:
+        pytest.skip("its pictures are drawn with SmolLM2: set REGARD_SMOLLM2")
     found = pictures(name, Page(name))
     assert len(set(found)) == len(found)
     assert all(len(picture) > 5000 for picture in found)  # none is an empty canvas
