@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.cpu import fixed_order, online_softmax, tiles
-from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, larger
+from regard.attention.kernels.cpu.vector import LANES, LOG2_E, LOWEST, add_up, compiled, exp2, larger
 from regard.attention.scores import ScoreRule
 
-CELL = 16  # queries and keys of a cell: a row's 16 weights are one vector, or two
+CELL = LANES  # queries and keys of a cell: a row's weights are one vector, or two
 TILE = tiles.COLS // CELL
 
 
@@ -53,6 +53,7 @@ def add_tile(scores, low, high, row_max, row_sum, sums, at, shift):
     Row r uses columns [low + r, high + r). shift (R,): the row maxima that the tile's sums are relative to.
     """
     rows, cols = scores.shape
+    line = np.empty(TILE * CELL, np.float32)  # a row's exponentials
     for r in range(rows):
         a = min(cols, max(0, low + r))
         b = max(a, min(cols, high + r))
@@ -62,19 +63,16 @@ def add_tile(scores, low, high, row_max, row_sum, sums, at, shift):
             best = larger(best, used[j])
         old_max = row_max[r]
         new_max = larger(old_max, best)
-        row, into = scores[r], sums[r, at : at + TILE]
-        part = np.float32(0.0)
-        for c in range((cols + CELL - 1) // CELL):
-            cell = np.float32(0.0)
-            if a <= c * CELL and (c + 1) * CELL <= b:
-                line = row[c * CELL : (c + 1) * CELL]
-                for j in range(CELL):  # as many every time: one vector, without a test of its length
-                    cell += exp2((line[j] - new_max) * LOG2_E)
-            else:
-                for j in range(max(a, c * CELL), min(b, (c + 1) * CELL)):
-                    cell += exp2((row[j] - new_max) * LOG2_E)
-            into[c] = cell
-            part += cell
+        line[:a] = np.float32(0.0)
+        line[b:] = np.float32(0.0)
+        there = line[a:b]
+        for j in range(len(used)):
+            there[j] = exp2((used[j] - new_max) * LOG2_E)
+        cells, part = sums[r, at : at + TILE], np.float32(0.0)
+        for c in range(0, TILE, LANES):
+            add_up(line, c * CELL, cells, c)
+        for c in range(TILE):
+            part += cells[c]
         shift[r] = new_max
         row_max[r] = new_max
         row_sum[r] = row_sum[r] * exp2((old_max - new_max) * LOG2_E) + part
