@@ -15,8 +15,8 @@ def gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return F.gelu(x, approximate="tanh")
 
 
-# Positions whose hidden vectors are computed at once where no gradients are wanted. Of all at once there are two or
-# three copies, which at 100,000 positions take more than all else that is kept.
+# Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take
+# more than all else that is kept.
 LONGEST = 16_384
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -53,10 +53,12 @@ class FeedForward(nn.Module):
         """Each position's new vector, before the residual is added."""
         if x.shape[-2] <= LONGEST or torch.is_grad_enabled():
             return self.output(self._hidden(x))
-        hidden = x.new_empty(*x.shape[:-1], self.up.out_features)  # filled bit by bit; the output stays one product
-        for part, into in zip(x.split(LONGEST, -2), hidden.split(LONGEST, -2), strict=True):
-            into.copy_(self._hidden(part))
-        return self.output(hidden)
+        # Who watches the output map sees all of it; else the hidden vectors of all positions are never there at once.
+        watched = self.output._forward_hooks or self.output._forward_pre_hooks
+        made = x.new_empty(*x.shape[:-1], self.up.out_features if watched else self.output.out_features)
+        for part, into in zip(x.split(LONGEST, -2), made.split(LONGEST, -2), strict=True):
+            into.copy_(self._hidden(part) if watched else self.output(self._hidden(part)))
+        return self.output(made) if watched else made
 
     def _hidden(self, x: Float[Tensor, "*B l M"]) -> Float[Tensor, "*B l N"]:
         act = ACTIVATIONS[self.activation]
