@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -258,6 +259,80 @@ def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: A
     found = [int(row.get_attribute(f"data-{name}").split()[0]) for name in ("queries", "keys")]
     shown = float(row.locator("[data-value]").inner_text())
     assert shown == pytest.approx(float(dense[1, found[0], found[1]]), rel=1e-3)
+
+
+def sight(page: Opened) -> tuple[list[float], list[str | None]]:
+    """The middle and the width of what a map shows, and its cursor's query and key, when nothing moves any more."""
+    page.tab.wait_for_selector(".map[data-state=exact][data-sight]", timeout=60_000)
+    page.tab.wait_for_timeout(600)
+    place = page.tab.locator(".readout")
+    seen = page.tab.get_attribute(".map", "data-sight").split()
+    return [float(each) for each in seen], [place.get_attribute(f"data-{name}") for name in ("query", "key")]
+
+
+def test_a_link_and_a_reload_show_the_same_part_of_a_map(server: str, visit: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.click("button:has-text('a map')")
+    traced(page, "a map")
+    page.choose("head", "1")
+    page.tab.click("label:has-text('rank')")
+    page.tab.focus(".map")
+    for key in ("ArrowDown", "ArrowRight", "+", "+", "+", "Shift+ArrowDown"):
+        page.tab.keyboard.press(key)
+    seen, place = sight(page)
+    assert seen[2] == pytest.approx(SIZE / 8, rel=1e-3)
+    assert None not in place
+    page.tab.reload()
+    traced(page, "a map")
+    assert sight(page) == (pytest.approx(seen, abs=0.01), place)
+    assert page.tab.is_checked("input[value=rank]")
+    other = visit(f"{server}{page.tab.evaluate('location.hash')}", width=390)
+    traced(other, "a map")
+    assert sight(other) == (pytest.approx(seen, abs=0.01), place)  # as many keys, on a smaller screen
+    other.tab.focus(".map")
+    other.tab.keyboard.press("Home")
+    assert sight(other)[0] == pytest.approx([SIZE / 2, SIZE / 2, SIZE], abs=0.01)
+
+
+def test_a_view_in_a_damaged_link_is_the_whole_map(server: str, visit: Any) -> None:
+    for wrong in (
+        "5",
+        '{"i":"x","shape":[1201,1201]}',
+        '{"i":1e9,"j":-5,"span":1e-9,"shape":[1201,1201],"place":{"i":-1}}',
+    ):
+        address = quote(f'{{"texts": [], "file": "file-0", "map": {wrong}}}')
+        page = visit(f"{server}#{address}")
+        traced(page, "a map")
+        seen, place = sight(page)
+        assert 0 <= seen[0] <= SIZE
+        assert 0 <= seen[1] <= SIZE
+        assert place == [None, None]
+
+
+def test_a_text_too_long_for_an_address_is_there_after_a_reload(server: str, visit: Any) -> None:
+    words = ["the bank of a river", *("x" * 110 + str(n) for n in range(300))]  # unknown, a token each
+    page, text = visit(server), " ".join(words)
+    traced(page, RIVER[:20])
+    page.tab.fill("textarea", text)
+    page.tab.keyboard.press("Control+Enter")
+    traced(page, "the bank of a river x")
+    page.choose("layer", "3")
+    page.choose("head", "5")
+    note = page.tab.wait_for_selector("p:has-text('too long for an address')").inner_text()
+    assert "a reload of this tab shows it again" in note
+    assert len(page.tab.evaluate("location.hash")) < 500
+    page.tab.reload()
+    traced(page, "the bank of a river x")
+    assert page.tab.input_value("textarea") == text
+    assert [page.tab.input_value(f"label:has-text('{name}') select") for name in ("Layer", "Head")] == ["3", "5"]
+    link = f"{server}{page.tab.evaluate('location.hash')}"
+    other = visit(link)
+    assert "this tab does not hold it" in other.tab.wait_for_selector("[role=alert]").inner_text()
+    other.tab.fill("textarea", RIVER)
+    other.tab.keyboard.press("Control+Enter")
+    traced(other, RIVER[:20])
+    assert other.tab.locator("[role=alert]").count() == 0
 
 
 def test_views_are_saved_as_pictures_under_the_servers_own_policy(server: str, visit: Any, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 import type { Source } from "./data/bytes";
 import type { Call, Page, Text } from "./data/format";
 import type { Sight } from "./cloud/camera";
+import type { Place, Sight as MapSight } from "./map/camera";
+import type { ScaleName } from "./map/shades";
 import { Attention } from "./attention/client";
 import { maskReader, type LoadedMask } from "./attention/mask";
 import { headNumber } from "./words";
@@ -14,6 +16,13 @@ export interface Shows {
 }
 
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
+
+/** What is in sight of the map of one matrix, where its cursor is, and how its weights are coloured. */
+export interface MapLook extends MapSight {
+  place: Place | null;
+  scale: ScaleName;
+  shape: [number, number]; // queries and keys of the matrix
+}
 
 /** The calls of one kind over one pair of texts: what the first choice, "text", chooses between. */
 export interface Group {
@@ -39,6 +48,7 @@ export class PageState {
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
+  map = $state.raw<MapLook | null>(null); // null: the whole
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
   constructor(page: Page, source: Source) {

@@ -1,6 +1,7 @@
 // The address bar: what is looked at stands behind its #, so that a link shows the same again.
 
 import type { Sight } from "../cloud/camera";
+import type { MapLook } from "../page_state.svelte";
 
 export interface HeadCut {
   kind: "head";
@@ -85,7 +86,20 @@ export interface Looking {
   head: number | null;
   token: number | null;
   side: "gives" | "receives";
+  map?: MapLook | null; // what is in sight of a matrix, null: the whole
   cloud?: (Sight & { point: number | null }) | null; // what is in sight of a cloud of points
+}
+
+export const WHOLE: Looking = { view: "", call: 0, head: null, token: null, side: "gives" };
+
+/** Where one looks, of what holds that and more. */
+export function lookingOf({ view, call, head, token, side, map, cloud }: Looking): Looking {
+  return { view, call, head, token, side, map, cloud };
+}
+
+/** What was asked for, of what holds that and more. */
+export function askedOf({ model, texts, ablations, file, window, written, experiment, corpus, followed, run, from }: Asked): Asked {
+  return { model, texts, ablations, file, window, written, experiment, corpus, followed, run, from };
 }
 
 /** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
@@ -95,19 +109,54 @@ export function linkWith(pasted: string): string | null {
 }
 
 const LONGEST = 30_000; // characters of an address; a longer text is not part of it
+const HELD = "regard: what the address is too short for"; // this tab's own, which a reload has and no link
 
-/** Write the address; false where the texts are too long for one. */
-export function write(asked: Asked, looking: Looking): boolean {
-  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...looking, from: asked.from ?? undefined, cloud: looking.cloud ?? undefined }));
+/** Write the address. "part": the texts are too long for one, so that this tab alone shows them again. "none": nor can it. */
+export function write(asked: Asked, looking: Looking): "all" | "part" | "none" {
+  const seen = { ...looking, map: looking.map ?? undefined, cloud: looking.cloud ?? undefined };
+  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...seen, from: asked.from ?? undefined }));
   const fits = whole.length <= LONGEST;
-  history.replaceState(history.state, "", fits ? `/#${whole}` : "/");
-  return fits;
+  const number = fits ? null : hold(asked);
+  const written = fits ? `/#${whole}` : number === null ? "/" : `/#${encodeURIComponent(JSON.stringify({ held: number, ...seen }))}`;
+  history.replaceState(history.state, "", written);
+  return fits ? "all" : number === null ? "none" : "part";
 }
 
-/** Read the address; null where it tells nothing, or nothing that can be read. */
+let last: { asked: Asked; number: number } | null = null; // what is held, so that it is written once
+
+/** Keep what was asked for in this tab, the last alone; gives its number, null where the tab has no room for it. */
+function hold(asked: Asked): number | null {
+  if (last?.asked === asked) return last.number;
+  try {
+    const number = (held()?.number ?? 0) + 1;
+    sessionStorage.setItem(HELD, JSON.stringify({ number, asked }));
+    last = { asked, number };
+    return number;
+  } catch {
+    return null; // no room, or not allowed
+  }
+}
+
+function held(): { asked: Partial<Asked>; number: number } | null {
+  return JSON.parse(sessionStorage.getItem(HELD) ?? "null") as { asked: Asked; number: number } | null;
+}
+
+/** An address whose text it could not hold, and which this tab does not have either. */
+export class TextNotHeld extends Error {
+  constructor() {
+    super("The text of this view is too long for an address, and this tab does not hold it any more: read it in once more.");
+  }
+}
+
+/** Read the address; null where it tells nothing, or nothing that can be read. Throws TextNotHeld. */
 export function read(): (Asked & Looking) | null {
   try {
-    const found = JSON.parse(decodeURIComponent(location.hash.slice(1))) as Partial<Asked & Looking>;
+    let found = JSON.parse(decodeURIComponent(location.hash.slice(1))) as Partial<Asked & Looking> & { held?: number };
+    if (found.held !== undefined) {
+      const kept = held();
+      if (kept?.number !== found.held) throw new TextNotHeld();
+      found = { ...found, ...kept.asked };
+    }
     const texts = Array.isArray(found.texts) && found.texts.every((each) => typeof each === "string") ? found.texts : null;
     if (!texts) return null;
     const number = (value: unknown) => (typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null);
@@ -123,6 +172,7 @@ export function read(): (Asked & Looking) | null {
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
       run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
       from: found.from ?? null,
+      map: found.map ?? null,
       cloud: found.cloud ?? null,
       view: typeof found.view === "string" ? found.view : "tokens",
       call: number(found.call) ?? 0,
@@ -130,7 +180,8 @@ export function read(): (Asked & Looking) | null {
       token: number(found.token),
       side: found.side === "receives" ? "receives" : "gives",
     };
-  } catch {
+  } catch (error) {
+    if (error instanceof TextNotHeld) throw error;
     return null;
   }
 }

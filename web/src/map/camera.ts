@@ -8,6 +8,13 @@ export interface Place {
   j: number; // key
 }
 
+/** What is in sight: the window's middle, and how many keys it is wide, whatever the screen. */
+export interface Sight {
+  i: number;
+  j: number;
+  span: number;
+}
+
 const LARGEST = 64; // pixels a token at most
 
 export class Camera {
@@ -72,6 +79,23 @@ export class Camera {
     const right = over(j, window.left, window.width / window.pixels);
     const down = over(i, window.top, window.height / window.pixels);
     this.behaviour.translateBy(select(this.canvas), -right * this.fit, -down * this.fit);
+  }
+
+  get sight(): Sight {
+    const { left, top, width, height, pixels } = this.plot.window;
+    return { i: top + height / pixels / 2, j: left + width / pixels / 2, span: width / pixels };
+  }
+
+  /** Bring what was in sight before into sight, on another screen or in another life of the page. */
+  look({ i, j, span }: Sight): void {
+    if (![i, j, span].every(Number.isFinite) || span <= 0) return; // an address may say anything
+    const { left, top, window, length, size } = this.plot;
+    const k = Math.max(1, Math.min(window.width / span, LARGEST) / this.fit);
+    const pixels = this.fit * k;
+    const first = (middle: number, shown: number, all: number) => Math.max(0, Math.min(middle - shown / 2, all - shown));
+    const x = left - k * left - first(j, window.width / pixels, size) * pixels;
+    const y = top - k * top - first(i, window.height / pixels, length) * pixels;
+    this.behaviour.transform(select(this.canvas), zoomIdentity.translate(x, y).scale(k));
   }
 
   /** The weight in the middle of the window. */

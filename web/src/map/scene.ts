@@ -3,7 +3,7 @@ import { keepPainter } from "../picture/canvases";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Call, Text } from "../data/format";
-import { Camera, type Place } from "./camera";
+import { Camera, type Place, type Sight } from "./camera";
 import { clip, paintAxes, paintCell, paintChosen, paintNumbers, paintTile, xOf, yOf, lookOf, type Look } from "./draw";
 import { coarseOf, coarsePicture, type Coarse } from "./overview";
 import { cellOf, inWindow, levelFor, SIDE, tilesIn, topLevel } from "./pyramid";
@@ -101,6 +101,19 @@ export class Scene {
 
   home(): void {
     this.camera.home();
+  }
+
+  get sight(): Sight {
+    return this.camera.sight;
+  }
+
+  /** Show what was in sight before, with the cursor where it was. */
+  look(sight: Sight, place: Place | null): void {
+    this.camera.look(sight);
+    const { length, size } = this.plot;
+    const there = place && Number.isInteger(place.i) && Number.isInteger(place.j) && place.i >= 0 && place.j >= 0 && place.i < length && place.j < size;
+    if (there) this.place = place;
+    this.draw();
   }
 
   /** Zoom around the cursor where it is in sight, else around the middle. */

@@ -53,3 +53,8 @@ export function settle(plot: Plot, level: number, pictures: Picture[], few: numb
 function within([first, end]: [number, number], cell: number, from: number): [number, number] {
   return [Math.max(0, Math.floor(first / cell) - from), Math.min(SIDE, Math.ceil(end / cell) - from)];
 }
+
+/** First and last of a half-open range, in words. */
+export function range([first, end]: [number, number]): string {
+  return end - first === 1 ? String(first) : `${first}–${end - 1}`;
+}
