@@ -9,9 +9,12 @@ import torch
 from regard import attend
 from regard.attention.masks import function
 from regard.errors import RegardError
+from regard.server.asked import TraceAsked
 from regard.server.files import open_file
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page, map_page
+from regard.server.traces import trace_page
+from regard.server.work import Job
 from tests.support import RIVER
 from tests.support.own_models import opened
 
@@ -70,3 +73,23 @@ def test_saved_maps_and_traces_are_opened_and_nothing_else(tmp_path: Path, bank:
     for name in ("text.txt", "nothing.safetensors"):
         with pytest.raises(RegardError, match=name):
             open_file(tmp_path / name, Limits())
+
+
+def test_a_long_text_is_traced_without_what_its_page_does_not_show(monkeypatch: Any) -> None:
+    model, kept = opened("gpt"), []
+    trace = type(model).trace
+
+    def watched(*args: Any, **options: Any) -> Any:
+        kept.append(options["attention_outputs"])
+        return trace(*args, **options)
+
+    monkeypatch.setattr(type(model), "trace", watched)
+    tokens = len(model.trace(TEXT, attention_outputs=True).tokens)
+    for whole, served in ((tokens, 0), (tokens - 1, len(model.trace(TEXT, attention_outputs=True).attention))):
+        page = trace_page(model, TraceAsked(texts=[TEXT]), Limits(whole=whole), Job(60.0))
+        assert (len(page.maps), kept[-1]) == (served, served == 0)
+
+
+def test_a_long_text_of_no_unicode_is_refused() -> None:
+    with pytest.raises(RegardError, match="surrogate"):
+        trace_page(opened("gpt"), TraceAsked(texts=[TEXT + "\ud800"]), Limits(whole=5), Job(60.0))

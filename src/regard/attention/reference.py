@@ -48,8 +48,9 @@ def attention(
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]
-    key = key.repeat_interleave(heads // key.shape[1], dim=1)  # (B, H, S, D)
-    value = value.repeat_interleave(heads // value.shape[1], dim=1)  # (B, H, S, E)
+    if heads != key.shape[1]:  # else copies, which of a long text are large
+        key = key.repeat_interleave(heads // key.shape[1], dim=1)  # (B, H, S, D)
+        value = value.repeat_interleave(heads // value.shape[1], dim=1)  # (B, H, S, E)
 
     scores = query @ key.mT * (width**-0.5 if scale is None else scale)  # (B, H, L, S)
     if softcap is not None:

@@ -17,7 +17,7 @@ def gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 # Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take
 # more than all else that is kept.
-LONGEST = 16_384
+LONGEST = 4_096
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,

@@ -208,9 +208,10 @@ class MultiHeadAttention(nn.Module):
                 softcap=self.softcap,
                 dropout=self.dropout if self.training else 0.0,
             )
-        output = self.output(result.output.transpose(-3, -2).flatten(-2))  # (…, L, H, d_v) → (…, L, d_model)
-        output = self._batch_first(output)
-        return (output, result.weights) if return_attention else output
+        context, weights = result.output.transpose(-3, -2).flatten(-2), result.weights  # (…, L, H · d_v)
+        del result  # its output is copied: a long text's is large
+        output = self._batch_first(self.output(context))
+        return (output, weights) if return_attention else output
 
     def _batch_first(self, x: Tensor) -> Tensor:
         """Turn (L, B, ·) into (B, L, ·) and back, where the layer's inputs are such."""

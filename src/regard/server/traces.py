@@ -16,6 +16,7 @@ from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page
 from regard.server.work import Job, RefusedError
+from regard.text.tokens import check_text, encode
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of, title_of
 
@@ -48,9 +49,9 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     done = interventions(model, asked)
     passes = 2 if done else 1
     with layers_run(model.model, lambda share: job.advance(0.7 * share / passes)):
-        found = _traces(model, asked, [])
+        found = _traces(model, asked, [], limits)
         texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
-        after = _traces(model, asked, done) if done else []
+        after = _traces(model, asked, done, limits) if done else []
     job.go_on()
     if any(longest(each) > limits.whole for each in found):
         return long_page([*found, *after], asked.word)
@@ -132,7 +133,7 @@ def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Int
     return found
 
 
-def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention]) -> list[AnyTrace]:
+def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention], limits: Limits) -> list[AnyTrace]:
     """One trace a text. What a model that reads pairs is to read, it writes itself where no targets are given."""
     if asked.targets is not None and len(asked.targets) != len(asked.texts):
         raise RegardError(f"targets: given {len(asked.targets)} for {len(asked.texts)} texts, needs one for each")
@@ -142,11 +143,17 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention]) ->
     if not model.pairs:
         if asked.targets is not None:
             raise RegardError(f"targets: {model.name} reads one text, not pairs")
+        options["attention_outputs"] = not any(_too_long(model, text, limits) for text in asked.texts)
         return list(model.trace(asked.texts, **options))
     if asked.targets is not None:
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
     return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
+
+
+def _too_long(model: Model, text: str, limits: Limits) -> bool:
+    """Whether a text's page shows weights alone, whatever else a trace could keep."""
+    return 4 * len(text) > limits.whole and len(encode(model.tokenizer, check_text(text)).tokens) > limits.whole
 
 
 def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
