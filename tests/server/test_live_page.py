@@ -235,6 +235,7 @@ def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: A
     page.tab.click("button:has-text('a map')")
     traced(page, "a map")
     assert page.tab.locator("[role=tab]").count() == 0  # one view, which needs no tabs
+    assert "cannot be saved as one" in page.tab.locator("p:has-text('works offline')").inner_text()
     page.choose("head", "1")
     area = page.tab.locator(".map")
     page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)

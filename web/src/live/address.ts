@@ -90,6 +90,7 @@ export interface Looking {
   cloud?: (Sight & { point: number | null }) | null; // what is in sight of a cloud of points
 }
 
+export const NOTHING: Asked = { model: 0, texts: [], ablations: [], file: null, window: null, written: null, experiment: null, corpus: null, followed: null, run: null };
 export const WHOLE: Looking = { view: "", call: 0, head: null, token: null, side: "gives" };
 
 /** Where one looks, of what holds that and more. */
