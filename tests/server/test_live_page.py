@@ -372,6 +372,30 @@ def test_everyone_can_use_it(server: str, visit: Any, width: int) -> None:
     assert page.violations() == []
 
 
+@pytest.mark.parametrize("width", [390, 1000])
+def test_everyone_can_use_experiments_and_the_map(server: str, visit: Any, width: int) -> None:
+    page = visit(server, width)
+    traced(page, RIVER[:20])
+    page.tab.evaluate(AXE.read_text())
+
+    def usable() -> None:
+        assert page.violations() == []
+        assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+    page.tab.click("summary:has-text('Experiments')")
+    usable()
+    page.tab.select_option("label:has-text('Split the score') select", value="9")
+    page.tab.click("button:has-text('split the score')")
+    page.tab.wait_for_selector("text=back to the attention")
+    usable()
+    page.tab.click("button:has-text('a map')")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
+    page.tab.focus(".map")
+    page.tab.keyboard.press("ArrowDown")
+    page.tab.wait_for_selector("[data-weight]:not(:has-text('…'))")
+    usable()
+
+
 def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any) -> None:
     with served(RIVER) as (process, port, token):
         page = visit(f"http://127.0.0.1:{port}/?token={token}")
@@ -481,3 +505,5 @@ def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, m
     page.tab.click("button:has-text('patch')")
     page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
     assert page.tab.locator("h1").count() == 1
+    page.tab.evaluate(AXE.read_text())
+    assert page.violations() == []

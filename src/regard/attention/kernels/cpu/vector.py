@@ -90,7 +90,8 @@ def _wide(typing: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        if isinstance(builder.function.attributes, set):  # as far as is known: else it stays at 256
+            set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(), generate
