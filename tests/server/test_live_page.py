@@ -1,5 +1,6 @@
 """The served page in a real browser: typed, traced, ablated, zoomed, linked, lost and found again."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -294,6 +295,53 @@ def test_a_link_and_a_reload_show_the_same_part_of_a_map(server: str, visit: Any
     other.tab.focus(".map")
     other.tab.keyboard.press("Home")
     assert sight(other)[0] == pytest.approx([SIZE / 2, SIZE / 2, SIZE], abs=0.01)
+
+
+def chosen(page: Opened) -> dict[str, Any]:
+    """What fields of the view that is shown hold, by what they are called."""
+    return page.tab.eval_on_selector_all(
+        "[role=tabpanel] :is(input, select)",
+        "all => Object.fromEntries(all.map((each, n) => [`${n} ${each.closest('label')?.textContent ?? ''}`, "
+        "['checkbox', 'radio'].includes(each.type) ? each.checked : each.value]))",
+    )
+
+
+def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.fill("label:has-text('Follow the word') input", "bank")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("h2:has-text('moves through')", timeout=60_000)
+
+    def again(view: str) -> dict[str, Any]:
+        before = chosen(page)
+        page.tab.reload()
+        page.tab.wait_for_selector(f"[role=tab][aria-selected=true]:has-text('{view}')", timeout=60_000)
+        page.tab.wait_for_timeout(300)
+        assert chosen(page) == before
+        return before
+
+    page.tab.locator("[data-state]").fill("2")
+    assert "2" in again("Movement").values()
+    page.open_view("Tokens")
+    page.tab.check("label:has-text('whole words') input")
+    assert True in again("Tokens").values()
+    page.open_view("Heads")
+    page.tab.select_option("[data-choose=score]", value="3")
+    page.tab.check("label:has-text('sort by it') input")
+    page.tab.fill("[data-choose=least]", "0.05")
+    assert {"3", "0.05", True} <= set(again("Heads").values())
+    page.open_view("Compare")
+    page.tab.check("label:has-text('the maps') input")
+    again("Compare")
+    page.open_view("Heads")
+    assert {"3", "0.05", True} <= set(chosen(page).values())  # still there
+    wrong = quote(
+        json.dumps({"texts": [RIVER], "view": "heads", "choices": {"heads score": "x", "compare": [], "none": 1}})
+    )
+    other = visit(f"{server}#{wrong}")
+    traced(other, RIVER[:20])
+    assert other.tab.input_value("[data-choose=score]") == "0"
 
 
 def test_a_view_in_a_damaged_link_is_the_whole_map(server: str, visit: Any) -> None:

@@ -48,6 +48,7 @@ export class PageState {
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
+  choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
   map = $state.raw<MapLook | null>(null); // null: the whole
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 

@@ -86,6 +86,8 @@ export interface Looking {
   head: number | null;
   token: number | null;
   side: "gives" | "receives";
+  words?: boolean; // tokens of one word taken together
+  choices?: Record<string, unknown>; // in single views
   map?: MapLook | null; // what is in sight of a matrix, null: the whole
   cloud?: (Sight & { point: number | null }) | null; // what is in sight of a cloud of points
 }
@@ -94,8 +96,8 @@ export const NOTHING: Asked = { model: 0, texts: [], ablations: [], file: null, 
 export const WHOLE: Looking = { view: "", call: 0, head: null, token: null, side: "gives" };
 
 /** Where one looks, of what holds that and more. */
-export function lookingOf({ view, call, head, token, side, map, cloud }: Looking): Looking {
-  return { view, call, head, token, side, map, cloud };
+export function lookingOf({ view, call, head, token, side, words, choices, map, cloud }: Looking): Looking {
+  return { view, call, head, token, side, words, choices, map, cloud };
 }
 
 /** What was asked for, of what holds that and more. */
@@ -114,7 +116,8 @@ const HELD = "regard: what the address is too short for"; // this tab's own, whi
 
 /** Write the address. "part": the texts are too long for one, so that this tab alone shows them again. "none": nor can it. */
 export function write(asked: Asked, looking: Looking): "all" | "part" | "none" {
-  const seen = { ...looking, map: looking.map ?? undefined, cloud: looking.cloud ?? undefined };
+  const choices = Object.keys(looking.choices ?? {}).length ? looking.choices : undefined;
+  const seen = { ...looking, words: looking.words || undefined, choices, map: looking.map ?? undefined, cloud: looking.cloud ?? undefined };
   const whole = encodeURIComponent(JSON.stringify({ ...asked, ...seen, from: asked.from ?? undefined }));
   const fits = whole.length <= LONGEST;
   const number = fits ? null : hold(asked);
@@ -173,6 +176,8 @@ export function read(): (Asked & Looking) | null {
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
       run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
       from: found.from ?? null,
+      words: found.words === true,
+      choices: typeof found.choices === "object" ? { ...found.choices } : {}, // each view looks whether its own mean anything
       map: found.map ?? null,
       cloud: found.cloud ?? null,
       view: typeof found.view === "string" ? found.view : "tokens",

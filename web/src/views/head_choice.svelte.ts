@@ -1,12 +1,14 @@
 // Which heads are shown together: all, one, or some; one and all are the page's own choice of head.
+import { below, choice, type Choice } from "../choice";
 import type { PageState } from "../page_state.svelte";
 
 export class HeadChoice {
-  private some = $state.raw<number[] | null>(null); // null: as the page's choice says
+  private readonly some: Choice<number[] | null>; // null: as the page's choice says
 
   constructor(private readonly shared: PageState) {
+    this.some = choice<number[] | null>(shared, "lines heads", null, (value) => Array.isArray(value) && value.every(below(Infinity)));
     $effect(() => {
-      if (shared.head !== null) this.some = null;
+      if (shared.head !== null) this.some.value = null;
     });
   }
 
@@ -14,7 +16,7 @@ export class HeadChoice {
   get shown(): number[] {
     const { head, description } = this.shared;
     if (head !== null) return [head];
-    const some = this.some?.filter((each) => each < description.heads);
+    const some = this.some.value?.filter((each) => each < description.heads);
     return some?.length ? some : Array.from({ length: description.heads }, (_, h) => h);
   }
 
@@ -29,7 +31,7 @@ export class HeadChoice {
   choose(heads: number[] | null): void {
     const count = this.shared.description.heads;
     const one = heads?.length === 1 && count > 1;
-    this.some = heads === null || one || heads.length === count ? null : heads;
+    this.some.value = heads === null || one || heads.length === count ? null : heads;
     this.shared.head = one ? heads[0]! : null;
   }
 
