@@ -344,6 +344,25 @@ def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) ->
     assert other.tab.input_value("[data-choose=score]") == "0"
 
 
+def test_a_map_keeps_its_place_between_views_until_another_token_is_chosen(server: str, visit: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.open_view("Map")
+    page.tab.focus(".map")
+    for key in ("ArrowDown", "ArrowRight", "+"):
+        page.tab.keyboard.press(key)
+    before = sight(page)
+    page.open_view("Tokens")
+    page.open_view("Map")
+    assert sight(page) == (pytest.approx(before[0], abs=0.01), before[1])
+    page.open_view("Tokens")
+    page.tab.click(".tokens [data-unit='2']")
+    page.open_view("Map")
+    seen, place = sight(page)
+    assert seen[2] == pytest.approx(before[0][2], abs=0.01)
+    assert place == ["2", "2"]
+
+
 def test_a_view_in_a_damaged_link_is_the_whole_map(server: str, visit: Any) -> None:
     for wrong in (
         "5",

@@ -20,6 +20,7 @@ export type Side = "gives" | "receives"; // what a token looks at, or what looks
 /** What is in sight of the map of one matrix, where its cursor is, and how its weights are coloured. */
 export interface MapLook extends MapSight {
   place: Place | null;
+  token: number | null; // that was chosen then
   scale: ScaleName;
   shape: [number, number]; // queries and keys of the matrix
 }
