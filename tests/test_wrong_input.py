@@ -41,6 +41,10 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.trace.see("bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),
     (lambda g: g.trace.see("bank", head=1.5), f"head: given 1.5, {NUMBER} heads 0 to 11"),
     (lambda g: g.trace.see("bank", references=None), "references: given NoneType, needs traces of the words"),
+    (
+        lambda g: regard.save_page(g.trace, "a.html", word="bank", references=["river"]),
+        "references: given str, needs traces of the words",
+    ),
     (lambda g: g.trace.plot("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
     (
         lambda g: g.trace.attention["bank"],

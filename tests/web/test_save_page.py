@@ -37,6 +37,29 @@ def test_one_call_writes_one_file(bank: list[Trace], built: Path, tmp_path: Path
     assert page.data["opening"]["token"] == bank[0].word("bank")[0].tokens[0]
 
 
+def test_reference_words_stand_beside_the_word(minilm: Any, bank: list[Trace], built: Path, tmp_path: Path) -> None:
+    words = [minilm.trace(each) for each in ("river", "money")]
+    for given, marks in ((words, ["river", "money"]), (words[0], ["river"])):
+        regard.save_page(bank, tmp_path / "bank.html", word="bank", references=given)
+        (panel,) = (each for each in Read(tmp_path / "bank.html").data["panels"] if each["kind"] == "paths")
+        assert [mark["label"] for mark in panel["marks"]] == marks
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "give word as well"),
+        ({"word": "bank", "findings": ["A sentence."]}, "leave out findings"),
+    ],
+)
+def test_reference_words_that_nothing_is_shown_of(
+    bank: list[Trace], built: Path, tmp_path: Path, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(RegardError, match=says):
+        regard.save_page(bank, tmp_path / "bank.html", **{"references": bank[:1], **options})
+    assert list(tmp_path.glob("*.html")) == []
+
+
 def test_a_saved_and_opened_trace_makes_the_same_page(bank: list[Trace], built: Path, tmp_path: Path) -> None:
     regard.save(bank, tmp_path / "bank.safetensors")
     traces = regard.open(tmp_path / "bank.safetensors")

@@ -153,15 +153,8 @@ def see(
     The arguments and errors are those of `regard.explain.texts.summary.summarise`; references may be one trace.
     """
     from regard.explain.texts.summary import summarise
-    from regard.trace.trace import Trace
 
-    needs = "needs traces of the words: model.trace(['river', 'money'])"
-    if not isinstance(references, (Trace, Iterable)):
-        raise RegardError(f"references: given {type(references).__name__}, {needs}")
-    references = [references] if isinstance(references, Trace) else list(references)
-    for each in references:
-        if not isinstance(each, Trace):
-            raise RegardError(f"references: given {type(each).__name__}, {needs}")
+    references = listed_references(references)
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise RegardError(f"top: given {top!r}, needs a number from 1 on")
 
@@ -174,6 +167,20 @@ def see(
         given = unfolded.traces
     found = summarise(given, word, references=references, layer=layer, head=head, top=top, unfolded=unfolded)
     return SummaryView(found, given, traces if unfolded is not None else ())
+
+
+def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":
+    """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
+    from regard.trace.trace import Trace
+
+    needs = "needs traces of the words: model.trace(['river', 'money'])"
+    if not isinstance(references, (Trace, Iterable)):
+        raise RegardError(f"references: given {type(references).__name__}, {needs}")
+    listed = [references] if isinstance(references, Trace) else list(references)
+    for each in listed:
+        if not isinstance(each, Trace):
+            raise RegardError(f"references: given {type(each).__name__}, {needs}")
+    return listed
 
 
 def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.trace.display import listed_references
+from regard.trace.trace import Trace
 from regard.web.answers import answer_page
 from regard.web.assemble import Choice, Opening, Shown, page_of
 from regard.web.built_page import Shell, built_shell
@@ -24,6 +26,7 @@ def save_page(
     file: str | Path,
     *,
     word: str | None = None,
+    references: Trace | Sequence[Trace] = (),
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     numbers: Encoding = "int16",
@@ -45,6 +48,8 @@ def save_page(
             title, findings and limit alone count.
         file: its ending is .html.
         word: to open at; the sentences above are then about it, and Movement shows its path through the layers.
+        references: words that it is compared with, each traced by itself, such as `model.trace("river")`; sentences and
+            Movement put them beside the word.
         layers, heads: the numbers of those to carry, None for all.
         numbers: how queries and keys are carried: "int16" with one scale a vector, or "float32", which is exact and
             twice as large.
@@ -57,9 +62,9 @@ def save_page(
     Returns the file's size in bytes.
 
     Raises:
-        RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, a file that
-            cannot be written or would be too large, a checkout in which the page is not built, or a choice of
-            attention for what has none.
+        RegardError: a word, layer or head that is not there, references without a word or with findings of one's own,
+            a call whose scores a page cannot compute, a file that cannot be written or would be too large, a checkout
+            in which the page is not built, or a choice of attention for what has none.
     """
     path = Path(file)
     check_target(path, (".html",), "save_page")
@@ -67,7 +72,10 @@ def save_page(
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: page for n, one in enumerate(every) if (page := answer_page(one)) is not None}
     if answers and len(answers) == len(every):
-        chosen = {"word": word, "layers": layers, "heads": heads, "numbers": numbers != "int16", "steps": steps}
+        chosen = {
+            "word": word, "references": references or None, "layers": layers, "heads": heads,
+            "numbers": numbers != "int16", "steps": steps,
+        }  # fmt: skip
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
@@ -81,9 +89,22 @@ def save_page(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
     choice, opening = Choice(layers, heads, numbers, steps), Opening(word=word)
-    page = page_of(shown, choice, opening, title=title, findings=findings, limit=limit)
+    words = chosen_references(references, word, findings)
+    page = page_of(shown, choice, opening, title=title, findings=findings, references=words, limit=limit)
     add_panels(page, list(answers.values()), sentences=findings is None)
     return write_page(page, path, shell, limit)
+
+
+def chosen_references(
+    references: Trace | Sequence[Trace], word: str | None, findings: Sequence[str] | None
+) -> list[Trace]:
+    """Return reference words as a list. Raises RegardError for what is no trace, or nothing would be shown of."""
+    listed = listed_references(references)
+    if listed and word is None:
+        raise RegardError("references: they are words that a word is compared with: give word as well")
+    if listed and findings is not None:
+        raise RegardError("references: what is found of them is said by the page's own sentences: leave out findings")
+    return listed
 
 
 def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:

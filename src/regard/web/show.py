@@ -15,7 +15,7 @@ from regard.trace.trace import PairTrace, Trace
 from regard.web.answers import is_answer
 from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
-from regard.web.save_page import save_page
+from regard.web.save_page import chosen_references, save_page
 from regard.web.sizes import LIMIT, sides
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def show(
     traces: "Shown | Answer | Sequence[Shown | Answer]",
     *,
     word: str | None = None,
+    references: Trace | Sequence[Trace] = (),
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     numbers: Encoding = "int16",
@@ -63,7 +64,7 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, word, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page` has them.
+        traces, word, references, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page` has them.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
 
     Raises:
@@ -76,18 +77,19 @@ def show(
         traces = cast("Shown | Sequence[Shown]", traces)
         each, choice = listed(traces), Choice(layers, heads, numbers, steps)
         check_given(each, choice)
-        parts = shown_traces(each, word, display.WIDTH)
+        words = chosen_references(references, word, findings)
+        parts = shown_traces(each, word, display.WIDTH, words)
         if find_spec("anywidget") is None:
             return StaticView(parts)
         from regard.web.widget import AttentionWidget
 
-        page = page_of(each, choice, Opening(word=word), title=title, findings=findings, limit=limit)
+        page = page_of(each, choice, Opening(word=word), title=title, findings=findings, references=words, limit=limit)
         return AttentionWidget(page, display.html(parts))
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
         save_page(
-            traces, path, word=word, layers=layers, heads=heads, numbers=numbers, steps=steps, title=title,
-            findings=findings, limit=limit,
+            traces, path, word=word, references=references, layers=layers, heads=heads, numbers=numbers, steps=steps,
+            title=title, findings=findings, limit=limit,
         )  # fmt: skip
     except BaseException:
         if file is None:
@@ -118,7 +120,9 @@ def open_in_browser(file: Path) -> bool:
         return False
 
 
-def shown_traces(traces: Sequence[Shown], word: str | None, width: int) -> "list[RenderableType]":
+def shown_traces(
+    traces: Sequence[Shown], word: str | None, width: int, references: Sequence[Trace] = ()
+) -> "list[RenderableType]":
     """The parts that traces show themselves by, about a word where one is given and they are no long texts."""
     from rich.text import Text
 
@@ -126,7 +130,7 @@ def shown_traces(traces: Sequence[Shown], word: str | None, width: int) -> "list
     plain = [one.trace if isinstance(one, Generated) else one for one in traces]
     short = [one for one in plain if not isinstance(one, WindowedTrace) and longest(one) <= display.LONG]
     if word is not None and len(short) == len(plain):
-        return list(display.see(short, word).shown(width))
+        return list(display.see(short, word, references=references).shown(width))
     for one in traces:
         if isinstance(one, Generated):
             parts += one.shown(width)
