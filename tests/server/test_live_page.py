@@ -279,6 +279,7 @@ def test_a_link_and_a_reload_show_the_same_part_of_a_map(server: str, visit: Any
     traced(page, "a map")
     page.choose("head", "1")
     page.tab.click("label:has-text('rank')")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)  # a matrix that comes is shown whole
     page.tab.focus(".map")
     for key in ("ArrowDown", "ArrowRight", "+", "+", "+", "Shift+ArrowDown"):
         page.tab.keyboard.press(key)
@@ -348,6 +349,7 @@ def test_a_map_keeps_its_place_between_views_until_another_token_is_chosen(serve
     page = visit(server)
     traced(page, RIVER[:20])
     page.open_view("Map")
+    page.tab.wait_for_selector(".map[data-state=exact]", timeout=60_000)
     page.tab.focus(".map")
     for key in ("ArrowDown", "ArrowRight", "+"):
         page.tab.keyboard.press(key)
