@@ -7,13 +7,12 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see page page-if-possible test test-fast test-all test-latest lint docs format clean
+.PHONY: see page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs format clean
 
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
-	$(BIN)/regard see "Write a poem about a man fishing on a river bank." \
-		"Write a poem about a man withdrawing money from a bank." \
-		--word bank --with money,river,water,loan --figure out/bank.png$(shell test -f $(PAGE) && echo " --html out/bank.html")
+	$(BIN)/regard see "We sat on the grassy bank of the stream." "I deposited my savings in the bank." \
+		--word bank --with river,water,money,loan,deposit --figure out/bank.png$(shell test -f $(PAGE) && echo " --html out/bank.html")
 
 # The page that --html writes: built once, with a Node of Python's package index and npm's packages of the lock file.
 PAGE = src/regard/web/built/page.js
@@ -30,23 +29,32 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 		npm="node $$node/lib/node_modules/npm/bin/npm-cli.js" && cd web && \
 		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm run build
 
-# Four tiers. test-fast: for the loop, under a minute. test: what a change has to pass, 8 minutes on two cores.
-# test-all: also real models, browser, Ray and long tests. test-latest: on the newest of all that is installed; the
-# newest torch as well where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
+# Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types
+# and shapes of every call checked, in twice the time. test-all: these two, and real models, browser, Ray and long tests.
+# test-nightly: what is too long for these. test-latest: on the newest of all that is installed; the newest torch as well
+# where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
+# RECORD=1 writes tests/durations.json anew; the tests of that file, which it may be there to mend, run after it.
 # One thread in each of the two processes: threads of both on the same cores would wait for each other.
 # Bytecode is kept, whatever the shell says: else every process compiles the package, and the tests' asserts, again.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
-APART = real or browser or ray or long
+APART = real or browser or ray or long or nightly
+CHECKED = --jaxtyping-packages=regard,beartype.beartype
 
 test: lint
-	$(PYTEST) -m "not docs and not ($(APART))"
+	$(PYTEST) $(if $(RECORD),--record-durations test --deselect tests/test_durations.py) -m "not docs and not ($(APART))"
 
 test-fast: $(VENV)/.for-test
 	$(PYTEST) -q -m "not docs and not slow and not ($(APART))"
 
-test-all: $(VENV)/.for-test-all test
-	$(PYTEST) -m "$(APART)"
+test-annotations: $(VENV)/.for-test
+	$(PYTEST) -q $(CHECKED) -m "not docs and not slow and not ($(APART))"
+
+test-all: $(VENV)/.for-test-all test test-annotations
+	$(PYTEST) $(if $(RECORD),--record-durations apart) -m "($(APART)) and not nightly"
+
+test-nightly: $(VENV)/.for-test-all
+	$(PYTEST) -m nightly
 
 test-latest:
 	@sed -n 's/^torch==/torch==/p' constraints.txt > .torch-alone.txt
@@ -67,7 +75,7 @@ docs: $(VENV)/ranks
 endif
 docs: $(VENV)/.for-docs
 	$(BIN)/mkdocs build --strict
-	REGARD_SITE=out/site $(BIN)/python -m pytest -m docs tests/site
+	REGARD_SITE=out/site $(BIN)/python -m pytest $(if $(RECORD),--record-durations docs) -m docs tests/site
 
 format: $(VENV)/.for-test
 	$(BIN)/ruff check --fix .

@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 from benchmarks.measure import machine
 from regard.corpus import schema
 from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.occurrences import look_up
+from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.senses import Sense, Senses
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
 from regard.corpus.store import Store

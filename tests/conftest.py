@@ -15,7 +15,7 @@ import jaxtyping
 import pytest
 from hypothesis import settings
 
-from tests.support import MONEY, RIVER, annotations, default_model, run_in_process
+from tests.support import MONEY, RIVER, annotations, default_model, durations, run_in_process
 from tests.support.browser import chromium
 
 __all__ = ["chromium"]  # one for all tests: a process can drive one browser
@@ -38,6 +38,26 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-durations", choices=durations.TIERS, help="write this tier's part of durations.json anew"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tier = config.getoption("--record-durations")
+    if tier and "PYTEST_XDIST_WORKER" not in os.environ:  # the process that hears of all tests
+        config.pluginmanager.register(durations.Recorder(tier))
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow = durations.slow_tests()
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +87,23 @@ def bank_store(bank_folder: Path, minilm: Any) -> Any:
 
     with Store(bank_folder) as opened:
         vars(opened)["model"] = minilm
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def cloud_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of made vectors in which "bank" has 30 occurrences whose senses cannot be told apart."""
+    from tests.support.stores import write_cloud_store
+
+    return write_cloud_store(tmp_path_factory.mktemp("stores") / "cloud")
+
+
+@pytest.fixture
+def cloud_store(cloud_folder: Path) -> Any:
+    """That store, opened."""
+    from regard.corpus.store import Store
+
+    with Store(cloud_folder) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""The checks of annotations that run with every test: what they find, and that they are there at all."""
+"""The checks of annotations, of `make test-annotations`: what they find, and that they are there at all."""
 
 from collections.abc import Callable
 
@@ -66,7 +66,9 @@ def test_a_function_within_a_function_is_checked_the_first_time_it_is_made() -> 
     assert outer()("a") == "a"
 
 
-def test_the_package_is_checked() -> None:
+def test_the_package_is_checked(pytestconfig: pytest.Config) -> None:
+    if not pytestconfig.getoption("jaxtyping_packages"):
+        pytest.skip("make test-annotations runs it")
     with pytest.raises(jaxtyping.TypeCheckError):
         attention(*(torch.zeros(1, 3, length, 5) for length in (7, 7, 11)))
     with pytest.raises(BeartypeCallHintViolation):

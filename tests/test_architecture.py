@@ -35,7 +35,7 @@ finally:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 9 s: a profiled run
 def test_the_drawing_is_what_runs(tmp_path: Path) -> None:
     drawing = PAGE.split("```text\n")[1].split("```")[0]
     drawn = re.findall(r"^[│├└─ ]*([a-z_]+(?:\.\w+)+)", drawing, re.M)

@@ -17,7 +17,6 @@ def test_no_code_is_missed() -> None:
     assert {"README.md", "docs/training.md", "docs/commands/see.md"} <= set(pages("sh"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", pages("python"))
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

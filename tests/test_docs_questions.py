@@ -16,10 +16,11 @@ import regard
 from tests.support import ROOT, run_in_process
 from tests.support.pages import code_blocks
 
-NAME = "SmolLM2-135M-Instruct"
+NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 FOLDER = ROOT / "docs" / "questions"
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in FOLDER.glob("*.md"))
+REAL = pytest.mark.real
 CLAIM = re.compile(r"^(?P<code>\S.*?)\s{2,}# (?P<said>.+)$")
 
 
@@ -77,8 +78,7 @@ def test_every_question_is_in_the_navigation_and_on_the_front_page() -> None:
         assert f"[{title}]({name})" in front
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(each, marks=REAL if needs_smollm2(each) else ()) for each in PAGES])
 def test_what_it_says_holds(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = code_blocks(page, "python")
     if needs_smollm2(page):
@@ -101,7 +101,7 @@ def test_what_it_says_holds(page: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert checked >= 3
 
 
-@pytest.mark.slow
+@REAL
 @pytest.mark.parametrize("page", [page for page in PAGES if needs_smollm2(page)])
 def test_its_commands_run(page: str, tmp_path: Path) -> None:
     """Those on SmolLM2; the others are run by test_docs_commands.py."""

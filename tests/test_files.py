@@ -1,3 +1,4 @@
+import fcntl
 import os
 import socket
 import stat
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_regular, check_target, is_temporary, read_regular, whole
+from regard.files import check_regular, check_target, is_link, is_temporary, read_regular, whole
 from regard.locks import AVAILABLE
 
 
@@ -41,6 +42,38 @@ def test_permissions_are_those_of_any_new_file_or_of_the_old_one(tmp_path: Path)
     with whole(target) as temporary:
         temporary.write_text("")
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_a_file_is_written_out_by_a_handle_that_may_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Windows asks for, which has no locks either; also where the file in its place may only be read."""
+    from regard import files
+
+    real, written = os.fsync, []
+
+    def windows(handle: int) -> None:
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & 3 == os.O_RDONLY:
+            raise OSError(9, "Bad file descriptor")
+        written.append(handle)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", windows)
+    monkeypatch.setattr(files, "AVAILABLE", False)
+    target = tmp_path / "a.txt"
+    for text in ("one", "two"):
+        with whole(target) as temporary:
+            temporary.write_text(text)
+        assert target.read_text() == text
+        target.chmod(0o440)
+    assert len(written) == 2
+
+
+def test_links_are_known_whether_they_lead_anywhere_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "to nothing").symlink_to("none")
+    assert [is_link(tmp_path / name) for name in ("folder", "link", "to nothing", "none")] == [False, True, True, False]
+    monkeypatch.setattr(os.path, "isjunction", lambda path: path == tmp_path / "folder", raising=False)
+    assert is_link(tmp_path / "folder")  # what Windows has for a link to a folder
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_form(name: str) -> None:
     assert "print(" in text or "show_numbers(" in text
 
 
-@pytest.mark.long
+@pytest.mark.nightly  # make docs runs every lesson, too
 @pytest.mark.parametrize("name", ORDER)
 def test_runs_and_stays_in_its_folder(name: str, tmp_path: Path) -> None:
     cache = os.environ.get("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
@@ -100,20 +100,35 @@ def test_a_real_translator_where_there_is_one(tmp_path: Path) -> None:
     assert (tmp_path / "here/out/opus_mt.svg").stat().st_size > 5000
 
 
-@pytest.mark.long
-def test_analogies_where_there_are_vectors(tmp_path: Path) -> None:
-    words = ["king", "man", "woman", "queen", "prince", "river", "bank", "money"]
-    rows = [" ".join([word, *(str((n * k) % 7 - 3) for k in range(1, 5))]) for n, word in enumerate(words, 1)]
-    (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", "utf-8")
-    source = (FOLDER / "2_words_before_context.py").read_text("utf-8")
-    cells = source.split("# %%")  # what the analogies need: the imports, and their own cell
-    short = tmp_path / "short.py"
+def analogies(folder: Path, file: Path) -> "subprocess.CompletedProcess[str]":
+    """Run what the analogies of lesson 2 need, the imports and their own cell, on a file of word vectors."""
+    cells = (FOLDER / "2_words_before_context.py").read_text("utf-8").split("# %%")
+    short = folder / "short.py"
     short.write_text(
         "\n".join("#" + cell for cell in cells if "\nimport os" in cell or "REGARD_GLOVE" in cell), "utf-8"
     )
-    done = run(short, tmp_path, REGARD_GLOVE=str(tmp_path / "glove.txt"))
+    return run(short, folder, REGARD_GLOVE=str(file))
+
+
+@pytest.mark.long
+def test_analogies_do_not_pass_with_any_vectors(tmp_path: Path) -> None:
+    words = re.findall(r"[a-z]+", (FOLDER / "2_words_before_context.py").read_text("utf-8"))
+    rows = [" ".join([word, *(str((n * k) % 7 - 3) for k in range(1, 5))]) for n, word in enumerate({*words}, 1)]
+    (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", "utf-8")
+    done = analogies(tmp_path, tmp_path / "glove.txt")
+    assert done.returncode == 1
+    assert "is nearer than" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.real
+@pytest.mark.skipif("REGARD_GLOVE" not in os.environ, reason="REGARD_GLOVE names no file of GloVe 6B's vectors")
+def test_analogies_of_real_vectors(tmp_path: Path) -> None:
+    done = analogies(tmp_path, Path(os.environ["REGARD_GLOVE"]))
     assert done.returncode == 0, done.stderr
-    assert "king − man + woman, and queen" in done.stdout
+    assert "king − man + woman: nearest king (0.885); without the three\n    queen 0.852, throne 0.766" in done.stdout
+    assert "paris − france + italy: nearest rome (0.847)" in done.stdout
+    assert "bank, one vector for both meanings: river 0.414, money 0.636" in done.stdout
 
 
 @pytest.mark.long

@@ -35,7 +35,6 @@ def test_no_function_has_the_name_of_a_submodule() -> None:
     assert modules & set(regard.__all__) == {"corpus", "explain", "nn", "text", "textbook", "train"}  # themselves
 
 
-@pytest.mark.slow
 def test_rooms_are_reached_after_importing_the_package_alone() -> None:
     code = """if True:
         import sys, regard

@@ -30,7 +30,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_wheel_carries_the_page(project: Path) -> None:
     done = wheel_of(project)
     assert done.returncode == 0, done.stderr
@@ -38,7 +37,6 @@ def test_a_wheel_carries_the_page(project: Path) -> None:
         assert {f"regard/web/built/{name}" for name in FILES} <= set(wheel.namelist())
 
 
-@pytest.mark.slow
 def test_without_the_page_there_is_no_wheel(project: Path) -> None:
     (project / BUILT / "widget.js").unlink()
     done = wheel_of(project)

@@ -125,7 +125,6 @@ def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
     assert torch.equal(head_steps(trace, 3, -1, -2).weights, head_steps(trace, 3, 5, 10).weights)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "layer", "head", "says"),
     [

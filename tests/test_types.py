@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import pytest
-
 import regard
 from regard.generation.generator import Generated
 from regard.generation.settings import CHECKS, OTHERS
@@ -90,14 +88,12 @@ def checked(tmp_path: Path, code: str) -> str:
     return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False).stdout
 
 
-@pytest.mark.slow
 def test_the_readmes_code_is_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
     assert blocks
     assert "Success" in (said := checked(tmp_path, "\n".join(blocks))), said
 
 
-@pytest.mark.slow
 def test_what_a_users_editor_knows(tmp_path: Path) -> None:
     said = checked(tmp_path, REVEALED)
     assert "error" not in said, said

@@ -46,7 +46,7 @@ def commands(page: str) -> list[list[str]]:
     plain = [] if folder is None else [block for block in PLAIN.findall(page) if SMOLLM2 in block]
     lines = "\n".join([*BLOCKS.findall(page), *plain]).replace("\\\n", " ").splitlines()
     calls = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("regard ")]
-    return [[str(folder) if word == SMOLLM2 else word for word in call] for call in calls]
+    return [[str(folder) if word.startswith(SMOLLM2) else word for word in call] for call in calls]  # NAME or NAME.gguf
 
 
 def folder_of_smollm2() -> Path | None:

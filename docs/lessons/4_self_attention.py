@@ -21,8 +21,9 @@ from regard.views.terminal.numbers import show_numbers
 # %% [markdown]
 # ## One sentence, no parameters
 #
-# The sentence of "Self-Attention Explained with Code", with the default model's learned embeddings of its eleven words,
-# 384 numbers each. For "bank": its dot product with every word (how alike they are), divided by $\sqrt{384}$, made to
+# The sentence of "Self-Attention Explained with Code", with the default model's embeddings of its eleven words, 384
+# numbers each: the learned embedding of each word, and the positional one of its place added to it, as the source does
+# before attention. For "bank": its dot product with every word (how alike they are), divided by $\sqrt{384}$, made to
 # weights by a softmax, and the words mixed by the weights:
 #
 # $$ y_{bank} = \sum_j w_j x_j \qquad w = \mathrm{softmax}\left(\frac{x_{bank} X^T}{\sqrt{d}}\right) $$
@@ -33,26 +34,38 @@ river, money = model.trace(
     ["Write a poem about a man fishing on a river bank.", "Write a poem about a man withdrawing money from a bank."]
 )
 words = [token.text for token in river.tokens[1:-2]]  # without [CLS], the full stop and [SEP]
-x = river.learned[1:-2]  # (11, 384)
+x = (river.learned + river.positional)[1:-2]  # (11, 384)
 similarities = x @ x[-1]
-scaled = similarities / 384**0.5
-weights = softmax(scaled)
+weights = softmax(similarities / 384**0.5)
 y = weights @ x
-columns = ["similarity", "scaled", "weight"]
-show_numbers(torch.stack([similarities, scaled, weights], 1), words, columns, title="“bank” and the words around it")
-
+way = torch.stack([similarities, similarities / 384**0.5, weights], 1)
+show_numbers(way, words, ["similarity", "scaled", "weight"], title="“bank” and the words around it")
 torch.testing.assert_close(y, self_attention(x, scale=384**-0.5)[-1])
-bare = {word: model.trace(word).learned[1] for word in ("bank", "river", "money")}
-y_money = self_attention(money.learned[1:-2], scale=384**-0.5)[-1]
-vectors = {"bare “bank”": bare["bank"], "in the river text": y, "in the money text": y_money}
-table = [[cosine(vector, bare[word]) for word in ("river", "money")] for vector in vectors.values()]
-show_numbers(torch.tensor(table), [*vectors], ["river", "money"], title="cosine of “bank” to two words")
-expected = torch.tensor([[0.255, 0.398], [0.376, 0.168], [0.115, 0.423]])
-torch.testing.assert_close(torch.tensor(table), expected, atol=5.1e-4, rtol=0)
+
+
+def moved(embed):
+    """Cosine of bare "bank", and of "bank" after attention in either text, to bare "river" and "money"."""
+    bare = {word: embed(model.trace(word))[1] for word in ("bank", "river", "money")}
+    mixed = [self_attention(embed(trace)[1:-2], scale=384**-0.5)[-1] for trace in (river, money)]
+    return torch.tensor([[cosine(y, bare[word]) for word in ("river", "money")] for y in (bare["bank"], *mixed)])
+
+
+table = torch.cat([moved(lambda trace: trace.learned + trace.positional), moved(lambda trace: trace.learned)], 1)
+rows, columns = (
+    ["bare “bank”", "in the river text", "in the money text"],
+    ["river", "money", "river alone", "money alone"],
+)
+show_numbers(
+    table, rows, columns, title="cosine of “bank” to two words; alone: of learned embeddings, no positions added"
+)
+expected = [[0.336, 0.448, 0.255, 0.398], [0.446, 0.259, 0.376, 0.168], [0.265, 0.434, 0.115, 0.423]]
+torch.testing.assert_close(table, torch.tensor(expected), atol=5.1e-4, rtol=0)
+assert bool((table[:, :2] > table[:, 2:]).all())
 
 # %% [markdown]
-# By itself "bank" is nearer to money. In the river text it has moved to the river. Nothing was learned for this but
-# the embeddings.
+# Either way "bank" is nearer to "river" in the river text and to "money" in the money text, and nothing was learned for
+# this but the embeddings. By itself it is nearer to money. With positions all six cosines are larger: all three lone
+# words get the same vector added, and positional embeddings of other places are like it.
 #
 # Look at the weights, though: they are nearly equal. These vectors are short, and divided by $\sqrt{384}$ their
 # products are close to 0. So $y_{bank}$ is nearly the plain mean of the words, and it moves because "river" is one of
@@ -68,8 +81,7 @@ assert float(weights.max()) < 0.11
 # %% [markdown]
 # ## All words at once
 #
-# With $X$ in the place of $x_{bank}$ all weights come as one matrix, n × n: every word looks at every word. Here
-# without the root, so that there is something to see.
+# With $X$ in the place of $x_{bank}$ all weights come as one n × n matrix. Without the root there is something to see.
 
 # %%
 scores = x @ x.T
@@ -79,8 +91,7 @@ torch.testing.assert_close(result.output, matrix @ x)
 torch.testing.assert_close(result.weights.scores[:], scores)
 torch.testing.assert_close(result.weights.dense(), matrix)
 figure = Figure(figsize=(11, 4.9), layout="constrained")
-left, right = figure.subplots(1, 2)
-names = ("query", "key")
+(left, right), names = figure.subplots(1, 2), ("query", "key")
 heatmap(scores, words, words, title="scores: symmetric", diverging=True, labels=names, axes=left)
 heatmap(matrix, words, words, title="weights: rows sum to 1, not symmetric", labels=names, axes=right)
 keep(figure, "matrix.svg", "Scores of eleven words with each other, and the weights that softmax makes of them")
@@ -91,7 +102,8 @@ keep(figure, "matrix.svg", "Scores of eleven words with each other, and the weig
 # - the **scores** are symmetric, since $x_i \cdot x_j = x_j \cdot x_i$. One source says so of the softmaxed matrix:
 #   softmax divides each row by its own sum, so the weights are not symmetric;
 # - each row of **weights** sums to 1. The same source says it of the output's rows: these are mixtures of vectors;
-# - each word's largest score is that with itself or with an equal word;
+# - each word's largest score is that with itself or with an equal word: so it is in this sentence, and not by any
+#   rule: a longer vector that points nearly the same way scores more, as one does in the finance text below;
 # - its code takes the root of a Python number with `torch.sqrt`, which takes tensors only: `math.sqrt`, or `** 0.5`.
 
 # %%
@@ -165,6 +177,11 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 raw = {name: regard.attend(rows, rows, rows, scale=1.0).weights.scores[:] for name, rows in x.items()}
 show("scores x xᵀ", raw, [[1.53, 0.96, 1.35], [0.96, 1.32, 0.72], [1.35, 0.72, 1.62]],
      [[1.97, 1.12, 1.6], [1.12, 1.32, 0.88], [1.6, 0.88, 1.57]])  # fmt: skip
+loan = dict(zip(texts["finance"], raw["finance"][2].tolist(), strict=True))
+print(
+    f"“loan” scores {loan['money']:.2f} with “money” and {loan['loan']:.2f} with itself: “money” is the longer vector"
+)
+assert loan["money"] > loan["loan"]
 mixed = {name: self_attention(rows) for name, rows in x.items()}
 show("softmax(x xᵀ) x", mixed,
      [[1.001, 0.188, 0.047, 0.438], [0.949, 0.356, 0.089, 0.313], [0.987, 0.150, 0.037, 0.520]],
@@ -250,9 +267,7 @@ layer = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="W
 query, key, value = layer.query(x), layer.key(x), layer.value(x)
 assert (query.shape, key.shape, value.shape) == ((6, 24), (6, 24), (6, 28))
 figure = schematic.projections(x, w_query, w_key, w_value, sentence)
-keep(
-    figure, "projections.svg", "The input 6 × 16 times three matrices gives queries 6 × 24, keys 6 × 24, values 6 × 28"
-)
+keep(figure, "projections.svg", "The input 6 × 16 times three matrices: queries 6 × 24, keys 6 × 24, values 6 × 28")
 
 # %% [markdown]
 # `steps` keeps the whole way of one query in float64, here of the second word, "is":
@@ -279,11 +294,7 @@ torch.testing.assert_close(context[1], way.context.float())
 
 # %%
 figure = schematic.single_head(way, "is", sentence)
-keep(
-    figure,
-    "single_head.svg",
-    "One query's way: dot products with six keys, scaled, softmax, weighted sum of six values",
-)
+keep(figure, "single_head.svg", "One query's way: dot products with six keys, scaled, softmax, sum of six values")
 
 # %% [markdown]
 # ## Why the square root

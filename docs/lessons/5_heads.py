@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 5. Heads
 #
-# In "I ate some of Bob's chocolate cake" the word "ate" wants to know who, whose and what. One set of weights, which
-# sums to 1, cannot look everywhere at once. So attention is done several times side by side, each time with matrices of
-# its own: these are **heads**.
+# In "I ate some of Bob's chocolate cake" the word "ate" wants to know who, whose and what. One set of weights can look
+# at all three, a third each, but it hands over one mixture of their values, and what came from whom is lost in it. So
+# attention is done several times side by side, each time with matrices of its own: these are **heads**, and each hands
+# over a mixture of its own.
 
 # %%
 import torch

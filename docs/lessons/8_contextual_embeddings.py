@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoTokenizer, logging, pipeline
 import regard
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
 from regard.trace.word_rows import gives, special_share, vector
-from regard.views.figures.elements.kept import keep
+from regard.views.figures.elements import curves, kept
 from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers
 
@@ -43,7 +43,7 @@ config = regard.TransformerConfig.bert(
 )
 assert config.hidden_width == given.intermediate_size
 figure = schematic.blocks(config, tokens=14)
-keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-forward, add, norm")
+kept.keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-forward, add, norm")
 
 # %% [markdown]
 # ## Three routes to the same numbers
@@ -67,8 +67,8 @@ for row in routes.values():
 # %% [markdown]
 # ## One vector before, two after
 #
-# "bank" enters both texts as the same vector: the same row of the table, the same position. Layer by layer the two
-# part.
+# "bank" enters both texts as the same vector: the same row of the table, the same position. The first layer parts the
+# two, and the last one further; in the layers between they come a little nearer to each other again.
 
 # %%
 assert torch.equal(river.learned[at], money.learned[there])
@@ -76,11 +76,14 @@ assert torch.equal(river.positional[at], money.positional[there])
 cosines = across_texts([(river, "bank"), (money, "bank")])[:, 0, 1]
 layers = ["enters", *(f"after {n}" for n in range(6))]
 show_numbers(cosines[None], ["cosine of the two banks"], layers)
+steps = cosines.diff()
+assert sorted(steps.argsort()[:2].tolist()) == [0, 5]
+assert float(steps[1:5].sum()) > 0
 assert abs(float(cosines[-1]) - 0.847) < 5e-4
 
 # %% [markdown]
 # Three measures of likeness: the dot product grows with length, the cosine does not, and the Euclidean distance is
-# small for alike. On real words they need not agree about who is nearest.
+# small for alike. About these five words they agree, in the whole order.
 
 # %%
 words = {word: model.trace(word).learned[1] for word in ("bank", "river", "water", "money", "loan", "poem")}
@@ -93,6 +96,24 @@ for word in ("river", "water", "money", "loan", "poem"):
 show_numbers(
     torch.tensor(measured), [*words][1:], ["dot", "cosine", "distance"], title="learned “bank” and other words"
 )
+by_dot, by_cosine, by_distance = torch.tensor(measured).T
+assert by_dot.argsort().equal(by_cosine.argsort())
+assert by_dot.argsort().equal(by_distance.argsort(descending=True))
+
+# %% [markdown]
+# They need not agree: a cosine does not see that lengths differ. Of all tokens that MiniLM has learned, the four
+# nearest to "bank" are the same by each measure, and the fifth is another by each.
+
+# %%
+learned = model.model.embeddings.word_embeddings.weight.detach().double()
+products = learned @ words["bank"].double()
+distances = -(learned - words["bank"].double()).norm(dim=1)
+rankings = {"dot": products, "cosine": products / learned.norm(dim=1), "distance": distances}
+near = {name: tokenizer.convert_ids_to_tokens(values.topk(7).indices[1:]) for name, values in rankings.items()}
+for name, nearest in near.items():
+    print(f"{name:8} {', '.join(nearest)}")
+assert len({tuple(row[:4]) for row in near.values()}) == 1
+assert [row[4] for row in near.values()] == ["financial", "banker", "banco"]
 
 # %% [markdown]
 # ## Where it looked
@@ -114,18 +135,27 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # %% [markdown]
 # ## How it moved
 #
-# On the left as it is usually drawn, with coordinates that somebody made up (these are the source's). On the right
-# measured: the plane on which the banks and the reference words differ most, held against all 384 dimensions.
+# A word has some cosine to any other word in any sentence. So the two texts are held against 39 sentences that say
+# nothing of what "bank" means ("Nobody said anything about the bank."). Above, how near "bank" is to each word as it
+# leaves each layer; the grey range is what the layers make of it in those 39. Below on the left the movement as it is
+# usually drawn, with coordinates that somebody made up (these are the source's); on the right as it was
+# measured, where each "bank" ends. A plane shows two of 384 dimensions: this one was turned until the nearer of two
+# marks has the larger cosine, seen from each ★, from each ◆ and from ○.
 
 # %%
 toy = {"money": (0.5, 3.0), "deposit": (1.5, 1.2), "withdraw": (2.5, 0.5),
        "nature": (6.0, 8.0), "river": (7.5, 7.5), "water": (8.0, 5.5)}  # fmt: skip
 references = [model.trace(word) for word in ("money", "deposit", "nature", "river", "water")]
-moved = regard.explain.vectors.movement.movement(
-    [(t, t.word("bank")[0]) for t in (river, money)], [river, money], references
+neutral = model.trace(regard.neutral_sentences("bank"))
+seen = regard.explain.texts.summary.summarise([river, money], "bank", references=references, control=neutral)
+moved = seen.movement
+figure = Figure(figsize=(13, 8.4), layout="constrained")
+above, below = figure.subfigures(2, 1, height_ratios=(3, 5))
+curves.panels(above, above.add_gridspec(1, 1)[0, 0], seen, ["1", "2"])
+above.suptitle(
+    "Cosine of “bank” to each word, layer by layer: 1 river text, 2 money text, dotted: 39 neutral sentences"
 )
-figure = Figure(figsize=(13, 5.2), layout="constrained")
-left, right = figure.subplots(1, 2)
+left, right = below.subplots(1, 2)
 for word, place in toy.items():
     left.plot(*place, "o", color="#d55e00" if place[0] < 5 else "#0072b2")
     left.annotate(word, place, xytext=(6, 4), textcoords="offset points")
@@ -135,20 +165,52 @@ left.plot(6.7, 6.5, "k*", markersize=15)
 left.annotate("bank, before", (4.5, 4.5), xytext=(8, -12), textcoords="offset points")
 left.annotate("bank, after", (6.7, 6.5), xytext=(8, -12), textcoords="offset points")
 left.set(xlim=(0, 10), ylim=(0, 10), title="As it is usually drawn (made-up coordinates)")
-for path, name, colour in zip(moved.words, ("river", "money"), ("#0072b2", "#d55e00"), strict=True):
-    right.plot(*zip(*path, strict=True), "--", color=colour)
-    right.plot(*path[-1], "*", color=colour, markersize=15, label=f"bank in the {name} text")
-right.plot(*moved.words[0][0], "ko")
-right.annotate("bank, before", moved.words[0][0], xytext=(8, -12), textcoords="offset points")
-for trace, path in zip(references, moved.references, strict=True):
-    right.plot(*path[-1], "D", color="#666666")
-    right.annotate(trace.text, path[-1], xytext=(6, 4), textcoords="offset points")
+ends = {"bank, river text": moved.words[0][-1], "bank, money text": moved.words[1][-1], "bank, neutral": moved.neutral}
+for (name, place), mark, colour in zip(ends.items(), "**o", ("#004488", "#bb5566", "#777777"), strict=True):
+    right.plot(*place, mark, color=colour, markersize=15 if mark == "*" else 8, label=name)
+for place, colour, leaves in zip(ends.values(), ("#004488", "#bb5566"), moved.leaves, strict=False):
+    if leaves:  # outside the range of the neutral sentences: what this text did
+        right.annotate("", place, moved.neutral, arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkB": 8})
+for trace, place in zip(references, moved.references, strict=True):
+    right.plot(*place, "D", color="#666666")
+    right.annotate(trace.text, place, xytext=(6, 4), textcoords="offset points")
 right.margins(0.12)
 right.set_aspect("equal", adjustable="datalim")
-right.set_title("As it is in MiniLM: a ★ nearer to a word has the larger cosine to it")
-assert moved.disagreement is None
+right.set_title("As it is in MiniLM, at the end: nearer here has the larger cosine")
 right.legend(frameon=False)
-keep(figure, "bank_moves.svg", "Made-up and measured: bank moves to the river in one text, to money in the other")
+measured = {
+    (each.word, n): each.contextual for each in seen.references for n in range(2) if each.occurrence == str(n + 1)
+}
+measured |= {(each.word, 2): each.mean[-1] for each in seen.neutral}
+for trace, place in zip(references, moved.references, strict=True):  # seen from each ◆
+    far = [float(torch.dist(torch.tensor(place), torch.tensor(end))) for end in ends.values()]
+    assert sorted(range(3), key=far.__getitem__) == sorted(range(3), key=lambda n: -measured[trace.text, n])
+assert (moved.leaves, moved.tried[-1].wrong) == ([True, False], 0)
+shows = "the river text's bank ends nearer to river than in any neutral sentence, the money text's within their range"
+kept.keep(figure, "bank_moves.svg", f"Cosines of bank to five words by layer; below, made-up and measured: {shows}")
+
+# %% [markdown]
+# ## What each text does to it
+#
+# What leaves the range of the 39 sentences is the text's doing. The river text moves "bank" towards "river" and away
+# from "deposit". The money text, though it names money, does nothing to these cosines that such sentences do not do.
+
+# %%
+ends = {(each.word, each.occurrence): each.contextual for each in seen.references}
+rows = [
+    [each.low[-1], each.mean[-1], each.high[-1], ends[each.word, "1"], ends[each.word, "2"]] for each in seen.neutral
+]
+show_numbers(
+    torch.tensor(rows), [each.word for each in seen.neutral], ["least", "mean", "most", "river text", "money text"],
+    title="cosine of “bank” to other words, in 39 neutral sentences and in the two texts", digits=2,
+)  # fmt: skip
+for sentence in regard.explain.findings.movement.movement_findings(seen):
+    print(sentence)
+low, _, high, of_river, of_money = torch.tensor(rows).T
+names = [each.word for each in seen.neutral]
+assert [name for name, out in zip(names, of_river > high, strict=True) if out] == ["river"]
+assert [name for name, out in zip(names, of_river < low, strict=True) if out] == ["deposit"]
+assert bool(((low < of_money) & (of_money < high)).all())
 
 # %% [markdown]
 # ## Polysemy, measured
@@ -195,12 +257,14 @@ summed = torch.cat([found[..., :2].mean(0), found[..., 2:].sum(0)], 1)
 show_numbers(summed, layers, [*across[:2], "right of 24"], title="all three words, layer by layer")
 assert bool((found[:, -1, 0] > found[:, -1, 1]).all())
 assert summed[-1, 2] >= 18  # by chance 24 · 3 / 7, about 10
+assert int(summed[1, 2]) == summed[:, 2].max() == 23
+assert int(summed[-1, 2]) == 21
 
 # %% [markdown]
 # By chance 10 of 24 neighbours would have the right sense. What enters differs by the position alone: the few more that
-# are right there stand at the same place of their sentences. After one layer nearly all are right. But the cosines
-# differ by less than one would think from pictures: all uses of "bank" stay alike, and the sense is a small part of the
-# vector. Measure it, always, and against a comparison.
+# are right there stand at the same place of their sentences. After layer 0 23 are right, as many as after any layer; at
+# the end 21 are. But the cosines differ by less than one would think from pictures: all uses of "bank" stay alike, and
+# the sense is a small part of the vector. Measure it, always, and against a comparison.
 #
 # ## The published model
 #

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from regard.nn.single_head import CrossAttention as CrossAttention
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
+    from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
@@ -66,6 +67,7 @@ _WHERE = {
     "load": "regard.models.load",
     "masks": "regard.attention",
     "masks_from_torch": "regard.nn.multihead",
+    "neutral_sentences": "regard.text.neutral_sentences",
     "open": "regard.trace.file",
     "explain": "regard",
     "nn": "regard",

@@ -1,5 +1,10 @@
 """`python -m regard` is the command."""
 
-from regard.cli.main import main
+import sys
 
-main()
+from regard.cli.main import command, main
+
+if vars(sys.modules["__main__"]) is globals():
+    command()
+else:  # run by another program, which goes on afterwards
+    main()

@@ -36,6 +36,11 @@ def missing(what: str, given: int, count: int, there: str) -> RegardError:
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
 
 
+def no_target(name: str) -> RegardError:
+    """Make the error for a target that is given to a model that reads no pairs."""
+    return RegardError(f"target: {name} is no encoder-decoder, it reads a text alone")
+
+
 def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
     """Sort the numbers of the layers or heads to keep, counted from 0, without repeats; None stays None, for all.
 

@@ -90,10 +90,10 @@ def whole(path: Path | str) -> Iterator[Path]:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
     try:
         yield temporary
+        with temporary.open("rb+") as written:  # Windows writes out no file that is open for reading alone
+            os.fsync(written.fileno())
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
         temporary.chmod(mode)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
         temporary.replace(path)
     except OSError as error:
         raise RegardError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
@@ -139,6 +139,11 @@ def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> by
             return file.read(most)
     except OSError as error:
         raise RegardError(f"{named} cannot be read: {error.strerror or error}") from error
+
+
+def is_link(path: Path) -> bool:
+    """Whether a path is a link, or what Windows has for a link to a folder; what it leads to need not be there."""
+    return path.is_symlink() or bool(getattr(os.path, "isjunction", lambda _: False)(path))
 
 
 def is_temporary(name: str) -> bool:

@@ -25,14 +25,12 @@ def compare(case: Case) -> regard.Attention:
     return got
 
 
-@pytest.mark.slow
 @settings(max_examples=200)
 @given(cases())
 def test_output_and_logsumexp(case: Case) -> None:
     compare(case)
 
 
-@pytest.mark.slow
 @settings(max_examples=100)
 @given(cases((torch.float32, torch.bfloat16, torch.float16)))
 def test_output_and_logsumexp_of_the_cpu_tiles(case: Case) -> None:

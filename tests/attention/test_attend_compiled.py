@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 PROGRAM = """
 import torch, regard
 from torch._dynamo.utils import counters
@@ -37,7 +35,6 @@ else:
 """
 
 
-@pytest.mark.slow
 def test_in_a_process_without_checks_of_annotations() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

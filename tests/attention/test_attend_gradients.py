@@ -29,7 +29,6 @@ def inputs(heads: int, groups: int, width: int, value_width: int) -> tuple[torch
     return tuple(random(n, *shape).requires_grad_() for n, shape in enumerate(shapes))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tiny", [False, True], ids=["one tile", "tiny tiles"])
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("layout", [(2, 2, 3, 3), (4, 2, 3, 2), (3, 1, 2, 2)], ids=["plain", "E≠D", "grouped"])
@@ -45,7 +44,6 @@ def test_query_key_value(layout: tuple[int, ...], option: str, tiny: bool, monke
     assert gradcheck(output, inputs(*layout), fast_mode=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 4, 5, 7), (1, 4, 1, 7), (5, 1), (7,), (1, 1, 1, 1), ()])
 @pytest.mark.parametrize("option", ["plain", "causal", "softcap", "dropout", "nothing seen"])
 def test_bias_and_sinks(option: str, shape: tuple[int, ...]) -> None:
@@ -74,7 +72,6 @@ def test_dense_weights(option: str, with_sinks: bool) -> None:
     assert gradcheck(weights, (query, key, bias, sinks), fast_mode=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"softcap": 30.0, "sinks": torch.zeros(2)}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("width", [16, 5])
@@ -113,7 +110,6 @@ def test_a_second_derivative_is_refused(options: dict[str, Any]) -> None:
         (first.square().sum() + query.square().sum()).backward()
 
 
-@pytest.mark.slow
 def test_what_can_be_differentiated_twice() -> None:
     query, key, value = (random(n, 1, 2, 5, 7).requires_grad_() for n in range(3))
     weights = regard.attend(query, key, value, softcap=3.0).weights

@@ -54,7 +54,6 @@ def as_torch(index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(torch.as_tensor(np.asarray(p)) if isinstance(p, (list, np.ndarray)) else p for p in index)
 
 
-@pytest.mark.slow
 @settings(max_examples=200)
 @given(indices(), st.booleans())
 def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: bool) -> None:
@@ -71,7 +70,6 @@ def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: b
     assert worst(got, right) < 1e-12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("index", [3, (0, 1), (slice(None), 2), (..., 4), (0, 2, slice(1, 3), [0, 5]), None])
 @pytest.mark.parametrize("sinks", [False, True])
 def test_a_region_alone_is_that_of_the_whole(index: Any, sinks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +80,6 @@ def test_a_region_alone_is_that_of_the_whole(index: Any, sinks: bool, monkeypatc
     torch.testing.assert_close(some_map(sinks=random(5, 6) if sinks else None)[index], whole[index], rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cases(), st.data())
 def test_dense_scores_and_regions_are_right(case: Case, data: st.DataObject) -> None:
@@ -159,7 +156,6 @@ def test_weights_are_detached_unless_asked_for() -> None:
     assert seen.dense(differentiable=True).requires_grad
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sinks", [None, torch.full((6,), -1e6)], ids=["", "sinks"])
 @pytest.mark.parametrize("groups", [6, 2, 1])
 def test_rows_sum_to_one_at_scores_of_ten_thousand(groups: int, sinks: torch.Tensor | None) -> None:

@@ -34,7 +34,6 @@ def test_edges_of_any_region(drawn: tuple[Case, Told], data: st.DataObject) -> N
         assert torch.equal(expected, torch.zeros_like(expected) if found is None else found.expand_as(expected))
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cut_cases(dtypes=(torch.float64,)), st.data())
 def test_a_crop_keeps_the_edges_of_its_text(drawn: tuple[Case, Told], data: st.DataObject) -> None:

@@ -20,7 +20,6 @@ from regard.tensor_files.digests import digest_of
 from tests.attention.cases import Case, cases, random, worst
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cases())
 def test_what_was_packed_is_the_same_map(case: Case) -> None:

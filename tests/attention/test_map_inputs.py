@@ -16,7 +16,6 @@ from tests.attention.cases import random, worst
 from tests.attention.test_attention_map import some_map
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 1), st.tuples(st.integers(0, 4), st.integers(5, 13)), st.booleans(), st.booleans())
 def test_crop_is_the_call_of_the_text_alone(text: int, span: tuple[int, int], causal: bool, sided: bool) -> None:

@@ -60,7 +60,6 @@ def compare(case: Case, seen: AttentionMap, figures: MapStatistics, top: int, pa
         assert len(set(named)) == len(named)
 
 
-@pytest.mark.slow
 @settings(max_examples=100)
 @given(cases(), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass(case: Case, top: int, parts: tuple[int, int]) -> None:
@@ -68,7 +67,6 @@ def test_one_pass(case: Case, top: int, parts: tuple[int, int]) -> None:
     compare(case, seen, seen.statistics(top, parts), top, parts)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cases((torch.float32, torch.bfloat16, torch.float16)), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int]) -> None:
@@ -81,7 +79,6 @@ def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int])
     check("weight", row, plain.weights[0, 0, 0, :1], right.weights[0, 0, 0, :1], case, weights.dtype)
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(cases(), st.tuples(SIZES, SIZES, st.integers(6, 90)))
 def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None:
@@ -98,7 +95,6 @@ def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None
     check("weights", weights, naive(case, weights.dtype).weights, right.weights, case, weights.dtype)
 
 
-@pytest.mark.slow
 @settings(max_examples=50)
 @given(cases())
 def test_one_by_one_is_the_same_as_all_at_once(case: Case) -> None:
@@ -115,7 +111,6 @@ def test_one_by_one_is_the_same_as_all_at_once(case: Case) -> None:
         assert worst(seen.sink_share, all_at_once.sink_share) < 1e-6
 
 
-@pytest.mark.slow
 @settings(max_examples=50)
 @given(cases((torch.float64, torch.float32)))
 def test_what_must_hold(case: Case) -> None:
@@ -226,7 +221,6 @@ def test_what_received_and_distance_make_of_sinks_and_grouped_heads() -> None:
     torch.testing.assert_close(seen.distance(), (weights * away).sum(-1) / on_keys.clamp(min=1e-300))
 
 
-@pytest.mark.slow
 def test_at_a_length_of_many_blocks() -> None:
     query, key = random(0, 1, 2, 1031, 16, dtype=torch.float32), random(1, 1, 2, 2053, 16, dtype=torch.float32)
     case = Case(query, key, key, {"causal": True})

@@ -37,7 +37,6 @@ def test_padding_and_dense_broadcast() -> None:
     assert whole(masks.dense(column), 2, 3)[0, 0].int().tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
-@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.integers(0, 999), SIZES, SIZES, SIDE, SIDE, st.integers(-4, 4))
 def test_both_and_tiles(seed: int, length: int, size: int, left: int | None, right: int | None, offset: int) -> None:

@@ -55,7 +55,6 @@ def regions_of(draw: Any, length: int, size: int) -> Any:
     return (..., [rows] if isinstance(rows, int) and isinstance(cols, list) else rows, cols)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUTES)
 @settings(max_examples=40, report_multiple_bugs=False)
 @given(cases(), st.data())
@@ -73,7 +72,6 @@ def test_regions_are_as_exact_as_the_whole(name: str, case: Case, data: st.DataO
             assert worst(whole.sum(-1) + share, (right.sum(-1) + case.oracle().sink_share).to(share.dtype)) < 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("causal", "route_of_products"), [(False, "onednn"), (True, "blas")])
 @pytest.mark.parametrize("name", ROUTES)
 @pytest.mark.parametrize("largest", [450.0, 1645.0, 1e4])

@@ -156,7 +156,6 @@ def test_patched_edges_are_the_slope_of_the_removal(minilm, case) -> None:
     assert scores.agreement([found[n] for n in words], [effects[n] for n in words], signed=True) > 0.5
 
 
-@pytest.mark.slow
 def test_a_whole_look(case) -> None:
     found = look(case)
     json.dumps(found)

@@ -51,7 +51,6 @@ def test_four_calls_meet_every_text(count: int) -> None:
         assert texts.stop - texts.start == min(count, max(2, -(-count // 4)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0, 4, 6])
 def test_one_wrong_text_among_seven_is_noticed(minilm, monkeypatch, wrong: int) -> None:
     texts = [f"{'a river bank ' * n}and a man" for n in range(1, 8)]

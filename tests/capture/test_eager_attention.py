@@ -53,7 +53,6 @@ def close(a: torch.Tensor, b: torch.Tensor, atol: float = 1e-6) -> None:
     torch.testing.assert_close(a, b, atol=atol, rtol=0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", OWN)  # Falcon's plain pass is PyTorch's kernel; the others know nothing but eager
 def test_is_what_the_family_itself_reports(kind: str) -> None:
     model = tiny(kind)

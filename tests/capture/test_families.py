@@ -69,7 +69,6 @@ def same(ours, theirs, tolerance: float = 5e-6) -> None:
         torch.testing.assert_close(mine.dense(), own[0], atol=tolerance, rtol=0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAIRS)
 def test_encoder_decoders(kind: str) -> None:
     model = tiny(kind, PAIRS[kind])
@@ -104,7 +103,6 @@ def test_encoder_decoders(kind: str) -> None:
     )  # 2 layers on one side, 3 on the other: which is meant?
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", DECODERS)
 def test_decoders(kind: str) -> None:
     model = tiny(kind, DECODERS[kind], language=True)
@@ -143,7 +141,6 @@ def test_what_an_encoder_decoder_needs() -> None:
         alone.trace(ids=IDS, target_ids=TARGET)
 
 
-@pytest.mark.slow
 def test_pairs_in_a_batch_are_as_alone() -> None:
     opened = Model(tiny("marian", PAIRS["marian"]), None, name="marian")
     batched = opened.trace(ids=[IDS, IDS[:3]], target_ids=[TARGET[:2], TARGET])
@@ -155,7 +152,7 @@ def test_pairs_in_a_batch_are_as_alone() -> None:
             torch.testing.assert_close(a.dense(), b.dense(), atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 7 s: a benchmark
 def test_families_that_compute_with_their_masks() -> None:
     """Doge adds to its mask, DeepSeek V4 adds keys where its mask is a tensor: both are noticed, and exact."""
     command = [sys.executable, "-m", "benchmarks.families", "doge", "deepseek_v4"]

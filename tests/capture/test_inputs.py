@@ -158,7 +158,6 @@ def test_a_family_that_contradicts_itself_is_noted() -> None:
     assert CONTRARY not in Model(vit(), None, name="vit").trace(inputs={"pixel_values": PIXELS}).status.notes
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [

@@ -43,7 +43,6 @@ SETS = [
 GROUPED = {"num_key_value_heads": 3, "head_dim": 4}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "gemma2", "albert", "diffllama"])
 def test_each_is_as_if_traced_alone(kind: str) -> None:
     model = opened(kind, **(GROUPED if kind == "gemma2" else {}))
@@ -71,7 +70,6 @@ def test_a_layer_below_is_not_computed_again() -> None:
     assert not any("forward" in module.__dict__ for module in model.model.modules())
 
 
-@pytest.mark.slow
 def test_an_encoder_is_run_once_for_its_decoder() -> None:
     model = opened("marian")
     parts = ("encoder", "decoder", "cross")

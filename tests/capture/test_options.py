@@ -46,7 +46,6 @@ def test_some_layers_are_those_of_all(minilm) -> None:
     assert minilm.trace(RIVER, layers=5).attention.kept == (5,)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "opt", "bert"])
 def test_without_logits_nothing_else_changes(kind: str) -> None:
     changes = {"opt": {"ffn_dim": 37, "word_embed_proj_dim": 24}, "bert": {"is_decoder": True}}.get(kind, {})

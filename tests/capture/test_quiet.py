@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub.utils as hub
-import pytest
 import transformers
 
 import regard
@@ -75,7 +74,6 @@ def test_one_threads_quiet_is_not_anothers(capfd, monkeypatch) -> None:
     assert len(lines) == 2, lines  # what the other thread said, of each of the two loggers once
 
 
-@pytest.mark.slow
 def test_loading_in_threads_is_quiet(minilm, tmp_path: Path, capfd) -> None:
     for n in range(3):
         make_tiny(tmp_path / str(n), minilm)

@@ -50,7 +50,6 @@ def test_it_names_what_the_weights_were_compared_with(bank, minilm) -> None:
     assert written.compared_with == step_capture.JOINED
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_compared_in_float32(minilm, monkeypatch, dtype: torch.dtype) -> None:
     """The family's own rounding to half precision is no error of the weights, which are computed in float32."""

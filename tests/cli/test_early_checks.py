@@ -1,11 +1,18 @@
 """Refusals that come before torch: in one process, with exit code 2 and one line each."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import regard
+from regard.cli.early_checks import check_lengths
+from regard.corpus.manifest import Manifest, ModelSummary
+from regard.corpus.settings import Settings
+from regard.errors import RegardError
+from regard.explain.causes.outcomes import cosine
+from regard.explain.causes.patch_sweep import patch_sweep
 from regard.model_files.sizes import read_sizes
 from tests.support import in_one_process, make_tiny
 
@@ -66,6 +73,53 @@ CALLS = [
     (["evolve", "empty"], "has no watched traces: train with --watch SENTENCE"),
     (["evolve", "run", "--layer", "6"], "layer 6 is out of range: there are layers 0 to 5"),
     (["evolve", "run", "--part", "cross"], "the model is no encoder-decoder, its attention has one part"),
+    (["see", "--open", "text.txt"], "'text.txt' is no whole trace file: it is no safetensors file"),
+    (["see", "--open", "void.txt"], "'void.txt' is no whole trace file: it is no safetensors file"),
+    (["why", "--open", "short.safetensors", "--word", "a"], "is no whole trace file: it is cut short, it has"),
+    (["steps", "--open", "pair/model.safetensors", "--word", "a"], "it is a safetensors file, but none that regard"),
+    (["map", "--open", "map.safetensors"], "it holds a 'regard attention map', needed is a 'regard trace'"),
+    (["see", "--open", "empty"], "'empty' is a folder, needed is a file that regard.save wrote"),
+    (["see", "A bank", "--target", "b"], "target: all-MiniLM-L6-v2 is no encoder-decoder, it reads a text alone"),
+    (["see", "A bank", "--model", "bad.gguf"], "model 'bad.gguf' is truncated or no GGUF file (at byte 32 it needs"),
+    (["see", "A bank", "--model", "void.gguf"], "model 'void.gguf' is truncated or no GGUF file"),
+    (["patch", "a b", "a c", "--word", "a", "--model", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["heads", "A bank", "--model", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["tokens", "A bank", "--tokenizer", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["generate", "A bank", "--model", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["embed", "text.txt", "--out", "new", "--model", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["serve", "--model", "bad.gguf"], "'bad.gguf' is truncated or no GGUF file"),
+    (["serve", "--open", "text.txt"], "'text.txt' is no whole trace file: it is no safetensors file"),
+    (["serve", "--store", "none"], "store 'none': there is no such folder"),
+    (["serve", "--run", "none"], "no folder 'none': needs a run, which regard train --out writes"),
+    (["heads", "A bank", "--tests", "--model", "pair"], "--tests: pair is an encoder-decoder"),
+    (["steer", "a", "--towards", "b", "--away", "c", "--layer", "3", "--model", "own"], "layer 3 is out of range: own"),
+    (["steer", "a", "--towards", "b", "--away", "c", "--layer", "0", "--model", "pair"], "pair is an encoder-decoder"),
+    (["attribute", "A bank", "--to", "a"], "--to: all-MiniLM-L6-v2 has no language head: give --word and --like"),
+    (["attribute", "A bank", "--to", "a", "--model", "own", "--at", "bunk"], "the nearest are 'bank'"),
+    (["patch", "A bank", "A river bank", "--word", "bank"],
+     "patch_sweep: 'A river bank' has 5 tokens, 'A bank' 4: give at= the words that both have"),
+    (["patch", "A bank", "A river bank", "--word", "bank", "--noising"], "'A bank' has 4 tokens, 'A river bank' 5"),
+    (["patch", "A bank", "A bunk", "--word", "bank"], "text 2: word 'bank' is not in the text 'A bunk'"),
+    (["find", "bank", "--store", "none"], "store 'none': there is no such folder; `regard embed PATH --out STORE`"),
+    (["find", "bank", "--store", "empty"], "store 'empty': there is no manifest.json in it"),
+    (["find", "bank", "--store", "store", "--layer", "2"], "layer 2: the store keeps 5; `regard embed --layers` says"),
+    (["senses", "bank", "--store", "none"], "store 'none': there is no such folder"),
+    (["shift", "bank", "--store", "store", "--store", "none"], "store 'none': there is no such folder"),
+    (["stats", "--store", "none"], "store 'none': there is no such folder"),
+    (["heads", "--store", "none"], "store 'none': there is no such folder"),
+    (["embed", "text.txt", "--out", "new", "--layers", "9"], "layers: 9 is out of range, all-MiniLM-L6-v2 has"),
+    (["embed", "text.txt", "--out", "new", "--model", "./none"], "model './none': there is no such folder"),
+    (["train", "void.txt", "--out", "new"], "'void.txt' is empty: there is nothing to train on"),
+    (["train", "latin.txt", "--out", "new"], "'latin.txt' is no UTF-8: byte 0xe9 at place 3"),
+    (["train", "--pairs", "text.txt", "--out", "new"], "'text.txt', line 1: no tab, which stands between source and"),
+    (["train", "--pairs", "few.tsv", "--out", "new"], "held_out: 2000 pairs cannot be held out of 1"),
+    (["train", "text.txt", "--out", "new", "--set", "layer=3"], "settings: there is none named 'layer'"),
+    (["train", "text.txt", "--out", "new", "--set", "layers=x"], "layers: given 'x', needs a whole number"),
+    (["train", "text.txt", "--out", "new", "--set", "heads=5"], "d_model: given 128, needs to be a multiple of the 5"),
+    (["train", "--repeated", "--out", "new", "--steps", "0"], "steps: given 0, needs 1 or more"),
+    (["train", "text.txt", "--out", "new", "--watch", " "], "--watch is blank: it needs at least one word"),
+    (["embed", "text.txt", "--out", "new", "--lemma", "xx"], "--lemma: simplemma knows no language 'xx'"),
+    (["train", "text.txt", "--out", "own"], "--out 'own' is not empty and holds no run: name another folder"),
     (["train", "none.txt", "--out", "new"], "'none.txt' cannot be read: No such file"),
     (["train", "--pairs", "none.tsv", "--out", "new"], "'none.tsv' cannot be read: No such file"),
 ]  # fmt: skip
@@ -76,6 +130,16 @@ def folder(tmp_path: Path, minilm) -> Path:
     """Models, a saved trace and a run: whatever the calls name."""
     (tmp_path / "text.txt").write_text("A man on a river bank.")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "void.txt").write_text("")
+    (tmp_path / "void.gguf").write_bytes(b"")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "few.tsv").write_text("a bank\teine Bank\n")
+    (tmp_path / "bad.gguf").write_bytes(
+        b"GGUF" + (3).to_bytes(4, "little") + bytes(8) + (1).to_bytes(8, "little") + b"x" * 25
+    )
+    (tmp_path / "store").mkdir()
+    reader = ModelSummary("all-MiniLM-L6-v2", "", "", 6, 12, 384)
+    Manifest(reader, Settings().to_json(), {}, [], layers=[5]).write(tmp_path / "store")
     make_tiny(tmp_path / "tiny", minilm)
     pair = {"model_type": "marian", "is_encoder_decoder": True, "architectures": ["MarianMTModel"], "encoder_layers": 2,
             "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}  # fmt: skip
@@ -93,7 +157,10 @@ def folder(tmp_path: Path, minilm) -> Path:
     (tmp_path / "run" / "latest.json").write_text('{"checkpoint": "step-000001"}')
     (tmp_path / "run" / "watch").mkdir()
     minilm.trace("a bank").save(tmp_path / "run" / "watch" / "step-000000.safetensors")
-    minilm.trace("a bank").save(tmp_path / "saved.safetensors")
+    trace = minilm.trace("a bank")
+    trace.save(tmp_path / "saved.safetensors")
+    (tmp_path / "short.safetensors").write_bytes((tmp_path / "saved.safetensors").read_bytes()[:-9])
+    trace.attention[0].save(tmp_path / "map.safetensors")
     return tmp_path
 
 
@@ -116,3 +183,7 @@ def test_what_is_told_early_is_what_is_told_late(folder: Path, minilm) -> None:
     assert (seen.layers, seen.heads, seen.pairs) == (len(trace.attention), len(trace.attention[0]), tiny.pairs)
     default = read_sizes(None)
     assert (default.name, default.layers, default.heads, default.pairs) == (minilm.name, 6, 12, minilm.pairs)
+    with pytest.raises(RegardError) as late:
+        patch_sweep(minilm, "A bank", "A river bank", cosine("bank", minilm.trace("bank")["bank"], "alone"))
+    with pytest.raises(RegardError, match=re.escape(str(late.value))):
+        check_lengths("A river bank", "A bank")

@@ -69,7 +69,6 @@ def test_its_page_has_the_score_and_the_attention_of_the_text(regard_command, mi
     assert [panel["name"] for panel in page.data["panels"]][:2] == ["By source token", "By layer"]
 
 
-@pytest.mark.slow
 def test_of_an_encoder_decoder(tmp_path) -> None:
     make_pair(tmp_path / "pair")
     ask = ["why", "the man on the river bank", "--target", "sur la rive", "--model", "pair", "--edge"]

@@ -57,9 +57,10 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
     monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
-    monkeypatch.setattr("regard.corpus.store_tables.read_manifest", stop("reads"))
+    for place in ("regard.corpus.store_tables", "regard.cli.store_outputs"):
+        monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
+    monkeypatch.setattr("regard.cli.verbs.evolve.saved", stop("reads"))
     monkeypatch.setattr("regard.cli.train_progress.prepare_text_run", stop("trains"))
-    monkeypatch.setattr("regard.train.samples.open_watched", stop("reads"))
     monkeypatch.setattr(
         "regard.cli.early_checks.read_sizes", lambda name: ModelSizes(str(name))
     )  # nothing is known of a model before it is loaded
@@ -87,7 +88,8 @@ def test_every_verb_is_looked_at() -> None:
 @pytest.mark.parametrize("verb", NEEDED)
 def test_what_is_needed_is_said_to_be_and_nothing_else(call, verb: str) -> None:
     """With what help calls needed a verb goes on to its work, without it it refuses, naming the option."""
-    assert call(verb, *NEEDED[verb]).startswith(("loads: ", "trains: ", "reads: "))
+    with_head = ["--model", "m"] if verb == "attribute" else []  # the default model says no next token
+    assert call(verb, *NEEDED[verb], *with_head).startswith(("loads: ", "trains: ", "reads: "))
     if NEEDED[verb]:
         assert call(verb).startswith(f"{NEEDED[verb][0]} is needed")
 
@@ -96,6 +98,7 @@ def test_what_is_needed_is_said_to_be_and_nothing_else(call, verb: str) -> None:
 def test_a_default_model_is_promised_where_there_is_one(call, verb: str) -> None:
     promised = DEFAULT in promises(verb)["--model"]
     others = [] if NEEDED[verb][:1] == ["--model"] else NEEDED[verb]
+    others = ["--word", "text", "--like", "a"] if verb == "attribute" else others
     assert (call(verb, *others) == "loads: None") == promised
 
 
@@ -103,3 +106,22 @@ def test_a_default_model_is_promised_where_there_is_one(call, verb: str) -> None
 def test_an_overview_is_promised_where_there_is_one(call, verb: str) -> None:
     promised = "without it, an overview" in promises(verb)["--word"]
     assert call(verb).startswith("loads: ") == promised
+
+
+def test_a_table_of_heads_is_not_promised_a_row_for_each_occurrence() -> None:
+    for verb in ("heads", "stats"):
+        assert "a row for each head" in promises(verb)["--csv"]
+    for verb in ("find", "senses", "shift"):
+        assert "a row for each occurrence" in promises(verb)["--csv"]
+
+
+@pytest.mark.parametrize("verb", ["tokens", "positions", "generate"])
+def test_all_promises_no_weights_where_none_are_shown(verb: str) -> None:
+    assert "weight" not in promises(verb)["--all"]
+    assert "layer" not in promises(verb)["--all"]
+
+
+def test_what_a_call_may_be_given_is_said() -> None:
+    assert "multiplied by" in promises("steer")["--strength"]
+    assert "--repeated" in str(COMMANDS["train"].help)
+    assert "--by" in str(COMMANDS["shift"].help)

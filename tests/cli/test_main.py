@@ -57,7 +57,6 @@ def test_what_was_meant(capsys, given: str, says: str) -> None:
     assert says in err
 
 
-@pytest.mark.slow
 def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(RIVER)
     (tmp_path / "run" / "watch").mkdir(parents=True)
@@ -78,7 +77,7 @@ def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 7 s: three interpreters
 def test_json_in_a_pipe(regard_command, tmp_path: Path) -> None:
     regard = f'"{sys.executable}" -m regard tokens'
     see = f'"{sys.executable}" -m regard see "a café bank 😀" --json -'
@@ -93,7 +92,7 @@ def test_json_in_a_pipe(regard_command, tmp_path: Path) -> None:
     assert (gone.returncode in (0, 1), gone.stderr) == (True, "")
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 15 s: four interpreters in terminals
 @pytest.mark.parametrize("call", [["see", "a river bank", "--word", "bank"], ["see", "a bank", "--layer", "99"]])
 def test_no_color_means_no_escape_codes(tmp_path: Path, call: list[str]) -> None:
     began = time.perf_counter()
@@ -129,7 +128,6 @@ def in_a_terminal(folder: Path, call: list[str], **environment: str) -> bytes:
     return written
 
 
-@pytest.mark.slow
 def test_the_whole_time_is_told(minilm, capsys, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
     monkeypatch.setattr("regard.cli.clock.seconds", lambda: 12.34)

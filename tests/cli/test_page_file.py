@@ -62,7 +62,6 @@ def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Pat
     assert Read(tmp_path / "b.html").data["panels"] == []
 
 
-@pytest.mark.slow
 def test_see_and_steps_of_a_capture(regard_command: Command, tmp_path: Path) -> None:
     saved = regard_command("see", TEXT, "--word", "bank", "--save", "a.safetensors", "--save-attention-outputs")
     assert saved.returncode == 0, saved.stderr
@@ -77,7 +76,6 @@ def test_see_and_steps_of_a_capture(regard_command: Command, tmp_path: Path) -> 
     assert [(each["call"], each["refused"]) for each in page.data["steps"]] == [(5, None)]
 
 
-@pytest.mark.slow
 def test_why_has_its_rankings(regard_command: Command, tmp_path: Path) -> None:
     done = regard_command("why", TEXT, "--word", "bank", "--html", "a.html")
     assert done.returncode == 0, done.stderr
@@ -86,7 +84,6 @@ def test_why_has_its_rankings(regard_command: Command, tmp_path: Path) -> None:
     assert page.data["opening"]["token"] == 8
 
 
-@pytest.mark.slow
 def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(f"{TEXT} " * 5)
     done = regard_command("map", "a.txt", "--layer", "2", "--head", "3", "--html", "a.html")
@@ -99,7 +96,6 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
     assert refused.stderr.startswith("regard: error: --html: windows are looked at one after another")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -168,7 +164,6 @@ def ours(folder: Path, model: Model) -> str:
     return str(folder)
 
 
-@pytest.mark.slow
 def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) -> None:
     model = ours(tmp_path / "model", opened("gpt"))
     done = regard_command("generate", "A man", "--model", model, "--new-tokens", "3", "--html", "a.html")
@@ -191,7 +186,6 @@ def test_translate_opens_at_the_alignment(regard_command: Command, tmp_path: Pat
     assert len(page.data["alignment"]) == 2
 
 
-@pytest.mark.slow
 def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: Path) -> None:
     (tmp_path / "run" / "watch").mkdir(parents=True)
     for step, kind in ((0, "gpt"), (10, "post-norm"), (20, "gpt")):

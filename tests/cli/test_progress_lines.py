@@ -38,7 +38,6 @@ def test_a_line_is_due_after_every_seconds_without_one(monkeypatch: pytest.Monke
     assert out.flushed.splitlines() == ["step 3 of 9 (20 s)", "held out 1.5", "step 3 of 9 (50 s)"]
 
 
-@pytest.mark.slow
 def test_a_thread_asks_until_the_end_and_where_no_bar_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     out = counted(monkeypatch)
     for alone in (False, True):
@@ -50,7 +49,6 @@ def test_a_thread_asks_until_the_end_and_where_no_bar_is_shown(monkeypatch: pyte
         assert ("working (" in out.flushed) == alone
 
 
-@pytest.mark.slow
 def test_what_nobody_reads_any_more_ends_the_thread_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     out = counted(monkeypatch)
     with ProgressLines(every=0.0):

@@ -34,7 +34,6 @@ def valid(file: Path) -> dict:
     return data
 
 
-@pytest.mark.slow
 def test_pairs(folder: Path) -> None:
     see, saved = (
         ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2", "--all"],
@@ -68,7 +67,6 @@ def test_pairs(folder: Path) -> None:
     assert same == [line for line in with_files if not line.startswith("wrote ")]  # without the model
 
 
-@pytest.mark.slow
 def test_a_target_that_the_model_writes(folder: Path) -> None:
     ((code, out, err),) = run_all_in_process(folder, [["see", PAIR[0], "--model", "pair", "--json", "own.json"]])
     assert code == 0, err
@@ -79,7 +77,6 @@ def test_a_target_that_the_model_writes(folder: Path) -> None:
     assert len(data["target"]["summary"]["tokens"][0]) == 29  # all that the model has room for
 
 
-@pytest.mark.slow
 def test_what_models_say(folder: Path) -> None:
     calls = [
         ["see", "a man on a river bank", "--model", "causal", "--word", "river", "--next", "--top", "3",
@@ -105,7 +102,7 @@ def test_what_models_say(folder: Path) -> None:
     assert valid(folder / "m.json")["predictions"][0]["after"] is False
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 11 s: pictures of 26 windows
 def test_windows_and_parts_of_traces(folder: Path) -> None:
     text = "the man went to the river bank and then " * 6
     calls = [
@@ -136,7 +133,6 @@ def test_windows_and_parts_of_traces(folder: Path) -> None:
     assert [row["layer"] for row in pair["of_words"][0]["read"]] == [1]
 
 
-@pytest.mark.slow
 def test_bad_input(folder: Path, tmp_path: Path) -> None:
     whole = tmp_path / "whole.safetensors"
     cut = tmp_path / "cut.safetensors"

@@ -21,9 +21,9 @@ PAGES = {"regard.web"}
 
 COMMAND = """
 import json, sys
-from regard.cli.main import main
+from regard.cli.main import command
 try:
-    main()
+    command()
 finally:
     print(json.dumps([name for name, module in sys.modules.items() if module]), file=sys.stderr)
 """
@@ -35,7 +35,7 @@ def imported(*call: str) -> set[str]:
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 10 s: two interpreters
 def test_a_short_text_imports_what_it_needs_and_no_more(minilm, tmp_path: Path) -> None:
     plain = imported("see", TEXT)
     assert {"torch", "transformers.models.bert.modeling_bert"} <= plain
@@ -85,6 +85,44 @@ def test_a_process_that_calls_the_command_stays_as_it_is(capsys: pytest.CaptureF
         main(["--version"])
     assert gc.get_threshold() == before
     assert not start._before
+
+
+CALLER = """
+import gc, runpy, sys
+from regard.cli.main import main
+before = gc.get_threshold()
+sys.argv = ["regard", "--version"]
+for call in (main, lambda: runpy.run_module("regard", run_name="__main__")):
+    try:
+        call()
+    except SystemExit as left:
+        assert left.code == 0
+    assert gc.get_threshold() == before and "scipy" not in sys.modules
+sys.exit(3)
+"""
+
+
+def test_the_code_of_a_program_that_calls_the_command_counts() -> None:
+    """It looked at sys.argv, as the console script does, and went on: what it ends with is its own."""
+    done = subprocess.run([sys.executable, "-c", CALLER], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.count("regard ") == 2
+
+
+@pytest.mark.usefixtures("left_as_it_was")
+def test_the_commands_own_process_ends_with_its_code() -> None:
+    for code in (0, 2):
+        with pytest.raises(SystemExit) as left:
+            start.own_process(lambda code=code: sys.exit(code))  # type: ignore[misc]
+        assert (left.value.code, start._code) == (code, [code])
+        start._code.clear()
+    with pytest.raises(ValueError, match="a fault"):
+        start.own_process(fault)
+    assert not start._code  # Python says what happened, and ends with 1
+
+
+def fault() -> None:
+    raise ValueError("a fault")
 
 
 END = """

@@ -17,6 +17,7 @@ from regard.corpus.embed_texts import EmbedProgress, EmbedReport, embed
 from regard.corpus.manifest import NAME, Manifest, read_manifest
 from regard.corpus.reading.document import Columns
 from regard.corpus.settings import Settings, Where
+from regard.corpus.store import Store
 from regard.corpus.writing import shard
 from regard.errors import RegardError
 from tests.support import make_tiny
@@ -173,7 +174,7 @@ def test_other_settings_are_refused(texts: str, tiny: Any, changed: dict[str, An
 def test_other_paths_models_versions_and_formats_are_refused(texts: str, tiny: Any, minilm: Any) -> None:
     made(texts, "store", tiny)
     whole = store_digest(Path("store"))
-    with pytest.raises(RegardError, match=r"made with paths \['texts'\], given is \['texts/0001.txt'\]"):
+    with pytest.raises(RegardError, match=r"made with paths \['/.*/texts'\], given is \['/.*/texts/0001.txt'\]"):
         made("texts/0001.txt", "store", tiny)
     with pytest.raises(RegardError, match="made with model [0-9a-f]{64}, given is [0-9a-f]{64}"):
         made(texts, "store", minilm)
@@ -358,3 +359,138 @@ def test_digests_see_everything(texts: str, tiny: Any) -> None:
     before = shard.digest(one)
     (one / "counts.json").rename(one / "count.json")
     assert shard.digest(one) != before
+
+
+def texts_in(folder: Path, count: int, seed: int) -> Path:
+    folder.mkdir()
+    return write_texts(folder / "notes", count, seed=seed, longest=9)
+
+
+def documents_in(store: str) -> list[str]:
+    """The store's documents in their order, as its tables have them."""
+    shards = [each.name for each in read_manifest(Path(store)).shards]
+    tables = [pq.read_table(Path(store, "shards", name, "texts.parquet")) for name in shards]
+    return [name for table in tables for name in table.column("document").to_pylist()]
+
+
+def test_the_same_line_in_another_folder_is_refused(tmp_path: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """81 documents became 1, in silence: another folder's `notes` is not that of the store."""
+    texts_in(tmp_path / "a", 5, 0)
+    texts_in(tmp_path / "b", 1, 1)
+    monkeypatch.chdir(tmp_path / "a")
+    made("notes", "../store", tiny)
+    whole = store_digest(Path("../store"))
+    monkeypatch.chdir(tmp_path / "b")
+    said = rf"made with paths \['{tmp_path}/a/notes'\], given is \['{tmp_path}/b/notes'\]"
+    with pytest.raises(RegardError, match=said):
+        made("notes", "../store", tiny)
+    assert store_digest(Path("../store")) == whole
+    for given in (str(tmp_path / "a" / "notes"), "../a/notes/"):  # however they are named
+        report = made(given, "../store", tiny)
+        assert (report.built, report.counts["documents"], report.notes) == (0, 5, ())
+    assert store_digest(Path("../store")) == whole
+    assert documents_in("../store") == [f"notes/{n:04}.txt" for n in range(5)]
+    path = Path("../store", NAME)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"given": ["elsewhere"]}))
+    with pytest.raises(RegardError, match="names other inputs than those that it was given"):
+        made("../a/notes", "../store", tiny)
+
+
+def test_documents_that_are_gone_stay_until_they_are_pruned(texts: str, tiny: Any) -> None:
+    few, settings = write_texts(Path("few"), 5, longest=9), Settings(shard=60)
+    made("few", "store", tiny, settings)
+    whole, names = read_manifest(Path("store")).shards, documents_in("store")
+    assert len(whole) > 2
+    Path(few, "0001.txt").unlink()
+    Path(few, "0003.txt").write_text("")  # there, and empty
+    for _ in range(2):
+        report = made("few", "store", tiny, settings)
+        assert (report.built, report.counts["documents"], report.counts["gone"]) == (0, 5, 2)
+        assert report.notes == (
+            "2 documents of the store gone by now, kept all the same: 'few/0001.txt' first; --prune takes them out",
+        )
+        assert (read_manifest(Path("store")).shards, documents_in("store")) == (whole, names)
+    report = made("few", "store", tiny, settings, prune=True)
+    assert report.notes == ("2 documents of the store, gone by now, taken out of it: 'few/0001.txt' first",)
+    assert (report.counts["documents"], "gone" in report.counts) == (3, False)
+    assert documents_in("store") == names[::2]
+    assert {path.name for path in Path("store/shards").iterdir()} == {
+        each.name for each in read_manifest(Path("store")).shards
+    }
+
+
+def test_rows_that_are_gone_stay_too(texts: str, tiny: Any) -> None:
+    for columns, file in ((None, "a.csv"), (Columns("text", "key"), "b.csv")):
+        Path(file).write_text("key,text\nx,A whale.\ny,A bank.\nz,A ship.\n")
+        made(file, f"{file}.store", tiny, columns=columns)
+        names = documents_in(f"{file}.store")
+        Path(file).write_text("key,text\nx,A whale.\n")
+        report = made(file, f"{file}.store", tiny, columns=columns)
+        assert (report.counts["gone"], documents_in(f"{file}.store")) == (2, names)
+
+
+def test_a_folder_that_cannot_be_listed_any_more(texts: str, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("some").mkdir()
+    write_texts(Path("some", "more"), 2)
+    made("some", "store", tiny)
+    whole, listed = store_digest(Path("store")), os.listdir
+
+    def refuse(path: Any) -> list[str]:
+        if Path(path).name == "more":
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    Path("some/one.txt").write_text("A whale.")
+    for prune in (False, True):
+        with pytest.raises(RegardError, match=r"folder 'some/more' cannot be listed \(Permission denied\)"):
+            made("some", "store", tiny, prune=prune)
+    assert store_digest(Path("store")) == whole
+
+
+def test_a_store_of_an_earlier_version_is_taken_over_with_a_line(
+    tmp_path: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did not keep where its texts were: where others stand in their place, it stays as it is."""
+    texts_in(tmp_path / "a", 3, 0)
+    texts_in(tmp_path / "b", 2, 1)
+    monkeypatch.chdir(tmp_path / "a")
+    made("notes", "../store", tiny)
+    path = Path("../store", NAME)
+    now = path.read_bytes()
+    data = json.loads(now)
+    del data["given"], data["folder"]
+    path.write_text(json.dumps(data | {"inputs": ["notes"]}))
+    early = store_digest(Path("../store"))
+    with Store("../store") as opened:  # questions are answered as ever
+        assert opened.sql("SELECT count(*) AS n FROM texts").to_pylist() == [{"n": 3}]
+    monkeypatch.chdir(tmp_path / "b")
+    with pytest.raises(RegardError, match=r"3 of its documents are not here as they were \('notes/0000.txt'\)"):
+        made("notes", "../store", tiny)
+    with pytest.raises(RegardError, match=r"was made with paths \['notes'\], given is"):
+        made("../a/notes", "../store", tiny)
+    assert store_digest(Path("../store")) == early
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"shards": [], "complete": False}))  # not finished
+    with pytest.raises(RegardError, match="3 of its documents are not here as they were"):
+        made("notes", "../store", tiny)
+    monkeypatch.chdir(tmp_path / "a")
+    report = made("notes", "../store", tiny)
+    assert report.built == 0
+    assert len(report.notes) == 1
+    assert report.notes[0].endswith(f"from now on its texts are those of {tmp_path}/a/notes")
+    assert path.read_bytes() == now
+    assert made("notes", "../store", tiny).notes == ()  # it is told once
+
+
+def test_a_folder_of_photos_in_the_place_of_the_shards(texts: str, tiny: Any) -> None:
+    Path("photos/2019").mkdir(parents=True)
+    Path("photos/2019/1.jpg").write_bytes(b"mine")
+    Path("store").mkdir()
+    Path("store/shards").symlink_to("../photos")
+    Path("one.txt").write_text("A whale.")
+    with pytest.raises(RegardError, match="shards' is a link"):
+        made("one.txt", "store", tiny)
+    Path("store/shards").unlink()
+    Path("photos").rename("store/shards")  # or where it is no link
+    made("one.txt", "store", tiny)
+    assert Path("store/shards/2019/1.jpg").read_bytes() == b"mine"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, read_manifest
+from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.settings import Settings
 from regard.errors import RegardError
 
@@ -21,6 +21,20 @@ def test_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == MADE
 
 
+def test_a_store_of_an_earlier_version_does_not_say_where_its_texts_are(tmp_path: Path) -> None:
+    replace(MADE, inputs=["/a/b.txt"], given=["b.txt"], folder="/a").write(tmp_path)
+    assert read_manifest(tmp_path).placed
+    data = json.loads((tmp_path / NAME).read_text())
+    del data["given"], data["folder"]
+    (tmp_path / NAME).write_text(json.dumps(data | {"inputs": ["b.txt"]}))
+    assert not read_manifest(tmp_path).placed
+    assert read_manifest(tmp_path).inputs == ["b.txt"]
+
+
+def test_inputs_are_made_absolute() -> None:
+    assert absolute(["b", "../c/*.txt", "/d/", "-", "."], "/a/x") == ["/a/x/b", "/a/c/*.txt", "/d", "-", "/a/x"]
+
+
 def test_what_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="there is no such folder; `regard embed"):
         read_manifest(tmp_path / "none")
@@ -29,7 +43,11 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     replace(MADE, format=7).write(tmp_path)
     with pytest.raises(RegardError, match="has format 7, this version of regard reads format 1"):
         read_manifest(tmp_path)
-    for broken in ({"format": 1}, json.loads((tmp_path / NAME).read_text()) | {"format": 1, "model": {"name": 1}}):
+    for broken in (
+        {"format": 1},
+        json.loads((tmp_path / NAME).read_text()) | {"format": 1, "given": [1]},
+        json.loads((tmp_path / NAME).read_text()) | {"format": 1, "model": {"name": 1}},
+    ):
         (tmp_path / NAME).write_text(json.dumps(broken))
         with pytest.raises(RegardError, match="lacks or misnames an entry"):
             read_manifest(tmp_path)

@@ -15,7 +15,6 @@ BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
 pytestmark = [
     pytest.mark.shared,
     pytest.mark.long,
-    pytest.mark.slow,
     pytest.mark.skipif(not BOOK.is_file(), reason=f"no {BOOK} (REGARD_SHARED names another place)"),
 ]
 

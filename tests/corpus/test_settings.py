@@ -21,6 +21,21 @@ def test_where_of_something_else_is_refused(given: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("word=don't", "\"don't\" is not one word as a store has them: its words are 'don', 't'"),
+        ("word=bank,the bank", "'the bank' is not one word .*: its words are 'the', 'bank'"),
+        ("word=银行", "'银行' is not one word .*: its words are '银', '行'"),
+        ("word=…", "'…' is not one word .*: it has no letter or digit"),
+    ],
+)
+def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> None:
+    with pytest.raises(RegardError, match=f"--where: {said}"):
+        Where.parse(given)
+    assert Where.parse("lemma=don't").values == ("don't",)
+
+
+@pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"unit": "lines"}, "unit: given 'lines', needs words or tokens"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.corpus.manifest import read_manifest
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from tests.support.stores import Document, write_store
@@ -158,3 +159,43 @@ def test_the_model_has_to_be_the_one_that_made_the_store(
     (other / "manifest.json").write_text(json.dumps(data | {"model": data["model"] | {"digest": "x"}}))
     with StoreTables(other) as tables, pytest.raises(RegardError, match="is not the one that made it"):
         _ = tables.model
+
+
+def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path: Path, monkeypatch) -> None:
+    """A stranger's store could name any repository or folder: the user names the model, or it is the default one."""
+    asked = []
+    monkeypatch.setattr("regard.models.load.load", lambda source: asked.append(source) or minilm)
+    monkeypatch.setattr("regard.corpus.environment.digest_model", lambda _: read_manifest(bank_folder).model.digest)
+    folder = shutil.copytree(bank_folder, tmp_path / "s")
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    for stranger in ({"source": "stranger/model"}, {"source": str(tmp_path)}, {"name": "mine"}):
+        path.write_text(json.dumps(data | {"model": data["model"] | stranger}))
+        with StoreTables(folder) as tables:
+            with pytest.raises(RegardError, match="what a store names is not loaded, name the model yourself") as said:
+                _ = tables.model
+            assert repr(next(iter(stranger.values()))) in str(said.value)
+        assert asked == []
+        with StoreTables(folder, model=minilm) as tables:
+            assert tables.model is minilm
+        with StoreTables(folder, model="mine") as tables:
+            assert tables.model is minilm
+        assert asked.pop() == "mine"
+
+
+def test_the_named_model_is_held_against_what_the_store_says(bank_folder: Path, minilm, tmp_path: Path) -> None:
+    folder = shutil.copytree(bank_folder, tmp_path / "s")
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    for said, fits in (
+        ({"digest": "x"}, False),
+        ({"digest": "", "name": "mine"}, False),  # without a digest the name tells
+        ({"digest": "", "source": "mine"}, True),
+    ):
+        path.write_text(json.dumps(data | {"model": data["model"] | said}))
+        with StoreTables(folder, model=minilm) as tables:
+            if fits:
+                assert tables.model is minilm
+            else:
+                with pytest.raises(RegardError, match="model 'all-MiniLM-L6-v2' is not the one that made it"):
+                    _ = tables.model

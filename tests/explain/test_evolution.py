@@ -33,7 +33,6 @@ def test_steps_side_by_side(minilm) -> None:
                                check_dtype=False, atol=1e-6, rtol=0)  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svg", "gif"])
 def test_names_are_no_mathematics(minilm, tmp_path: Path, kind: str) -> None:
     trace = minilm.trace("a $x_1$ bank & $")

@@ -30,7 +30,6 @@ def test_every_step_adds_up(stories) -> None:
             assert all(source.token <= place for source in step.attention.top if source.length)
 
 
-@pytest.mark.slow
 def test_what_comes_after_a_word_ranks_what_is_behind_it(stories) -> None:
     trace = stories.trace(TEXT)
     (word,) = trace.word("little")

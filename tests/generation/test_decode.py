@@ -33,7 +33,6 @@ def test_what_it_writes_is_what_each_full_pass_says(kind: str) -> None:
     torch.testing.assert_close(made.trace.logits, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_draws_come_from_the_seed() -> None:
     model = opened("llama")

@@ -15,7 +15,6 @@ from tests.support import SHARED
 from tests.support.generation import DECODERS, IDS, NEW, PAIRS, SAMPLED, SMALL, close, opened, plain, tiny, whole
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cache", "options"),
     [(kind, "dynamic", {}) for kind in DECODERS]
@@ -57,7 +56,6 @@ def test_statistics_of_all_that_was_written(kind: str, monkeypatch: pytest.Monke
         close(weights.top(3)[0], exact.topk(3).values.float(), 1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
@@ -112,7 +110,6 @@ def stored(thing: Any) -> dict[int, int]:
     return found
 
 
-@pytest.mark.slow
 def test_memory_grows_with_the_tokens() -> None:
     model = opened("gemma2", max_position_embeddings=200)
     own = {p.untyped_storage().data_ptr() for p in model.model.parameters()}
@@ -125,7 +122,6 @@ def test_memory_grows_with_the_tokens() -> None:
     assert large <= 3 * small
 
 
-@pytest.mark.slow
 def test_nothing_aliases_a_cache() -> None:
     model = opened("mistral")
     first = model.generate(ids=IDS, new_tokens=NEW, cache="static")
@@ -135,7 +131,6 @@ def test_nothing_aliases_a_cache() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.slow
 def test_prompts_are_written_to_one_by_one() -> None:
     model = opened("llama")
     several = model.generate(ids=[IDS, IDS[:3]], new_tokens=5, do_sample=True, seed=3)
@@ -164,7 +159,6 @@ def test_the_model_and_the_random_numbers_stay_as_they_were() -> None:
     assert not torch.equal(state, torch.get_rng_state())  # without a seed they are drawn as they come
 
 
-@pytest.mark.slow
 def test_one_new_token_and_the_last_position() -> None:
     model = opened("gpt2")
     made = model.generate(ids=IDS, new_tokens=1)
@@ -186,7 +180,6 @@ def test_the_end_token_and_defaults_of_the_model() -> None:
     )
 
 
-@pytest.mark.slow
 def test_text_and_its_tokens(minilm) -> None:
     tokenizer = minilm.tokenizer
     model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
@@ -248,7 +241,6 @@ def test_what_is_refused(given: dict[str, Any], says: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.slow
 def test_models_that_do_not_write(minilm) -> None:
     with pytest.raises(regard.RegardError, match=r"\(BertModel\) has no language head that writes"):
         minilm.generate("a river")
@@ -267,7 +259,6 @@ def test_models_that_do_not_write(minilm) -> None:
 STORIES = SHARED / "models" / "stories260K"
 
 
-@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_a_story_goes_on() -> None:

@@ -54,7 +54,6 @@ def same(ours: Trace, whole: Trace) -> None:
         close(ours.logits, whole.logits, 1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cache"),
     [(kind, "dynamic") for kind in DECODERS] + [(kind, "static") for kind in ("gpt2", "gemma2", "mistral")],
@@ -70,7 +69,6 @@ def test_a_generation_is_ablated_as_one_pass_is(kind: str, cache: str) -> None:
     assert set(map(str, EVERYTHING)) <= set(made.trace.status.notes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str, cache: str) -> None:
@@ -152,7 +150,6 @@ def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
         own.generate(ids=IDS, interventions=[HEAD])
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_no_checks_of_annotations")
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
 def test_a_transformer_of_ours(kind: str) -> None:

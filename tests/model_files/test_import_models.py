@@ -31,7 +31,7 @@ def scan(models: str, before: str = "") -> list:
     return json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 12 s: two interpreters read all of transformers
 def test_the_same_models_without_reading_their_files_again() -> None:
     plain, alone, _ = scan("import transformers.models")
     ours, same, reader = scan("ours.import_models()")
@@ -42,7 +42,7 @@ def test_the_same_models_without_reading_their_files_again() -> None:
     assert reader == "transformers.utils.import_utils"  # which was put back
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 6 s: another does
 def test_a_version_that_reads_them_in_another_way_does_so() -> None:
     read, told, _ = scan("ours.import_models(); import transformers.models", "ours.READER = 'what_no_version_has'")
     assert read > 1000

@@ -51,12 +51,18 @@ def test_a_pipe_does_not_block(tmp_path: Path) -> None:
 def test_a_gguf_file_tells_its_architecture(tmp_path: Path) -> None:
     key = b"general.architecture"
     for name, pairs in ((b"llama", False), (b"t5", True), (b"t5encoder", False)):
-        start = b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + len(key).to_bytes(8, "little") + key
+        counts = (0).to_bytes(8, "little") + (1).to_bytes(8, "little")  # no tensor, one entry
+        start = b"GGUF" + (3).to_bytes(4, "little") + counts + len(key).to_bytes(8, "little") + key
         file = tmp_path / "a.gguf"
         file.write_bytes(start + (8).to_bytes(4, "little") + len(name).to_bytes(8, "little") + name)
         assert read_sizes(file).pairs is pairs
-    file.write_bytes(b"GGUF")
+    file.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16))
     assert read_sizes(file).pairs is None
+    file.write_bytes(b"GGUF")
+    with pytest.raises(
+        RegardError, match=r"a\.gguf' is truncated or no GGUF file \(at byte 4 it needs 4 more, it has 0"
+    ):
+        read_sizes(file)
 
 
 OURS = {"regard": "transformer", "version": 1, "vocabulary": 9, "layers": 3, "heads": 4}

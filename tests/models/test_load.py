@@ -117,7 +117,6 @@ HEADS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", HEADS)
 def test_a_checkpoint_without_the_head_its_config_names(kind: str, minilm, tmp_path: Path) -> None:
     """The bare model is read, with a note; as many sentence encoders are kept."""

@@ -29,7 +29,6 @@ def own(eager, tokenizer, text: str):
         return eager(**tokenizer(text, return_tensors="pt"), output_attentions=True, output_hidden_states=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [RIVER, "bank", LONG * 20, "Bob's 🙂 café 河"])
 def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None:
     trace, expected = minilm.trace(text), own(eager, minilm.tokenizer, text)
@@ -65,7 +64,6 @@ def test_parts_add_up_to_what_enters_the_norm(bank, eager) -> None:
         torch.testing.assert_close(eager.embeddings.LayerNorm(trace.input), trace.hidden_states[0], atol=1e-6, rtol=0)
 
 
-@pytest.mark.slow
 def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
     texts = [RIVER, "bank", LONG * 3, MONEY]
     for batched, text in zip(minilm.trace(texts), texts, strict=True):
@@ -80,7 +78,6 @@ def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
         assert batched.status.difference < 5e-6
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [130, 256, 512])
 def test_long_texts_are_not_cut(minilm, tokens: int) -> None:
     trace = minilm.trace("bank " * (tokens - 2))
@@ -130,7 +127,6 @@ def test_the_models_own_settings_come_back() -> None:
     assert hooks == sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
-@pytest.mark.slow
 def test_several_threads_trace_at_once(minilm, bank) -> None:
     with ThreadPoolExecutor(4) as pool:
         for trace in pool.map(minilm.trace, [RIVER] * 8):
@@ -147,7 +143,6 @@ def test_trace_takes_texts_only(minilm) -> None:
             minilm.trace(wrong)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta", "electra", "albert", "camembert", "ernie", "llama"])
 def test_other_families(minilm, tmp_path, kind: str) -> None:
     """Nothing assumes BERT: tiny random models of other families, against their own eager attention."""

@@ -12,7 +12,6 @@ from regard.explain.causes.contributions import contributions
 from tests.support.own_models import KINDS, TARGETS, TEXTS, opened, pair
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
     model = opened(kind)

@@ -108,3 +108,19 @@ def test_the_encoder_alone_says_the_same(opus, pairs) -> None:
     with torch.no_grad():
         again = opus.model(encoder_outputs=BaseModelOutput(pair.encoder.contextual[None]), decoder_input_ids=ids)
     torch.testing.assert_close(again.logits[0], pair.decoder.logits, atol=1e-3, rtol=0)
+
+
+def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus) -> None:
+    from regard.explain.findings.alignment import alignment_findings, told_first
+    from regard.explain.texts.summary import summarise
+
+    summary = summarise([opus.generate(text).trace for text in (RIVER, MONEY)])
+    said = alignment_findings(summary)
+    assert said[0] == (
+        "“bank” becomes “rive” in text 1 (0.54) and “banque” in text 2 (0.78): of each target's words the one that "
+        "looks at it most."
+    )
+    assert said[2].endswith("crosses another; of those with punctuation “.” from “river” (0.42) crosses “rive” from "
+                            "“bank” (0.54).")  # fmt: skip
+    shown = [[each.text for each in told_first(summary, found, 7)] for found in summary.target.alignments]
+    assert [texts[-1] for texts in shown] == ["rive", "banque"]

@@ -48,7 +48,6 @@ def test_words_are_found_in_its_pieces(stories) -> None:
         assert spelled.replace(" ", "").replace("▁", "").strip() == word.replace(" ", "")
 
 
-@pytest.mark.slow
 def test_the_words_contributions_add_up(stories) -> None:
     from regard.explain.causes.contributions import contributions
 

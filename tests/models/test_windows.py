@@ -196,7 +196,6 @@ def test_encoder_decoders_are_refused(minilm) -> None:
         pair.trace(**ids, layers=[0])
 
 
-@pytest.mark.slow
 def test_windows_meet_without_a_gap_at_any_length(minilm) -> None:
     tokenizer = minilm.tokenizer
     for length in range(1, 40):

@@ -11,7 +11,6 @@ from regard.nn import folder as model_folder
 from tests.support.own_models import KINDS, TEXTS, opened
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_there_and_back(kind: str, tmp_path: Path) -> None:
     model = opened(kind)

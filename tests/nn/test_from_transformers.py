@@ -91,7 +91,6 @@ def test_the_copy_is_ones_own() -> None:
         assert torch.equal(ours(ids).logits, before)
 
 
-@pytest.mark.slow
 def test_minilm_with_our_parts(minilm: Any) -> None:
     """The real thing: the default model's trace, once by its own code and once by ours."""
     model = transformers.AutoModel.from_pretrained(default_folder(), dtype=torch.float32).eval()
@@ -107,7 +106,6 @@ def test_minilm_with_our_parts(minilm: Any) -> None:
     assert [block.kind for block in ours.attention_outputs] == ["post-norm"] * 6
 
 
-@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_stories_with_our_parts() -> None:

@@ -87,7 +87,6 @@ TORCH = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=80)
 @given(TORCH, st.booleans(), st.sampled_from((None, "2d", "3d", "float")), st.sampled_from((None, "bool", "float")))
 def test_as_torch_does_it(options: dict[str, Any], batched: bool, attn: str | None, padding: str | None) -> None:
@@ -197,7 +196,6 @@ def test_padding_on_the_left_changes_nothing_where_positions_are_told(kind: str)
     torch.testing.assert_close(output[1, 3:], layer(x[1, 3:], causal=True), rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("batched", [False, True])

@@ -40,7 +40,6 @@ def test_of_an_odd_width_the_last_column_is_dropped(width: int) -> None:
     assert torch.equal(table[:, -1], angles.sin().float())  # the column after it, its cosine, is gone
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from((2, 4, 10, 64)), st.integers(-50, 100_000), st.integers(-50, 50))
 def test_a_shift_is_linear(width: int, start: int, shift: int) -> None:

@@ -84,7 +84,6 @@ def run(model: Transformer, text: torch.Tensor, target: torch.Tensor, **masks: A
     return tuple(each for each in output if each is not None)
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(OPTIONS)
 @torch.no_grad()
@@ -114,7 +113,6 @@ def test_a_text_is_what_it_is_alone_however_it_is_padded(options: dict[str, Any]
                 close(got[n, kept], expected[0])
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(OPTIONS)
 @torch.no_grad()
@@ -131,7 +129,6 @@ def test_a_decoder_knows_nothing_of_what_comes(options: dict[str, Any]) -> None:
     assert not a.last_hidden_state[:, 4:].allclose(b.last_hidden_state[:, 4:])
 
 
-@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(OPTIONS, st.lists(st.integers(1, 4), min_size=1, max_size=5))
 @torch.no_grad()
@@ -196,7 +193,6 @@ def test_gradients_of_a_layer(norm_first: bool, crossing: bool) -> None:
     assert gradcheck(output, (x, context, *tensors), fast_mode=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "positions"),
     [
@@ -222,7 +218,6 @@ def test_gradients_of_the_whole(kind: str, positions: str) -> None:
     assert gradcheck(output, tensors, fast_mode=True)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_no_checks_of_annotations")
 @pytest.mark.parametrize(
     "options",

@@ -1,13 +1,18 @@
 """What a store is asked through the server: the pages hold what the store answers."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.asked import CorpusAsked
 from regard.server.corpora import corpus_page
 from regard.server.work import Job, RefusedError
+from tests.support.own_models import opened as tiny
 
 
 def page_of(opened: Any, **asked: Any) -> Any:
@@ -22,7 +27,7 @@ def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> Non
     for row, line in zip(rows, found.lines, strict=True):
         assert row[0] == {"left": line.left, "form": line.form, "right": line.right}
         assert row[1:] == [line.document, line.start]
-    assert page["findings"] == [f"“bank” occurs {found.total} times; here are all."]
+    assert page["findings"] == [f"“bank” occurs {found.total} times; here are all, in the order of the texts."]
 
 
 def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
@@ -46,6 +51,41 @@ def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_s
     assert kept.size > len(kept.data)
     assert kept.alone is not None
     assert kept.alone().panels[0]["kind"] == "scatter"
+
+
+@pytest.fixture
+def strangers_store(bank_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store that names a model which is not ours to load; whoever tries is told."""
+
+    def load(source: Any = None, **_: Any) -> None:
+        raise AssertionError(source)
+
+    monkeypatch.setattr("regard.models.load.load", load)
+    with Store(bank_folder) as store:
+        made = replace(store.manifest.model, name="theirs", source="stranger/model; rm -r x")
+        object.__setattr__(store.manifest, "model", made)
+        yield store
+
+
+def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> None:
+    like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
+    with pytest.raises(RefusedError, match="start it with --model 'stranger/model; rm -r x': regard serve") as found:
+        corpus_page([strangers_store], like, Job(1000.0), [tiny("gpt")])
+    assert found.value.status == 422
+    page: Any = corpus_page(
+        [strangers_store], CorpusAsked(about="senses", word="bank", senses=2), Job(1000.0)
+    ).page.data()
+    assert any("start it with --model" in each for each in page["findings"])
+    assert any("not checked" in each for each in page["findings"])
+    plain = corpus_page([strangers_store], CorpusAsked(about="occurrences", word="bank"), Job(1000.0))
+    assert len(plain.page.data()["panels"][0]["rows"]) == 16  # type: ignore[index]
+
+
+def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Store, minilm: Any) -> None:
+    like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
+    page: Any = corpus_page([strangers_store], like, Job(1000.0), [tiny("gpt"), minilm]).page.data()
+    assert page["panels"][0]["columns"][3]["name"] == "similarity"
+    assert strangers_store.model is minilm
 
 
 def test_lines_are_places(bank_store: Any) -> None:

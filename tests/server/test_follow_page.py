@@ -24,7 +24,7 @@ from tests.web.conftest import AXE, Opened
 from tests.web.tables import rows_of
 
 __all__ = ["visit"]
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 EVERY = ("--set", "sample_every=50", "--set", "evaluate_every=20", "--set", "save_every=100")
 SMALL = ("--repeated", "--prompt", "ab", *EVERY)
 

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from regard import ablate, head
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.movement import movement
+from regard.models.control import trace_control
 from regard.server.app import make_app
 from regard.server.asked import TraceAsked
 from regard.server.followed import reference_traces, too_often
@@ -50,8 +51,16 @@ def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
     traces = list(minilm.trace([RIVER, MONEY]))
     words = [(trace, trace.word("bank")[0]) for trace in traces]
     marks = [minilm.trace(word) for word in ("river", "money")]
-    assert near(paths(answer), movement(words, traces, marks).words)
+    control = trace_control(minilm, traces, "bank")
+    seen = summarise(traces, "bank", references=marks, control=control).movement
+    assert seen is not None
+    assert near(paths(answer), seen.words)
     assert answer.json()["opening"]["view"] == "panel 0"
+    panel = next(panel for panel in answer.json()["panels"] if panel["kind"] == "paths")
+    assert [each["neutral"]["sentences"] for each in panel["curves"]] == [39, 39]
+    assert any(
+        line.startswith("Text 1 moves “bank” towards “river” (cosine 0.48; ") for line in answer.json()["findings"]
+    )
     alone = client.post("/api/traces", json={"texts": [RIVER], "word": "bank"})
     assert near(paths(alone), movement(words[:1], traces[:1], []).words)
     assert client.post("/api/traces", json={"texts": [RIVER]}).json()["panels"] == []
@@ -91,14 +100,16 @@ def test_long_texts_say_that_it_is_not_shown() -> None:
 
 def test_models_that_read_pairs_have_reference_words_for_their_encoder() -> None:
     model = pair()
-    asked = TraceAsked(texts=[TEXTS[0]], targets=[TARGETS[0]], word="bank", references=["river"])
-    assert [each.text for each in reference_traces(model, asked)] == ["river"]
+    asked = TraceAsked(texts=[TEXTS[0]], targets=[TARGETS[0]], word="bank", references=["river", "man"])
+    assert [each.text for each in reference_traces(model, asked)] == ["river", "man"]
     page = trace_page(model, asked, Limits(), Job(60.0)).page
-    seen = summarise([model.trace(TEXTS[0], target=TARGETS[0])], "bank", references=reference_traces(model, asked))
+    traces = [model.trace(TEXTS[0], target=TARGETS[0])]
+    references, control = reference_traces(model, asked), trace_control(model, traces, "bank")
+    seen = summarise(traces, "bank", references=references, control=control)
     assert seen.movement is not None
     marks: Any = page.panels[0]["marks"]
     assert marks[0]["label"] == "river"
-    assert near({"": [marks[0]["point"]]}, [[seen.movement.references[0][-1]]])  # type: ignore[index]
+    assert near({"": [mark["point"] for mark in marks]}, [seen.movement.references])
 
 
 def test_occurrences_in_windows_are_counted_once(minilm: Any) -> None:

@@ -18,7 +18,7 @@ from tests.support.own_models import opened
 from tests.support.web_pages import build_nothing
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: make test-all brings it")
-pytestmark = [pytest.mark.long, pytest.mark.slow]
+pytestmark = pytest.mark.long
 REQUESTS = 1000
 
 

@@ -16,7 +16,7 @@ from tests.support.stores import Document, write_store
 from tests.web.conftest import AXE, Opened
 from tests.web.tables import rows_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 MANY = 250
 
 

@@ -14,14 +14,15 @@ import torch
 import regard
 from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
-from regard.explain.vectors.movement import movement
+from regard.explain.texts.summary import summarise
+from regard.models.control import trace_control
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
 from tests.web.saved import apart, drawn_alone, pixels, save, stands_alone
 from tests.web.tables import rows_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
 SIZE = 1201
 STORIES = SHARED / "models" / "stories260K"
@@ -147,17 +148,20 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("h2:has-text('How “bank” moves through the layers')", timeout=60_000)
     traces, marks = list(minilm.trace([RIVER, MONEY])), [minilm.trace(word) for word in ("river", "money")]
-    found = movement([(trace, trace.word("bank")[0]) for trace in traces], traces, marks)
-    page.tab.focus("[role=application]")
+    control = trace_control(minilm, traces, "bank")
+    found = summarise(traces, "bank", references=marks, control=control).movement
+    assert found is not None
+    page.tab.focus("[data-plane]")
     page.tab.keyboard.press("End")
     alike = torch.cosine_similarity(*(t.contextual[t.word("bank")[0].tokens[0]].double() for t in traces), dim=0)
     assert f"here to 2: {float(alike):.3f}" in page.tab.inner_text("[data-says]")
     page.tab.click("summary:text-is('The numbers as a table')")
     rows = rows_of(page.tab, "How “bank” moves through the layers")
-    wanted = [point for path in found.words for point in path or []]  # type: ignore[union-attr]
-    assert [row[2:4] for row in rows[:14]] == [
+    wanted = [point for path in found.words for point in path or []]  # beside reference words the ends alone
+    assert [row[2:4] for row in (rows[6], rows[13])] == [
         [f"{round(each, 6):.3f}".replace("-0.000", "0.000") for each in point] for point in wanted
     ]
+    assert {cell for row in (*rows[:6], *rows[7:13]) for cell in row[2:4]} == {"–"}
     # ablated, both texts before and after are on one plane
     page.open_view("Tokens")
     page.choose("layer", "1")
@@ -172,7 +176,7 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
     # the address holds the word; it is what a reload asks for
     link = page.tab.url
     page.tab.reload()
-    page.tab.wait_for_selector("[data-path='4']", timeout=60_000)
+    page.tab.wait_for_selector("[data-curve='4 river']", timeout=60_000)
     assert page.tab.url == link
     assert page.tab.input_value("label:has-text('Follow the word') input") == "bank"
     assert page.tab.input_value("label:has-text('beside') input") == "river, money"

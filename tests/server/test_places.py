@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.corpus.asking.occurrences import look_up
+from regard.corpus.asking.look_up import look_up
 from regard.corpus.manifest import ModelSummary
 from regard.corpus.store import Store
 from regard.server.places import Places, places_of, reader_of

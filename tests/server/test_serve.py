@@ -17,7 +17,7 @@ from tests.support import RIVER
 from tests.support.served import served
 
 LIVE = Path(built_page.__file__).parent / "built" / "live.js"
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not LIVE.exists(), reason="the page is not built: make page")]
+pytestmark = pytest.mark.skipif(not LIVE.exists(), reason="the page is not built: make page")
 
 
 def ask(port: int, token: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -31,6 +31,7 @@ def ask(port: int, token: str, path: str, body: Any = None) -> tuple[int, Any]:
     return answer.status, json.loads(found) if found[:1] in b"{[" else found
 
 
+@pytest.mark.long  # 8 s: a server
 def test_eight_clients_at_once_each_get_their_own_text() -> None:
     with served(RIVER) as (process, port, token):
         assert ask(port, "wrong", "/api/state")[0] == 401

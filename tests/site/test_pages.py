@@ -33,7 +33,7 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "6_a_transformer_that_writes": ["A decoder block", "The weights of the first nine", "From an", "Weights of the"],
     "7_across": ["Queries from one sequence", "An encoder block", "Cross-attention of both", "Which English words",
                  "The red square's patches", "A U-Net"],
-    "8_contextual_embeddings": ["MiniLM: self-attention", "Made-up and measured"],
+    "8_contextual_embeddings": ["MiniLM: self-attention", "Cosines of bank to five words by layer; below,"],
 }  # fmt: skip
 TOLD = {  # what each lesson's page shows that it computed
     "1_text_to_vectors": "3923 374 279 6864 315 9822 30",  # by tiktoken, see test_nothing_was_left_unchecked
@@ -182,7 +182,7 @@ def test_nothing_was_left_unchecked(name: str) -> None:
 def test_a_trace_shows_itself_in_a_notebook() -> None:
     page = Page("five_lines.html")
     shown = " ".join(page.printed.split())
-    assert "In layer 0 (mean of its heads) it looks most at “river” (0.25) and “fishing” (0.12)." in shown
+    assert "What it looks at most in layer 0 (mean of its heads): “river” 0.25, then [CLS] 0.19." in shown
     assert "layer text 1 looks at" in shown  # the table of trace.see
     assert "Both “bank” start as the same vector." in shown  # of regard.see
     assert "What taking a token or a head away changes about “bank”" in shown  # the ranking of model.why

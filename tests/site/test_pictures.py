@@ -40,8 +40,10 @@ def test_so_have_those_of_the_questions(tmp_path: Path, monkeypatch: pytest.Monk
     left_out = 0
     for file in (ROOT / "docs" / "questions").glob("*.md"):
         page = pictures.shown(file.read_text("utf-8"))
-        drawn = [call[call.index("--figure") + 1] for call in pictures.commands(page) if "--figure" in call]
+        calls = pictures.commands(page)
+        drawn = [call[call.index("--figure") + 1] for call in calls if "--figure" in call]
         assert drawn == pictures.SHOWN.findall(page), file.name
+        assert {call[call.index("--model") + 1] for call in calls if "--model" in call} <= {str(tmp_path / folder)}
         left_out += page.count(pictures.LEFT_OUT)
     assert left_out == (0 if folder else 2)
 

@@ -4,21 +4,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from regard.views.figures import movement
-from regard.views.figures.elements.canvas import all_axes
+from regard.views.figures.elements.canvas import all_axes, stack
+
+
+def painted(summary: Any, rows: slice = slice(None)) -> Any:
+    """The rows of the word's way as `draw` lays them out, all or some of them: the figure, after a drawing."""
+    figure = stack(movement.rows(summary)[rows], 13.0)
+    figure.canvas.draw()
+    return figure
+
+
+def plane_of(figure: Any) -> Any:
+    """The axes of the plane in such a figure, None where there is none."""
+    return next((axes for axes in all_axes(figure) if any("end " in (n.get_gid() or "") for n in axes.lines)), None)
 
 
 def paint(summary: Any) -> Any:
-    """The picture as `draw` lays it out, alone: its axes, after a drawing."""
-    height, put = movement.row(summary)
-    figure = Figure(figsize=(13, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    put(figure, figure.add_gridspec(1, 1)[0, 0])
-    figure.canvas.draw()
-    return figure.axes[0]
+    """The axes of the plane of a word's movement, drawn."""
+    return plane_of(painted(summary, slice(-1, None)))  # the curves above it take time
 
 
 def pixels(axes: Any) -> dict[str, torch.Tensor]:

@@ -76,6 +76,14 @@ def write_store(
     return folder
 
 
+def write_cloud_store(folder: Path, documents: int = 10) -> Path:
+    """Write documents with "bank" three times, all of whose vectors are one cloud; metadata put them into two ages."""
+    random = np.random.default_rng(1)
+    made = [Document(f"d{n}", "bank bank bank", {"age": "ab"[n % 2]}) for n in range(documents)]
+    vectors = 1 + 0.3 * random.standard_normal((3 * documents, 1, 13))
+    return write_store(folder, [(made, vectors.astype(np.float16))])
+
+
 def write_bank_store(folder: Path, minilm: Any) -> Path:
     """Write sentences with "bank" in two senses, in two shards, embedded one by one; metadata say which sense."""
     documents = [Document(f"r{n}", text + ".", {"kind": "river"}) for n, text in enumerate(RIVERS)]

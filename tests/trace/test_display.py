@@ -119,6 +119,7 @@ def test_a_table_shows_its_rows(minilm, bank) -> None:
     ("given", "says"),
     [
         ({"references": ["river"]}, "references: given str, needs traces of the words"),
+        ({"control": ["The bank."]}, "control: given str, needs traces of neutral sentences: model.trace"),
         ({"top": 0}, "top: given 0, needs a number from 1 on"),
         ({"layer": 9}, "layer 9 is out of range"),
         ({"head": -13}, "head -13 is out of range"),

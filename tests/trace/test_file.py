@@ -30,7 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("captures")
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
@@ -47,7 +46,6 @@ def test_what_was_saved_is_opened(folder: Path, data: Any) -> None:
     assert torch.equal(tensors[name], (made[0].encoder if isinstance(made[0], PairTrace) else made[0]).contextual)
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
@@ -128,7 +126,6 @@ def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Pa
         again.attention[6]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "gemma2", "t5", "bart"])
 def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
     model = make_model(kind, **({"num_key_value_heads": 2} if kind in ("llama", "gemma2") else {}))

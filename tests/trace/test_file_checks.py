@@ -101,7 +101,6 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
         rewrite(says, traces=[one | {"tokens": [changed, *one["tokens"][1:]]}])
 
 
-@pytest.mark.slow
 def test_tensors_that_do_not_fit(pair: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"
     pair.save(file, attention_outputs=True)
@@ -125,7 +124,6 @@ def test_tensors_that_do_not_fit(pair: Any, tmp_path: Path) -> None:
             refused("is no whole trace file: ", regard.open, file)
 
 
-@pytest.mark.slow
 def test_values_of_the_wrong_kind(trace: Any, tmp_path: Path) -> None:
     """Any value of a description replaced by what JSON can hold else: it opens and can be used, or is refused."""
     file, changed = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
@@ -181,7 +179,7 @@ for file in sys.argv[1:]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 9 s: an interpreter a file
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory in the way of Linux")
 def test_a_refusal_takes_neither_time_nor_memory(trace: Any, tmp_path: Path) -> None:
     file = tmp_path / "a"

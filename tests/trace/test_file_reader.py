@@ -17,7 +17,6 @@ from tests.support.trace_files import parts, refused, same, sealed
 IDS = torch.tensor([[7, 11, 13, 17, 19]])
 
 
-@pytest.mark.slow
 def test_every_flipped_bit_is_found_or_changes_nothing(tmp_path: Path) -> None:
     trace = traced(make_model("gpt2"), IDS)
     file = tmp_path / "a"

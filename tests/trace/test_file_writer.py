@@ -152,7 +152,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 7 s: a file of 250 MB
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory in the way of Linux")
 def test_memory_to_save_is_that_of_a_tensor_and_to_open_of_what_is_looked_at(tmp_path: Path) -> None:
     file = tmp_path / "a"

@@ -70,7 +70,6 @@ def sentence_transformers(folder: Path) -> Any:
         return library.SentenceTransformer(str(folder), device="cpu")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_sentence_transformers_own(minilm: Any) -> None:
     library = sentence_transformers(default_folder())
@@ -98,7 +97,6 @@ def folder_of(folder: Path, minilm: Any, config: dict[str, Any], *modules: str, 
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_is_sentence_transformers_own(tmp_path: Path, minilm: Any, mode: str) -> None:

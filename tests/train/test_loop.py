@@ -50,7 +50,6 @@ def go(model: Transformer, data: Always, settings: Settings, saved: list[Trainin
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
 def test_one_batch_is_learned_by_heart(kind: str) -> None:
     model, data = small(kind), Always(some(kind))

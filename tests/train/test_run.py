@@ -166,7 +166,6 @@ def test_of_two_that_begin_at_once_one_trains(text: Path, tmp_path: Path) -> Non
     assert len((run / "log.jsonl").read_text().splitlines()) == 3
 
 
-@pytest.mark.slow
 def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path, tmp_path: Path) -> None:
     began = time.monotonic()
     process = subprocess.Popen(
@@ -223,7 +222,6 @@ def test_the_run_opens_like_any_model(whole: Path) -> None:
     assert (whole / "loss.png").stat().st_size > 5000
 
 
-@pytest.mark.slow
 def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     def file(name: str, content: bytes) -> str:
         (tmp_path / name).write_bytes(content)

@@ -15,7 +15,6 @@ def schema():
     return json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
 def test_every_file_fits_the_schema(bank, minilm, schema, tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     for summary in (

@@ -28,7 +28,6 @@ def written(folder: Path, traces: list[Trace] | PairTrace, page: Page | None = N
     return Read(folder / "page.html")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PAIRS)
 def test_encoder_decoders(kind: str, tmp_path: Path) -> None:
     pair = Model(tiny(kind, PAIRS[kind]), None, name=kind).trace(ids=IDS, target_ids=TARGET)
@@ -51,7 +50,6 @@ def test_encoder_decoders(kind: str, tmp_path: Path) -> None:
         assert calls[0]["bias"]["kind"] == "offsets"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", DECODERS)
 def test_decoders(kind: str, tmp_path: Path) -> None:
     traces = Model(tiny(kind, DECODERS[kind], language=True), None, name=kind).trace(ids=[IDS, IDS[:4]])

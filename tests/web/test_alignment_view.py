@@ -11,7 +11,7 @@ import regard
 from regard.explain.weights.alignment import Alignment, align
 from tests.support import own_models
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 OPUS = os.environ.get("REGARD_OPUS_MT", "")
 SOURCE, TARGET = own_models.TEXTS[0], own_models.TARGETS[0]

@@ -27,7 +27,7 @@ def test_it_opens_at_the_word_in_the_layer_that_the_sentences_are_about(bank: li
     opening = page.data["opening"]
     assert (opening["view"], opening["head"]) == ("tokens", None)
     assert opening["token"] == bank[0].word("bank")[0].tokens[0]
-    assert f"In layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings)
+    assert f" in layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings)
     assert page.data["title"].endswith(" (and 1 more)")
     check_page(page, bank)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import regard
+from regard.explain.findings.attribution import attribution_findings, exactness
 from regard.web.attribution import attribution_page
 from regard.web.html_file import script_json
 from tests.support.pairs import make_pair
@@ -50,17 +51,12 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
     assert parts["rows"] == [[name, added] for name, added in found.by()]
 
 
-def test_sentences_name_what_adds_and_what_takes_away(found: Any) -> None:
+def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
     page = attribution_page(found)
-    value, added, taken, *_ = page.findings
-    assert value.startswith("The cosine to the direction at “bank” is 0.61, the sum of what was written there: ")
-    heads = [(name, each) for name, each in found.by() if "head" in name]
-    most = next(name for name, each in heads if each > 0)
-    least = next(name for name, each in heads if each < 0)
-    assert added.startswith(f"Of the heads, most is added by {most} (+")
-    assert taken.startswith(f"Of the heads, most is taken away by {least} (−")
+    assert page.findings == attribution_findings(found)
+    assert page.findings[0].startswith("The cosine to the direction at “bank” is +0.61: the sum of what was written")
     assert page.status[0].startswith("Computed with ")
-    assert f"within {found.error:.1e} of the sum" in page.status[-1]
+    assert page.status[-1] == f"T{exactness(found)[1:]}."
     assert attribution_page(found, ["One."]).findings == ["One."]
 
 

@@ -10,7 +10,7 @@ from tests.support import RIVER
 from tests.web.tables import by_number, open_twin, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 SHOWN = 2e-4 + 5e-5  # both sides' own difference, and four decimals
 
 

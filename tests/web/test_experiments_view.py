@@ -15,7 +15,7 @@ from regard.web.score_sources import plain
 from tests.web.tables import open_twin, rows_of
 from tests.web.test_patch_sweep import made
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [

@@ -8,7 +8,7 @@ import torch
 import regard
 from tests.support import SHARED, own_models
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 STORIES = SHARED / "models" / "stories260K"
 

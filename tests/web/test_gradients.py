@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.explain.causes.gradients import TokenAttribution
+from regard.explain.findings.attribution import attribution_findings
 from regard.text.tokens import encoded_ids
 from regard.web.gradients import gradients_page
 from regard.web.html_file import script_json
@@ -26,14 +27,10 @@ def test_every_token_has_its_score_and_the_gap_is_told() -> None:
     page: Any = gradients_page(found).data()
     script_json(page)
     assert page["title"] == "What each token brings to the cosine of 'bank' and river"
-    assert page["findings"][0] == (
-        "The cosine of 'bank' and river is 0.90, and −0.10 of the baseline. Scores are integrated gradients in 32 "
-        "steps: they sum to the difference, +1.00, but for a gap of 2.0e-05."
-    )
+    assert page["findings"] == attribution_findings(found)
+    assert page["findings"][2].endswith("a gap of 2.0e-05.")
     names = [token.text for token in found.tokens]
-    assert page["findings"][1].startswith(
-        f"Most is brought by “{names[2].strip()}” (+1.25), “{names[1].strip()}” (−0.50)"
-    )
+    assert f"most was brought by “{names[2].strip()}” (2) (+1.25) and" in page["findings"][1]
     strip, table = page["panels"]
     assert (strip["tokens"], strip["values"]) == (names, [0.25, -0.5, 1.25])
     assert table["rows"] == [[names[2], 2, 1.25], [names[1], 1, -0.5], [names[0], 0, 0.25]]
@@ -41,7 +38,7 @@ def test_every_token_has_its_score_and_the_gap_is_told() -> None:
 
 def test_without_a_baseline_and_of_two_texts() -> None:
     page: Any = gradients_page(made(method="gradient x input", baseline=None, gap=None, sides=(1, 2))).data()
-    assert "exact where the outcome is linear" in page["findings"][0]
+    assert "at this text alone" in page["findings"][-1]
     source, target, table = page["panels"]
     assert (source["values"], target["values"]) == ([0.25], [-0.5, 1.25])
     assert (source["name"], target["name"]) == ("Tokens of the source", "Tokens of the target")

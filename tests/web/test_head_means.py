@@ -41,15 +41,16 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
         assert grid["note"].startswith(SAYS[grid["name"]])
         assert (grid["rows"][2], grid["columns"][1]) == ("layer 2", "head 1")
     by_name = {grid["name"]: grid["note"] for grid in grids}
-    assert (
-        "Most of it have heads 2.1 (0.50), 2.0 (0.40), 1.1 (0.30); the mean of all heads is 0.25."
-        in by_name["previous"]
+    assert by_name["previous"].endswith(
+        "Heads 2.1 (0.50), 2.0 (0.40) and 1.1 (0.30) have most of it; the mean of all heads is 0.25, over 1,234 tokens."
     )
+    assert by_name["duplicate"].endswith("over 56 tokens.")
     assert "with another token behind them: there is no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
     assert rows["previous"][1:4] == ["2.1", 0.5, float(found.scores["previous"].mean())]
     assert rows["next"][3] == float(np.nanmean(found.scores["next"]))
-    assert rows["induction"][1:4] == [None, None, None]
+    assert rows["induction"][1:5] == [None, None, None, 0]
+    assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][0]
     assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
     assert table["rows"][2][2] is None  # a head without such a token
     assert table["rows"][5][1] == found.scores["previous"][2, 1]
@@ -74,4 +75,4 @@ def test_several_tables_are_one_page() -> None:
     one = [str(panel["name"]) for panel in head_means_page(made()).panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
-    assert page.findings[0] == "Texts: means over 1,234 tokens."
+    assert page.findings[0] == "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)."

@@ -8,7 +8,7 @@ import torch
 from regard.explain.weights.head_scores import head_scores
 from tests.web.tables import open_twin, rows_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 def heads_in_order(tab: Any) -> list[str]:

@@ -9,7 +9,7 @@ from tests.support import own_models
 from tests.web.tables import by_number, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 SHOWN = 1e-4 + 5e-5  # the page's own difference, and four decimals
 
 

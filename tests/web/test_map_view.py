@@ -12,7 +12,7 @@ import torch
 import regard
 from tests.support import make_tiny
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
 WITHIN = 3e-4  # of the library's weights: queries and keys are rounded to 16 bits
 LONG = "The river was high, and the man who had come to fish sat down on the bank to wait for the money. " * 20

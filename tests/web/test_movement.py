@@ -9,7 +9,7 @@ import torch
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.vectors.massive_activations import MASSIVE
-from regard.explain.vectors.movement import LeftOut, movement
+from regard.explain.vectors.movement import LeftOut, Tried, movement
 from regard.trace.trace import Trace
 from regard.web import movement as panels
 from regard.web.assemble import Opening, page_of
@@ -40,11 +40,12 @@ def test_points_are_those_of_the_library(traces: list[Trace], seen: Summary) -> 
     assert [path["of"] for path in panel["paths"]] == ["text 1", "text 2", "text 2"]
     for path, points in zip(panel["paths"], found.words, strict=True):
         assert torch.allclose(torch.tensor(path["points"]), torch.tensor(points), atol=1e-5)
-    for mark, points in zip(panel["marks"], found.references, strict=True):
-        assert torch.allclose(torch.tensor(mark["point"]), torch.tensor(points[-1]), atol=1e-5)  # type: ignore[index]
+    assert panel["drawn"] == found.states == [2]  # beside reference words the ends alone
+    for mark, point in zip(panel["marks"], found.references, strict=True):
+        assert torch.allclose(torch.tensor(mark["point"]), torch.tensor(point), atol=1e-5)
     assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
     assert [state["mark"] for state in panel["states"]] == ["in", "0", "★"]
-    assert panel["dots"] == []  # beside reference words
+    assert panel["neutral"] is None
     script_json({"panels": [panel]})
 
 
@@ -66,6 +67,26 @@ def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> 
         mark = next(mark for mark in panel["marks"] if mark["label"] == reference.word)
         at = [o.label for o in seen.occurrences].index(reference.occurrence)
         assert abs(mark["cosines"][at] - reference.contextual) < 1e-6
+        curve = next(curve for curve in panel["curves"] if curve["label"] == reference.word)
+        assert torch.allclose(torch.tensor(curve["paths"][at]), torch.tensor(reference.states), atol=1e-6)
+        assert (curve["neutral"], curve["paths"][at][-1]) == (None, mark["cosines"][at])
+
+
+def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: list[Trace]) -> None:
+    control = minilm.trace([f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
+                            for end in (".", " today.", ", he said.")], logits=False)  # fmt: skip
+    seen = summarise(bank, "bank", references=minilm.trace(["river", "money"]), control=control)
+    panel: Any = movement_panel(seen)
+    assert seen.movement is not None
+    assert seen.movement.neutral is not None
+    assert panel["neutral"] == [round(each, 6) for each in seen.movement.neutral]
+    assert [path["leaves"] for path in panel["paths"]] == seen.movement.leaves
+    for curve, each in zip(panel["curves"], seen.neutral, strict=True):
+        assert curve["neutral"]["sentences"] == 12
+        for name in ("mean", "low", "high"):
+            assert torch.allclose(torch.tensor(curve["neutral"][name]), torch.tensor(getattr(each, name)), atol=1e-6)
+    assert panel["nearness"].endswith("dotted: the mean of 12 neutral sentences, in their range")
+    assert panel["plane"].startswith("Where “bank” ends: ★ in a text; ○ in 12 neutral sentences, their mean")
 
 
 def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> None:
@@ -88,38 +109,41 @@ def test_what_is_left_out_is_named(seen: Summary) -> None:
     assert seen.movement is not None
     words = [None, *seen.movement.words[1:]]
     gone = [LeftOut("word", "bank", "1", 2 * MASSIVE), LeftOut("reference", "river", "", 3 * MASSIVE)]
-    moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone,
-                    disagreement="1 of 9 comparisons", wrong=1)  # fmt: skip
+    moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone)
     panel: Any = movement_panel(replace(seen, movement=moved))
     assert panel["paths"][0]["points"] is None
     assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} ×)"
     assert panel["marks"][0]["point"] is None
     assert panel["marks"][0]["missing"] == f"“river” as a text of its own ({3 * MASSIVE:.0f} ×)"
-    assert panel["holds"] is False
-    assert panel["sentences"][0] == "Not to be read off as it stands: 1 of 9 comparisons."
-    assert "massive activations" in panel["sentences"][2]
-    assert f"“bank” 1 ({2 * MASSIVE:.0f} ×), “river”" in panel["sentences"][2]
+    assert "massive activations" in panel["sentences"][-1]
+    assert f"“bank” 1 ({2 * MASSIVE:.0f} ×), “river”" in panel["sentences"][-1]
 
 
-def test_tokens_are_dots_where_there_are_no_reference_words(
+def test_where_no_plane_is_right_the_curves_stand_alone(seen: Summary) -> None:
+    assert seen.movement is not None
+    none = [None] * len(seen.movement.words)
+    wrong = Tried([2], False, 9, 1, "1 of 9 comparisons \x1b of near and far come out otherwise")
+    moved = replace(seen.movement, states=[], words=none, references=[None, None], tried=[wrong])
+    panel: Any = movement_panel(replace(seen, movement=moved))
+    assert (panel["drawn"], panel["plane"], panel["neutral"]) == ([], None, None)
+    assert panel["sentences"][0] == (
+        r"Only the curves are drawn, no plane: 1 of 9 comparisons \x1b of near and far come out otherwise."
+    )
+    assert [curve["label"] for curve in panel["curves"]] == ["river", "money"]
+
+
+def test_without_reference_words_the_curve_is_to_the_start(
     traces: list[Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = summarise(traces, "bank")
     panel: Any = movement_panel(seen)
-    assert seen.movement is not None
-    names = [(dot["text"], dot["label"]) for dot in panel["dots"]]
-    assert ("1", "fishing") in names
-    assert all(name != "bank" for _, name in names)
-    fishing = next(n for n, token in enumerate(traces[0].tokens) if token.text == "fishing")
-    place = next(dot["point"] for dot in panel["dots"] if dot["label"] == "fishing")
-    assert torch.allclose(torch.tensor(place), torch.tensor(seen.movement.tokens[0][fishing]), atol=1e-5)
-    monkeypatch.setattr(panels, "DOTS", 3)
+    (curve,) = panel["curves"]
+    assert curve["label"] == "itself as it enters layer 0"
+    assert [path[0] for path in curve["paths"]] == pytest.approx([1.0] * 3)
     monkeypatch.setattr(panels, "PAIRED", 2)
     panel = movement_panel(seen)
-    assert (panel["dots"], panel["between"]) == ([], None)
-    said = " ".join(panel["sentences"])
-    assert f"The texts' {len(names)} tokens are not drawn as dots: 3 are the most." in said
-    assert "3 paths are not compared with each other: 2 are the most." in said
+    assert panel["between"] is None
+    assert "3 paths are not compared with each other: 2 are the most." in panel["sentences"]
 
 
 def test_a_page_that_opens_at_a_word_has_its_movement(traces: list[Trace]) -> None:

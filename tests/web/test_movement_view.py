@@ -9,6 +9,7 @@ import torch
 
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
+from regard.models.control import trace_control
 from regard.trace.trace import Trace
 from regard.web.assemble import Opening, page_of
 from regard.web.built_page import built_shell
@@ -16,7 +17,7 @@ from regard.web.html_file import write_html
 from tests.web.conftest import AXE, Opened
 from tests.web.tables import open_twin, rows_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 TITLE = "How “bank” moves through the layers"
 
 
@@ -26,8 +27,19 @@ def references(minilm: Any) -> list[Trace]:
 
 
 @pytest.fixture(scope="module")
-def seen(bank: list[Trace], references: list[Trace]) -> Summary:
-    return summarise(bank, "bank", references=references)
+def control(minilm: Any, bank: list[Trace]) -> list[Trace]:
+    return trace_control(minilm, bank, "bank")
+
+
+@pytest.fixture(scope="module")
+def seen(bank: list[Trace], references: list[Trace], control: list[Trace]) -> Summary:
+    return summarise(bank, "bank", references=references, control=control)
+
+
+@pytest.fixture
+def made(bank: list[Trace], references: list[Trace], control: list[Trace]) -> Any:
+    """The page of the two texts, with reference words and neutral sentences."""
+    return page_of(bank, None, Opening(word="bank"), references=references, control=control)
 
 
 @pytest.fixture
@@ -39,7 +51,7 @@ def shown(page_of: Any, tmp_path: Path) -> Any:
         file = tmp_path / "movement.html"
         write_html(made, file, built_shell())
         found: Opened = page_of(None, file=file, width=width)
-        found.tab.wait_for_selector("[role=application] svg")
+        found.tab.wait_for_selector("[data-curves] svg")
         return found
 
     return show
@@ -61,22 +73,13 @@ def points(summary: Summary) -> dict[str, torch.Tensor]:
     return {
         f"{occurrence.label} {n}": torch.tensor(point, dtype=torch.float64)
         for occurrence, path in zip(summary.occurrences, summary.movement.words, strict=True)
-        for n, point in enumerate(path or [])
+        for n, point in zip(summary.movement.states, path or [], strict=True)
     }
 
 
-@pytest.mark.parametrize("width", [390, 1000])
-def test_every_point_is_the_librarys_with_one_scale_on_both_axes(
-    shown: Any, seen: Summary, bank: list[Trace], references: list[Trace], width: int
-) -> None:
-    page = shown(page_of(bank, None, Opening(word="bank"), references=references), width)
-    wanted = points(seen)
-    assert seen.movement is not None
-    for word, path in zip(("river", "money"), seen.movement.references, strict=True):
-        wanted[word] = torch.tensor(path[-1], dtype=torch.float64)  # type: ignore[index]
-    drawn = places(page, "data-at") | places(page, "data-mark")
+def one_scale(drawn: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> None:
+    """Assert that marks stand where the library has them, in the same scale across and up."""
     assert drawn.keys() == wanted.keys()
-    assert len(drawn) == 2 * 7 + 2
     names = list(wanted)
     pixels, plane = (torch.stack([each[name] for name in names]) for each in (drawn, wanted))
     plane = plane * torch.tensor([1.0, -1.0])  # up is up
@@ -84,29 +87,128 @@ def test_every_point_is_the_librarys_with_one_scale_on_both_axes(
     scale = ((pixels - pixels.mean(0)) * spread).sum() / (spread**2).sum()
     assert float(scale) > 100
     assert float((pixels - pixels.mean(0) - scale * spread).abs().max()) < 0.01
-    # the line goes from mark to mark
-    for label in ("1", "2"):
-        line = page.tab.get_attribute(f"[data-path='{label}']", "points").split(" ")
-        corners = torch.tensor([[float(n) for n in each.split(",")] for each in line], dtype=torch.float64)
-        assert torch.allclose(corners, torch.stack([drawn[f"{label} {n}"] for n in range(7)]), atol=1e-3)
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_every_end_is_the_librarys_with_one_scale_on_both_axes(
+    shown: Any, seen: Summary, made: Any, width: int
+) -> None:
+    page = shown(made, width)
+    wanted = points(seen)
+    assert seen.movement is not None
+    for word, point in zip(("river", "money"), seen.movement.references, strict=True):
+        wanted[word] = torch.tensor(point, dtype=torch.float64)
+    wanted["neutral"] = torch.tensor(seen.movement.neutral, dtype=torch.float64)
+    drawn = places(page, "data-at") | places(page, "data-mark")
+    middle = page.tab.locator("[data-middle]")
+    drawn["neutral"] = torch.tensor([float(middle.get_attribute(name)) for name in ("cx", "cy")], dtype=torch.float64)
+    one_scale(drawn, wanted)
+    assert len(drawn) == 2 + 2 + 1
+    # an arrow goes from the neutral mean towards each end outside the range, and to no other
+    arrows = page.tab.eval_on_selector_all(
+        "[data-arrow]", "all => all.map(e => [e.dataset.arrow, e.getAttribute('d')])"
+    )
+    assert [label for label, _ in arrows] == [
+        label for label, far in zip("12", seen.movement.leaves, strict=True) if far
+    ]
+    for label, way in arrows:
+        x, y, to_x, to_y = (float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", way)[:4])
+        along = drawn[f"{label} 6"] - drawn["neutral"]
+        step = torch.tensor([to_x - x, to_y - y], dtype=torch.float64)
+        assert float(torch.cosine_similarity(step, along, dim=0)) > 0.9999
     colours = {page.tab.get_attribute(f"[data-path='{label}']", "stroke") for label in ("1", "2")}
-    shapes = {page.tab.get_attribute(f"[data-at='{label} 0']", "d") for label in ("1", "2")}
-    assert (len(colours), len(shapes)) == (2, 2)
+    assert len(colours) == 2
     over = page.tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert over <= 0
 
 
-def test_what_is_said_is_what_was_computed(
-    shown: Any, seen: Summary, bank: list[Trace], references: list[Trace]
-) -> None:
-    page = shown(page_of(bank, None, Opening(word="bank"), references=references))
+def test_the_path_of_a_word_alone_goes_from_mark_to_mark(shown: Any, bank: list[Trace]) -> None:
+    page = shown(page_of(bank, None, Opening(word="bank")))
+    drawn = places(page, "data-at")
+    one_scale(drawn, points(summarise(bank, "bank")))
+    assert len(drawn) == 2 * 7
+    for label in ("1", "2"):
+        line = page.tab.get_attribute(f"[data-path='{label}']", "points").split(" ")
+        corners = torch.tensor([[float(n) for n in each.split(",")] for each in line], dtype=torch.float64)
+        assert torch.allclose(corners, torch.stack([drawn[f"{label} {n}"] for n in range(7)]), atol=1e-3)
+    shapes = {page.tab.get_attribute(f"[data-at='{label} 0']", "d") for label in ("1", "2")}
+    assert len(shapes) == 2
+
+
+def curve(page: Opened, selector: str) -> torch.Tensor:
+    """The corners of a line, in pixels."""
+    way = page.tab.get_attribute(selector, "d")
+    return torch.tensor([float(n) for n in re.findall(r"-?[\d.]+", way)], dtype=torch.float64).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_curves_are_the_summarys_in_one_scale(shown: Any, seen: Summary, made: Any, dark: bool) -> None:
+    page = shown(made)
+    if dark:
+        page.tab.emulate_media(color_scheme="dark")
+        page.tab.wait_for_selector(".regard.dark")
+    lines, values = [], []
+    for each in seen.references:
+        lines.append(curve(page, f"[data-curve='{each.occurrence} {each.word}']"))
+        values.append(each.states)
+    for each in seen.neutral:
+        lines.append(curve(page, f"[data-neutral='{each.word}']"))
+        values.append(each.mean)
+        band = curve(page, f"[data-range='{each.word}']")
+        lines += [band[:7], band[7:].flip(0)]
+        values += [each.high, each.low]
+    assert {tuple(line.shape) for line in lines} == {(7, 2)}
+    ys, cosines = torch.stack(lines)[..., 1], torch.tensor(values, dtype=torch.float64)
+    scale = ((ys - ys.mean()) * (cosines - cosines.mean())).sum() / ((cosines - cosines.mean()) ** 2).sum()
+    assert float(scale) < -50  # up is up, and one scale for all
+    assert float((ys - ys.mean() - scale * (cosines - cosines.mean())).abs().max()) < 0.11
+    if AXE.exists():
+        assert page.violations() == []
+
+
+def test_the_curves_say_their_numbers_and_move_with_the_layer(shown: Any, seen: Summary, made: Any) -> None:
+    page = shown(made)
+    said = lambda: page.tab.inner_text("[data-cosines]")  # noqa: E731
+
+    def wanted(state: int) -> str:
+        parts = []
+        for each in seen.neutral:
+            own = {r.occurrence: r.states[state] for r in seen.references if r.word == each.word}
+            neutral = f"{each.mean[state]:.3f} ({each.low[state]:.3f} to {each.high[state]:.3f})"
+            parts.append(f"{each.word}: 1 {own['1']:.3f}, 2 {own['2']:.3f}, neutral sentences {neutral}")
+        return f"{'; '.join(parts)}."
+
+    assert said().endswith(wanted(6))
+    page.tab.focus("[data-curves]")
+    page.tab.keyboard.press("Home")
+    page.tab.keyboard.press("ArrowRight")
+    assert said() == f"Leaves layer 0. {wanted(1)}"
+    assert page.tab.input_value("[data-state]") == "1"
+    page.tab.locator("[data-curves]").evaluate("box => box.scrollIntoView({block: 'center'})")
+    box = page.tab.locator("[data-curves] svg").bounding_box()
+    x, y = curve(page, "[data-curve='2 money']")[4].tolist()
+    page.tab.mouse.move(box["x"] + x, box["y"] + y)
+    assert said() == f"Leaves layer 3. {wanted(4)}"
+    assert page.tab.inner_text("[data-step]").startswith("Layer 3 moved 2 by ")
+
+
+def test_where_no_plane_is_right_the_page_says_so(shown: Any, minilm: Any, bank: list[Trace]) -> None:
+    page = shown(page_of(bank[:1], None, Opening(word="bank"), references=[minilm.trace("river")]))
+    assert page.tab.locator("[data-plane]").count() == 0
+    said = page.tab.locator("[data-sentence]").all_inner_texts()
+    assert said == ["Only the curves are drawn, no plane: there are no two distances to compare."]
+    assert page.tab.locator("[data-curve]").count() == 1
+
+
+def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list[Trace], made: Any) -> None:
+    page = shown(made)
     said = page.tab.locator("[data-sentence]").all_inner_texts()
     assert said[0].endswith("nearer here is nearer in all 384 dimensions (has the larger cosine).")
     assert seen.movement is not None
-    assert " + ".join(f"{part:.0%}" for part in seen.movement.share) in said[1]
+    assert f"it keeps {sum(seen.movement.share):.0%} of their variance." in said[2]
     places_ = places(page, "data-at")
-    page.tab.locator("[role=application]").evaluate("box => box.scrollIntoView({block: 'center'})")
-    box = page.tab.locator("[role=application] svg").bounding_box()
+    page.tab.locator("[data-plane]").evaluate("box => box.scrollIntoView({block: 'center'})")
+    box = page.tab.locator("[data-plane] svg").bounding_box()
     x, y = places_["1 6"].tolist()
     page.tab.mouse.move(box["x"] + x, box["y"] + y)
     ends = [t.contextual[o.tokens].double().mean(0) for t, o in zip(bank, seen.occurrences, strict=True)]
@@ -133,7 +235,7 @@ def test_what_is_said_is_what_was_computed(
 def test_keys_the_slider_and_the_layers_look_at_one_state(shown: Any, bank: list[Trace]) -> None:
     page = shown(page_of(bank, None, Opening(word="bank")))
     says, step = (lambda: page.tab.inner_text("[data-says]")), (lambda: page.tab.inner_text("[data-step]"))
-    page.tab.focus("[role=application]")
+    page.tab.focus("[data-plane]")
     page.tab.keyboard.press("Home")
     assert says().startswith("1 (text 1) enters layer 0")
     assert step().startswith("Choose a layer")
@@ -152,26 +254,28 @@ def test_keys_the_slider_and_the_layers_look_at_one_state(shown: Any, bank: list
     page.tab.click("[data-layer='4'] button")
     assert says().startswith("2 (text 2) leaves layer 4:")
     assert page.tab.input_value("[data-state]") == "5"
-    page.tab.focus("[role=application]")
-    page.tab.keyboard.press("ArrowDown")  # below the paths: the tokens' dots
-    assert re.fullmatch(r"“.+”, a token of text 1, at its end\.", says().strip())
-    page.tab.keyboard.press("ArrowUp")
-    assert says().startswith("2 (text 2) leaves layer 4:")
 
 
-def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trace], references: list[Trace]) -> None:
-    page = shown(page_of(bank, None, Opening(word="bank"), references=references))
+def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trace], made: Any) -> None:
+    page = shown(made)
     open_twin(page.tab)
     rows = rows_of(page.tab, TITLE)
     wanted = points(seen)
-    assert len(rows) == 16
-    for row, (name, point) in zip(rows, wanted.items(), strict=False):
-        assert (row[0], row[2:4]) == (name[0], [f"{float(each):.3f}".replace("-0.000", "0.000") for each in point])
-    assert [row[0] for row in rows[14:]] == ["◆ river", "◆ money"]
+    assert len(rows) == 2 * 7 + 2 + 1
+    for n, row in enumerate(rows[:14]):
+        point = wanted.get(f"{row[0]} {n % 7}")
+        figures = ["–", "–"] if point is None else [f"{float(x):.3f}".replace("-0.000", "0.000") for x in point]
+        assert (row[0], row[2:4]) == (str(1 + n // 7), figures)
+    assert [row[0] for row in rows[14:]] == ["◆ river", "◆ money", "○ neutral"]
     updates = layer_updates(bank[1], seen.occurrences[1].as_word())
     assert [row[6] for row in rows[8:14]] == [f"{each.attention_share:.3f}" for each in updates]
-    open_twin(page.tab, "The cosines between paths as a table")
+    open_twin(page.tab, "The cosines as a table")
     cosines = rows_of(page.tab, "How alike states are")
-    assert len(cosines) == 7 + 4
+    assert len(cosines) == 2 * 3 * 7 + 7
+    river = next(each for each in seen.neutral if each.word == "river")
+    assert [row[3] for row in cosines[:7]] == [f"{each:.3f}" for each in seen.references[0].states]
+    assert [row[3:] for row in cosines[14:21]] == [
+        [f"{each:.3f}" for each in three] for three in zip(river.mean, river.low, river.high, strict=True)
+    ]
     pair = seen.pairs[0]
-    assert [row[3] for row in cosines[:6]] == [f"{each:.3f}" for each in pair.hidden_states[:6]]
+    assert [row[3] for row in cosines[42:48]] == [f"{each:.3f}" for each in pair.hidden_states[:6]]

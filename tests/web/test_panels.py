@@ -1,8 +1,6 @@
 import math
 from typing import Any
 
-import pytest
-
 from regard.explain.evolution import evolution
 from regard.web.html_file import script_json
 from regard.web.panels import (
@@ -46,7 +44,6 @@ def test_numbers_that_are_none_are_left_out() -> None:
     assert heat("t", "", ["r"], ["c"], [[0.5]], largest=2.0)["largest"] == 2.0
 
 
-@pytest.mark.slow
 def test_the_rankings_of_causes(minilm: Any) -> None:
     trace = minilm.trace("A man is fishing on a river bank.")
     why = minilm.why(trace, "bank")

@@ -11,7 +11,7 @@ from regard.web.page import Page
 from regard.web.panels import column, curve, curves, heat, point, scatter, strip, table
 from tests.web.tables import open_twin, rows_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 WORDS = ["<b>bold</b>", "河岸", "\x1b[31mred", "שלום", "bank"]
 GRID = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
 

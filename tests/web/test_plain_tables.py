@@ -46,24 +46,27 @@ def test_a_marked_word_stands_in_its_text_and_notes_are_paragraphs() -> None:
 
 def test_paths_have_a_row_for_each_state() -> None:
     step = {"length": 2.0, "attention": 0.25, "cross": None, "rest": 0.75, "most": "“a” +0.10"}
-    path = {"label": "1", "points": [[0.0, 1.0], [0.5, -1.0]], "before": [None, 0.5], "steps": [step], "refused": None}
+    path = {"label": "1", "points": [[0.5, -1.0]], "before": [None, 0.5], "steps": [step], "refused": None}
     gone = {"label": "2", "points": None, "before": [None, 0.25], "steps": None, "refused": "why not"}
+    neutral = {"sentences": 12, "mean": [0.5, None], "low": [0.25, None], "high": [0.75, None]}
     panel = {
         "kind": "paths", "title": "t", "note": "n", "sentences": ["One.", "Two."], "digits": 3, "paths": [path, gone],
-        "states": [{"mark": "in", "name": "enters"}, {"mark": "★", "name": "leaves"}],
+        "states": [{"mark": "in", "name": "enters"}, {"mark": "★", "name": "leaves"}], "drawn": [1],
+        "curves": [{"label": "river", "paths": [[0.125, 0.25], [None, -0.5]], "neutral": neutral}],
+        "neutral": [0.0, 0.25],
         "marks": [{"label": "river", "point": [2.0, 3.0]}, {"label": "money", "point": None}],
-        "dots": [{"label": "the", "text": "2", "point": [0.0, 0.25]}],
     }  # fmt: skip
     assert read(panel) == [
-        ["path", "state", "x", "y", "cosine to the state before", "length of the step", "attention", "feed-forward",
-         "most of it from"],
-        ["1", "enters", "0.000", "1.000", "–", "–", "–", "–", "–"],
-        ["1", "leaves", "0.500", "-1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
-        ["2", "enters", "–", "–", "–", "–", "–", "–", "–"],
-        ["2", "leaves", "–", "–", "0.250", "–", "–", "–", "–"],
-        ["◆ river", "the end", "2.000", "3.000", "–", "–", "–", "–", "–"],
-        ["◆ money", "the end", "–", "–", "–", "–", "–", "–", "–"],
-        ["· the (2)", "the end", "0.000", "0.250", "–", "–", "–", "–", "–"],
-        ["2", "no shares: why not", "–", "–", "–", "–", "–", "–", "–"],
+        ["path", "state", "cosine to river", "x", "y", "cosine to the state before", "length of the step", "attention",
+         "feed-forward", "most of it from"],
+        ["1", "enters", "0.125", "–", "–", "–", "–", "–", "–", "–"],
+        ["1", "leaves", "0.250", "0.500", "-1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
+        ["2", "enters", "–", "–", "–", "–", "–", "–", "–", "–"],
+        ["2", "leaves", "-0.500", "–", "–", "0.250", "–", "–", "–", "–"],
+        ["neutral sentences", "enters", "0.500 (0.250 to 0.750)", "–", "–", "–", "–", "–", "–", "–"],
+        ["neutral sentences", "leaves", "–", "0.000", "0.250", "–", "–", "–", "–", "–"],
+        ["◆ river", "the end", "–", "2.000", "3.000", "–", "–", "–", "–", "–"],
+        ["◆ money", "the end", "–", "–", "–", "–", "–", "–", "–", "–"],
+        ["2", "no shares: why not", "–", "–", "–", "–", "–", "–", "–", "–"],
     ]  # fmt: skip
     assert "<p>n</p>\n<p>One.</p>\n<p>Two.</p>" in "".join(plain_tables([panel], readable))

@@ -45,6 +45,20 @@ def test_reference_words_stand_beside_the_word(minilm: Any, bank: list[Trace], b
         assert [mark["label"] for mark in panel["marks"]] == marks
 
 
+def test_neutral_sentences_tell_where_the_texts_move_the_word(
+    minilm: Any, bank: list[Trace], built: Path, tmp_path: Path
+) -> None:
+    words, control = [minilm.trace("river")], minilm.trace(regard.neutral_sentences("bank"))
+    regard.save_page(bank, tmp_path / "bank.html", word="bank", references=words, control=control)
+    data = Read(tmp_path / "bank.html").data
+    assert any(each.startswith("Text 1 moves “bank” towards “river” (cosine 0.48; ") for each in data["findings"])
+    (panel,) = (each for each in data["panels"] if each["kind"] == "paths")
+    assert panel["curves"][0]["neutral"]["sentences"] == 39
+    with pytest.raises(RegardError, match="control: the word is held against it beside reference words"):
+        regard.save_page(bank, tmp_path / "none.html", word="bank", control=control)
+    assert not (tmp_path / "none.html").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

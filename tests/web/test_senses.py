@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regard.corpus.asking.sense_sentences import ablation_sentence, sense_sentences
 from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
-from regard.views.sense_sentences import ablation_sentence, sense_sentences
 from regard.web import senses
 from regard.web.html_file import script_json
 from regard.web.numbers import from_byte_planes
@@ -93,3 +93,16 @@ def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pyt
     assert served_senses_page(found).panels[0]["kind"] == "cloud"
     with pytest.raises(RegardError, match="'bank' has 16 occurrences, 15 are the most that a page shows"):
         senses_page(found)
+
+
+def test_what_could_not_be_told_apart_is_said_to_be_so_in_title_sentence_cloud_and_tables(cloud_store: Any) -> None:
+    found = cloud_store.senses("bank")
+    for page in (senses_page(found), served_senses_page(found)):
+        data: Any = page.data()
+        assert data["title"] == "“bank”: 30 occurrences, whose senses could not be told apart"
+        assert data["findings"] == sense_sentences(found)
+        assert "sense 1" not in str(data).lower()
+        assert "1 sense" not in str(data).lower()
+        assert data["panels"][1]["rows"][0][0] == "could not be told apart"
+    drawn: Any = senses_page(found).data()["panels"][0]
+    assert {point["group"] for point in drawn["points"]} == {"could not be told apart"}

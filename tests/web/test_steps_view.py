@@ -10,7 +10,7 @@ from regard.explain.causes.block_steps import block_steps
 from regard.textbook import HeadSteps, head_steps
 from tests.support import generation, own_models
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 RIVER, BANK = 10, 11  # tokens of the first of the two bank sentences
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import regard
+from regard.corpus.asking.sense_sentences import ablation_sentence, sense_sentences
 from regard.corpus.asking.senses import Senses
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
-from regard.views.sense_sentences import ablation_sentence, sense_sentences
 from tests.web.tables import open_twin, rows_of
 from tests.web.test_head_means import made
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 NASTY = "<b>bold</b> </script> \x1b[31m The שלום left bank of the river.\nIt rose."
 
 

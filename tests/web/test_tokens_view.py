@@ -9,7 +9,7 @@ import torch
 from tests.support import RIVER
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 def shown(tab: Any) -> dict[int, float]:

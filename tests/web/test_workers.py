@@ -7,7 +7,7 @@ import pytest
 
 import regard
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 THROWS = "window.Worker = class { constructor() { throw new Error('no workers here'); } }"
 FAILS = """

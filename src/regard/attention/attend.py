@@ -154,5 +154,11 @@ class Attention:
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:
-        """(B, H, L): False where a query may attend to nothing (its output and weights are 0, a sink takes all)."""
-        return self.logsumexp != -torch.inf if self.weights.rule.sinks is None else self.weights.valid
+        """(B, H, L): False where mask and bias let a query attend to nothing: its output is 0, a sink takes all.
+
+        They alone decide: a query with NaN in it is valid, and its output and weights are NaN.
+        """
+        finite = self.logsumexp.isfinite()
+        if self.weights.rule.sinks is None and bool(finite.all()):  # a score was seen in every row
+            return finite
+        return self.weights.valid

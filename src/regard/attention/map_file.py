@@ -21,12 +21,12 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
-from regard.tensor_files.description import metadata_of
+from regard.tensor_files.description import MAP, metadata_of
 from regard.tensor_files.digests import digest_of, why_invalid
 from regard.tensor_files.file import read
 from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type
 
-FORMAT = "regard attention map"
+FORMAT = MAP
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096
 FURTHEST = 1 << 31  # positions: no sequence is so long, and differences of them are exact
 MINUS_INFINITY = ("bias", "sinks")  # tensors that may hold -inf: the score of what is not attended to

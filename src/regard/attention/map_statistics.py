@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.masks import positions
@@ -38,6 +38,27 @@ def cell_sizes(size: int, parts: int, device: torch.device) -> Int[Tensor, " par
     """Return how many positions each cell covers."""
     edges = torch.arange(parts + 1, device=device) * size // max(1, parts)
     return edges.diff()
+
+
+def spread_nan(
+    nan_rows: Bool[Tensor, "B H L"],
+    values: Float[Tensor, "B H L T"] | None,
+    received: Float[Tensor, "B H S"] | None,
+    pooled: Float[Tensor, "B H P Q"] | None,
+) -> None:
+    """Write NaN, in place, to what has a part in the weights of queries whose weights are NaN.
+
+    Of such a query every weight is NaN, also of keys that it may not attend to, and passes leave out tiles of these.
+    """
+    if not bool(nan_rows.any()):
+        return
+    if values is not None:
+        values[nan_rows] = torch.nan
+    if received is not None:
+        received[nan_rows.any(-1)] = torch.nan
+    if pooled is not None:
+        batch, heads, rows = nan_rows.nonzero(as_tuple=True)
+        pooled[batch, heads, ((rows + 1) * pooled.shape[2] - 1) // nan_rows.shape[2]] = torch.nan
 
 
 @dataclass(frozen=True)

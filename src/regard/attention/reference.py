@@ -20,7 +20,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Reference:
-    """Every intermediate tensor of one attention call, in float64."""
+    """Every intermediate tensor of one attention call, in float64.
+
+    valid: where mask and bias leave a query something to attend to, whatever its scores are. A query with a score of
+    NaN or +inf has the weights NaN, for all keys, and so the output and the logsumexp.
+    """
 
     output: Float[Tensor, "B H L E"]
     logsumexp: Float[Tensor, "B H L"]
@@ -74,12 +78,15 @@ def attention(
 
     no_sink = torch.full((heads,), -torch.inf, device=query.device)
     sink = (no_sink if sinks is None else sinks).double()[None, :, None, None].expand(batch, heads, length, 1)
-    valid = (scores != -torch.inf).any(-1)  # (B, H, L)
+    not_forbidden = allowed if bias is None else allowed & (bias != -torch.inf)
+    valid = not_forbidden.expand(scores.shape).any(-1)  # (B, H, L)
     joined = torch.cat([scores, sink], dim=-1)  # (B, H, L, S + 1)
     nothing = (joined == -torch.inf).all(-1)  # neither a key nor a sink; a sink alone takes all
     shares = joined.masked_fill(nothing[..., None], 0.0).softmax(-1).masked_fill(nothing[..., None], 0.0)
     weights = shares[..., :-1]
-    logsumexp = joined.logsumexp(-1)
+    logsumexp = joined.logsumexp(-1).masked_fill(
+        shares.isnan().any(-1), torch.nan
+    )  # torch says +inf of a score of +inf
     return Reference(weights @ value, logsumexp, valid, scores, weights, shares[..., -1])
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.cli.early_checks import no_language_head
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def attributed(asked: OutcomeAsked, done: "Traced") -> "Attributed | PatchSweep"
     model: Model = done.model
     trace: Trace | PairTrace = done.traces[0]
     if asked.to is not None and trace.sides[-1].logits is None:
-        raise RegardError(f"--to: {model.name} has no language head: give --word and --like, two words of the text")
+        raise no_language_head(model.name)
     if asked.method == "direct":
         return _direct(asked, model, trace)
     outcome = _outcome(asked, model, trace)

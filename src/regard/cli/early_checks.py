@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.checks import check_trace_file, from_zero, missing
+from regard.checks import check_trace_file, from_zero, missing, no_target
 from regard.cli.outputs import TraceFile
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
+from regard.model_files.folder import default_place
 from regard.model_files.sizes import ModelSizes, read_sizes
-from regard.tensor_files.description import read_description
-from regard.tensor_files.header import read_header
+from regard.tensor_files.description import MAP, format_of
+from regard.text.tokens import unequal_lengths
 from regard.text.words import find_spans, on_neither_side, which
+from regard.trace.file_header import read_traces_header
 
 NOTHING_SAVED = TraceFile()
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
@@ -34,11 +36,13 @@ class EarlyChecks:
         """What is known before anything is loaded; again: whether the model reads the texts of a file anew.
 
         Raises:
-            RegardError: there is no such file or no such model.
+            RegardError: there is no such file or no such model, or the file is none of traces.
         """
         if given.file is None:
-            return EarlyChecks(read_sizes(given.model), given.pairs())
-        check_trace_file(given.file)
+            sizes = read_sizes(given.model)
+            if given.targets and sizes.pairs is False:
+                raise no_target(sizes.name)
+            return EarlyChecks(sizes, given.pairs())
         known = saved(given.file)
         if again:
             return replace(known, model=read_sizes(given.model))
@@ -101,12 +105,14 @@ class EarlyChecks:
 
 
 def saved(file: Path) -> EarlyChecks:
-    """Read the model, sizes and texts of a file of traces from its header; what is not plain there stays unknown."""
-    unknown = EarlyChecks(ModelSizes(str(file)))
+    """Read the model, sizes and texts of a file of traces from its header; what is not plain there stays unknown.
+
+    Raises:
+        RegardError: there is no such file, or it is none of traces.
+    """
+    unknown, description = EarlyChecks(ModelSizes(str(file))), read_traces_header(file)
     try:
         texts, sides = [], []
-        header = read_header(file)
-        description, _ = read_description(header.metadata, "regard trace", header.tensors)
         for each in description["traces"]:
             pair = each["kind"] == "pair"
             parts = [each["encoder"], each["decoder"]] if pair else [each]
@@ -119,8 +125,30 @@ def saved(file: Path) -> EarlyChecks:
         return (
             EarlyChecks(ModelSizes(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
         )
-    except (OSError, RegardError, LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError):
         return unknown
+
+
+def check_lengths(run: str, source: str) -> None:
+    """Refuse texts of different lengths, as the default model's tokenizer counts them; others are asked when loaded.
+
+    run, source: the text that is patched and the one that patches come from, in the order of the exact check.
+    """
+    from tokenizers import Tokenizer  # without transformers, which would import torch
+
+    tokenizer = Tokenizer.from_file(str(default_place() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    counts = [len(tokenizer.encode(text).ids) for text in (run, source)]
+    if counts[0] != counts[1]:
+        raise unequal_lengths(run, counts[0], source, counts[1])
+
+
+def check_opened(file: Path) -> None:
+    """Refuse a file that is neither one of traces nor a saved map, as `regard serve` opens both."""
+    check_trace_file(file)
+    if format_of(file) != MAP:
+        read_traces_header(file)
 
 
 def no_windows(name: str) -> RegardError:
@@ -141,6 +169,16 @@ def no_continuation(name: str) -> RegardError:
 def no_translation(name: str) -> RegardError:
     """What `regard translate` says of a model that reads a text alone."""
     return RegardError(f"translate: {name} is no encoder-decoder, it reads a text alone")
+
+
+def no_tests(name: str) -> RegardError:
+    """What `regard heads --tests` says of an encoder-decoder."""
+    return RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
+
+
+def no_language_head(name: str) -> RegardError:
+    """What `regard attribute --to` says of a model that tells no next token."""
+    return RegardError(f"--to: {name} has no language head: give --word and --like, two words of the text")
 
 
 def no_table(name: str) -> RegardError:

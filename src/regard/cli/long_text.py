@@ -149,18 +149,20 @@ def saved_trace(file: Path) -> "Trace":
 
 def _chosen(trace: "Trace", layer: int | None, head: int | None) -> tuple[int, str]:
     """The layer that was given, or the one that says most and why; the first that is there where none says anything."""
+    from regard.explain.findings.choice import text_choice
     from regard.explain.weights.attended import check_head
     from regard.explain.weights.sinks import sinks
     from regard.explain.weights.specific_weights import most_specific, specific_weights
     from regard.trace.layer_subset import kept_numbers
-    from regard.views.choice import why
 
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)
-    best = most_specific(specific_weights(trace, None, [sink.token for sink in sinks(trace)], head=head))
+    apart = [sink.token for sink in sinks(trace)]
+    found = specific_weights(trace, None, apart, head=head)
+    best = most_specific(found)
     if best is not None:
-        return best.layer, f"{why(best, trace.tokens)}, in head {best.head}"
+        return best.layer, text_choice(found, trace.tokens, best.layer, apart=apart, head_asked=head is not None)
     held = kept_numbers(trace.attention)
     if not held:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -55,14 +55,14 @@ for name, verb, short in (
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),
-    ("train", train, "Train a transformer on texts, or on sentence pairs."),
+    ("train", train, "Train a transformer on texts, pairs, or repeated letters."),
     ("generate", generate, "Let a causal model go on with a text."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
     ("find", find, "Find a word's occurrences in a store, by place or meaning."),
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
-    ("shift", shift, "Compare a word's meaning in two stores."),
+    ("shift", shift, "Compare a word in two stores, or in parts of one."),
     ("stats", stats, "Show what every head does over a whole corpus."),
 ):
     app.command(name, short_help=short)(verb)
@@ -87,8 +87,6 @@ def regard(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C. Without arguments: its help."""
-    if arguments is None:
-        start.begin()
     given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
@@ -125,7 +123,12 @@ def main(arguments: list[str] | None = None) -> None:
         _nobody_reads()
     except OSError as error:
         _fail(f"cannot write the output: {error.strerror or error}")
-    sys.exit(start.finished(code if isinstance(code, int) else 0))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def command() -> NoReturn:
+    """Run the command as a process of its own, of which nothing is left when it is done."""
+    start.own_process(main)
 
 
 def _nobody_reads() -> None:

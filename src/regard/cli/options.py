@@ -67,6 +67,9 @@ EdgePart = Annotated[
 References = Annotated[
     str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
 ]
+ControlFile = Annotated[
+    Path | None, file("--control", "Neutral sentences to hold it against, one a line, {} for the word.")
+]
 ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name; by default all-MiniLM-L6-v2.")]
 NeededModel = Annotated[
     str | None, typer.Option(help="A model folder or hub name, needed: the default model cannot write.")

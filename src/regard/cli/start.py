@@ -1,5 +1,8 @@
 """Begin and end the command's own process sooner; a process that merely calls `main` is left as it is.
 
+`own_process` is what the console script and `python -m regard` call: nothing comes after it. A program that calls
+`main` ends as it will, with a code of its own.
+
 Most of a short command is importing torch and transformers. Python looks for cyclic garbage about a thousand times
 meanwhile and finds next to none, and at the end takes everything apart that was imported, object by object.
 """
@@ -8,7 +11,8 @@ import atexit
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -44,6 +48,16 @@ def load_model(source: str | None) -> "Model":
     model = load(source)
     settle()
     return model
+
+
+def own_process(run: Callable[[], None]) -> NoReturn:
+    """Be the command's process from its begin to its end. run: the command, which leaves with its exit code."""
+    begin()
+    try:
+        run()
+    except SystemExit as left:
+        sys.exit(finished(left.code) if isinstance(left.code, int) else left.code)
+    sys.exit(finished(0))
 
 
 def finished(code: int) -> int:

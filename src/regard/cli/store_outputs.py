@@ -9,6 +9,8 @@ import typer
 
 from regard.cli import options
 from regard.cli.page_file import PageFile
+from regard.corpus.manifest import read_manifest
+from regard.corpus.settings import kept_place
 from regard.files import check_target
 
 if TYPE_CHECKING:
@@ -16,13 +18,25 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 StoreFolder = Annotated[Path, typer.Option("--store", metavar="STORE", help="What regard embed wrote, needed.")]
+StoreModel = Annotated[
+    str | None,
+    typer.Option("--model", metavar="M", help="What made the store, where that was not the default model."),
+]
 By = Annotated[str, typer.Option("--lookup", metavar="word|lemma", help="What WORD is compared with.")]
 LayerOption = Annotated[int | None, options.number("N", "The layer, of those kept; by default the last of them.")]
 Context = Annotated[int, options.number("N", "Characters on either side.")]
 Seed = Annotated[int, options.number("N", "Of all that is drawn at random.")]
 CsvFile = Annotated[Path | None, options.file("--csv", "Write a row for each occurrence: .csv, safe in spreadsheets.")]
+HeadsCsvFile = Annotated[
+    Path | None, options.file("--csv", "Write a row for each head, with its every score: .csv, safe in spreadsheets.")
+]
 HtmlFile = Annotated[Path | None, options.file("--html", "Write a page to hover over, in one offline file: .html.")]
 ParquetFile = Annotated[Path | None, options.file("--parquet", "Write the same rows: .parquet.")]
+
+
+def check_store(store: Path, layer: int | None = None) -> None:
+    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported."""
+    kept_place(read_manifest(store).layers, layer)
 
 
 @dataclass(frozen=True)

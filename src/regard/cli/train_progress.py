@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.console import consoles
 from regard.cli.progress_lines import ProgressLines
+from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
@@ -25,7 +26,7 @@ from regard.train.run import (
 )
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
-from regard.train.settings import Settings, with_changes
+from regard.train.settings import with_changes
 from regard.views.figures.loss import draw_loss
 from regard.views.terminal.layout import lines_of
 from regard.views.terminal.training import training
@@ -53,10 +54,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
     options = asked.options
-    if asked.pairs is not None:
-        settings = Settings.for_pairs()
-    else:
-        settings = Settings() if asked.files else Settings.for_repeated()
+    settings = starting_settings(asked.files, asked.pairs)
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
         settings = info.settings

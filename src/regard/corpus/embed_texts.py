@@ -13,16 +13,17 @@ from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.environment import check_environment, describe_environment, digest_model
 from regard.corpus.extra import needed
-from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, read_manifest
+from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
-from regard.corpus.reading.find_files import find_files
+from regard.corpus.reading.find_files import find
 from regard.corpus.settings import Settings, chosen_layers
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_installed
-from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
+from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
 from regard.corpus.writing.shard import remove_unfinished
 from regard.corpus.writing.store_folder import SHARDS, check_apart, opened, remove_others
+from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_same, check_seen, compare
 from regard.corpus.writing.words import check_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
@@ -49,7 +50,8 @@ class EmbedProgress:
 class EmbedReport:
     """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
-    built, new_tokens: shards that were built in this run and their tokens; the others were there.
+    built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
+    of the store's documents that were not read again.
     """
 
     store: Path
@@ -58,6 +60,7 @@ class EmbedReport:
     built: int
     new_tokens: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def embed(
@@ -70,10 +73,12 @@ def embed(
     workers: int | None = None,
     runner: Runner | None = None,
     progress: Callable[[EmbedProgress], None] | None = None,
+    prune: bool = False,
 ) -> EmbedReport:
     """Read texts and write a store of their words' contextual embeddings and attention.
 
-    A run that was ended anywhere goes on where it was when it is started again, and ends with the same bytes.
+    A run that was ended anywhere goes on where it was when it is started again, and ends with the same bytes. Documents
+    that the store has and that are not there any more stay in it.
 
     Args:
         paths: files, folders and patterns: .txt, .jsonl, .csv and .parquet, also .gz and .zst; "-" is standard input.
@@ -83,9 +88,11 @@ def embed(
         workers: processes, one thread each; None for one a core.
         runner: what builds the shards instead of local processes, such as `regard.corpus.ray_runner.on_ray`.
         progress: called after each shard.
+        prune: take documents out of the store that are not there any more.
 
     Raises:
-        RegardError: nothing to read, a model that cannot be read so, a store of something else, or no room.
+        RegardError: nothing to read, a folder that cannot be listed any more, a model that cannot be read so, a store
+            of something else, or no room.
     """
     needed("pyarrow")
     started = time.monotonic()
@@ -99,11 +106,16 @@ def embed(
     if settings.backend == "openvino":
         check_installed()
     store = Path(out).absolute()
-    check_apart(Path(out), given, find_files(given))
+    found = find(given)
+    check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
+    columns = columns or Columns()
     with opened(store), _products_as_before():
-        manifest = _begin(store, given, loaded, source, settings, columns or Columns())
+        manifest = _begin(store, given, loaded, source, settings, columns)
+        stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
+        check_seen(found, stored)
+        manifest, notes = _placed(store, manifest, columns, stored, prune)
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS,
@@ -115,7 +127,10 @@ def embed(
             manifest.environment,
         )
         rejected: list[Rejected] = []
-        plans = plan_shards(read_documents(given, columns or Columns()), manifest, rejected)
+        read = read_documents(manifest.given, columns, folder=Path(manifest.folder))
+        compared = Compared()
+        kept = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
+        plans = plan_shards(kept, manifest, rejected)
         if runner is not None:
             built = runner(job, plans)
         elif isinstance(model, Model):
@@ -124,14 +139,18 @@ def embed(
             del loaded  # the workers have their own
             built = build_in_processes(job, plans, workers)
         shards, counts, new, new_tokens = _gather(built, started, progress)
-        if not shards:
+        if not compared.read:
             raise RegardError(_nothing(rejected, given))
         counts["quarantined"] = len(rejected)
+        if compared.gone:
+            notes += (_gone(compared, prune),)
+        if compared.gone and not prune:
+            counts["gone"] = compared.gone
         _write_quarantine(store, rejected)
         # in this order: a manifest names no shard that is not there, whenever the run is ended
         replace(manifest, shards=shards, counts=dict(counts), complete=True).write(store)
-        remove_others(job.folder, {shard.name for shard in shards})
-    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started)
+        remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
+    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
 
 def _cores() -> int:
@@ -186,15 +205,18 @@ def _begin(
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
     layers = chosen_layers(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        environment, named = describe_environment(settings.backend), [columns.text, columns.id]
-        manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named)
+        environment, named, here = describe_environment(settings.backend), [columns.text, columns.id], os.getcwd()
+        manifest = Manifest(
+            summary, settings.to_json(), environment, absolute(paths, here), layers, columns=named, given=paths,
+            folder=here,
+        )  # fmt: skip
         check_environment(manifest.environment)
         manifest.write(store)
         return manifest
     held = read_manifest(store)
     wanted = settings.to_json()
     for what, was, given in (
-        ("paths", held.inputs, paths),
+        ("paths", held.inputs, absolute(paths, os.getcwd()) if held.placed else paths),
         ("model", held.model.digest, summary.digest),
         *((f"setting {name}", held.settings.get(name), wanted[name]) for name in wanted),
         ("layers", held.layers, layers),
@@ -207,7 +229,46 @@ def _begin(
             )
     check_environment(held.environment)
     remove_unfinished(store / SHARDS)
-    return replace(held, shards=[], counts={}, complete=False)
+    return held
+
+
+def _placed(
+    store: Path, held: Manifest, columns: Columns, stored: StoredTexts, prune: bool
+) -> tuple[Manifest, tuple[str, ...]]:
+    """A store's manifest with the folder that its texts are in; of an earlier version's, what to know of that.
+
+    Raises:
+        RegardError: an earlier version made the store, and its texts are not those that are here; or its inputs are
+            not what it was given.
+    """
+    if held.placed:
+        if absolute(held.given, held.folder) != held.inputs:
+            raise RegardError(f"store {str(store)!r}: its {NAME} names other inputs than those that it was given")
+        return held, ()
+    here = os.getcwd()
+    made = replace(held, given=held.inputs, folder=here, inputs=absolute(held.inputs, here))
+    if made.inputs == held.inputs:
+        return made, ()
+    named = ", ".join(map(repr, held.inputs[:3]))
+    early = f"store {str(store)!r} was made by an earlier version, which did not keep the folder that {named} was in"
+    paths = [each for each in held.inputs if each != "-"]  # standard input is read once
+    if not held.shards:  # it was not finished: its shards are there, and nothing says in which order
+        stored = StoredTexts(store / SHARDS, sorted(path.name for path in (store / SHARDS).iterdir()))
+    differing = Compared() if prune else check_same(read_documents(paths, columns), stored)
+    if differing.gone:
+        raise RegardError(
+            f"{early}: {differing.gone:,} of its documents are not here as they were ({differing.first!r}); go to that "
+            "folder, give another --out, or --prune to take what is here instead"
+        )
+    return made, (f"{early}: from now on its texts are those of {', '.join(made.inputs[:3])}",)
+
+
+def _gone(compared: Compared, prune: bool) -> str:
+    """What is said of documents that were not read again."""
+    count = f"{compared.gone:,} document{'s' * (compared.gone != 1)}"
+    if prune:
+        return f"{count} of the store, gone by now, taken out of it: {compared.first!r} first"
+    return f"{count} of the store gone by now, kept all the same: {compared.first!r} first; --prune takes them out"
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> None:

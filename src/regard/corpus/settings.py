@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.checks import is_whole
+from regard.corpus.word_spans import word_spans
 from regard.errors import RegardError
 
 UNITS = ("words", "tokens")
@@ -28,12 +29,17 @@ class Where:
         """Read "word=bank" or "lemma=run,walk".
 
         Raises:
-            RegardError: it names something else, or no value.
+            RegardError: it names something else, no value, or as a word what is several in a store, such as "don't".
         """
         field, equals, rest = given.partition("=")
         values = tuple(sorted({normal(each.strip()) for each in rest.split(",") if each.strip()}))
         if field.strip() not in ("word", "lemma") or not equals or not values:
             raise RegardError(f"--where: given {given!r}, needs word=WORD[,WORD...] or lemma=WORD[,WORD...]")
+        for value in values if field.strip() == "word" else ():
+            parts = [value[start:end] for start, end in word_spans(value)]
+            if parts != [value]:
+                instead = f"its words are {', '.join(map(repr, parts))}" if parts else "it has no letter or digit"
+                raise RegardError(f"--where: {value!r} is not one word as a store has them: {instead}")
         return Where(field.strip(), values)
 
 
@@ -114,6 +120,20 @@ def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[i
         if not -depth <= layer < depth:
             raise RegardError(f"layers: {layer} is out of range, {name} has layers 0 to {depth - 1}")
     return sorted({layer % depth for layer in layers}) or list(range(depth))
+
+
+def kept_place(layers: Sequence[int], layer: int | None) -> int:
+    """Tell which of the layers that a store keeps a layer is, None for the last.
+
+    Raises:
+        RegardError: it is none of them.
+    """
+    if layer is None:
+        return len(layers) - 1
+    if layer not in layers:
+        kept = ", ".join(map(str, layers))
+        raise RegardError(f"layer {layer}: the store keeps {kept}; `regard embed --layers` says which")
+    return layers.index(layer)
 
 
 def normal(word: str) -> str:

@@ -5,6 +5,7 @@ columns more, by which rows and their vectors are found: shard, its name, and ro
 A query may read the store's folder and nothing else, and change nothing: one statement that selects.
 """
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -18,7 +19,9 @@ from jaxtyping import Float, Int
 from regard.corpus import schema
 from regard.corpus.extra import needed
 from regard.corpus.manifest import Manifest, read_manifest
+from regard.corpus.settings import kept_place
 from regard.errors import RegardError
+from regard.model_files.folder import DEFAULT_NAME
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,13 +38,17 @@ T = TypeVar("T", bound="StoreTables")
 class StoreTables:
     """A store's tables and vectors. path: its folder. manifest: what it says of itself. notes: what to know of it."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, model: "str | os.PathLike[str] | Model | None" = None) -> None:
         """Open a store's folder.
+
+        model: what read the texts, named as `regard.load` takes it, or loaded; it is needed for some questions alone,
+        and for none where it was the default model. What the store itself names is never loaded.
 
         Raises:
             RegardError: it is no store, of another format, or shards are missing or not whole.
         """
         self.path = Path(path)
+        self._named = model
         self.manifest: Manifest = read_manifest(self.path)
         self._mapped: dict[str, np.ndarray] = {}
         self._lock = threading.Lock()
@@ -73,21 +80,46 @@ class StoreTables:
         """Return the layer that is asked by default: the last one whose embeddings are kept."""
         return self.manifest.layers[-1]
 
+    @property
+    def of_default(self) -> bool:
+        """Whether the store says that the default model made it."""
+        return not self.manifest.model.source and self.manifest.model.name == DEFAULT_NAME
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the model is there that `model` would load."""
+        return "model" in vars(self)
+
+    def use(self, model: "Model") -> None:
+        """Take a model that is known to be the one that made the store."""
+        vars(self)["model"] = model
+
     @cached_property
     def model(self) -> "Model":
-        """Load the model that read the texts.
+        """Load the model that read the texts: the one that was named, or the default model.
 
         Raises:
-            RegardError: it is not there, or another one is in its place.
+            RegardError: it is not there, another one made the store, or none was named and it was not the default one.
         """
+        kept, named = self.manifest.model, self._named
+        if named is None and not self.of_default:
+            raise RegardError(
+                f"store {str(self.path)!r} says that {kept.source or kept.name!r} made it: what a store names is not "
+                "loaded, name the model yourself (--model; Store(…, model=…)), if you trust it"
+            )
         from regard.corpus.environment import digest_model
         from regard.models.load import load
+        from regard.models.model import Model
 
-        kept = self.manifest.model
-        model = load(kept.source or None)  # none is named where it was the default model
-        if kept.digest and digest_model(model) != kept.digest:
-            given = kept.source or model.name
-            raise RegardError(f"store {str(self.path)!r}: model {given!r} is not the one that made it, {kept.name}")
+        model = named if isinstance(named, Model) else load(named)
+        if kept.digest:
+            same = model.tokenizer is not None and digest_model(model) == kept.digest
+        else:
+            same = model.name in (kept.name, kept.source)
+        if not same:
+            raise RegardError(
+                f"store {str(self.path)!r}: model {model.name!r} is not the one that made it, {kept.name!r}"
+            )
         return model
 
     def sql(self, query: str, parameters: Sequence[str | int | float] = ()) -> "pa.Table":
@@ -128,13 +160,7 @@ class StoreTables:
 
     def layer_index(self, layer: int | None) -> int:
         """Tell which of the kept layers a layer is, None for the last. Raises RegardError where it is not kept."""
-        layers = self.manifest.layers
-        if layer is None:
-            return len(layers) - 1
-        if layer not in layers:
-            kept = ", ".join(map(str, layers))
-            raise RegardError(f"layer {layer}: the store keeps {kept}; `regard embed --layers` says which")
-        return layers.index(layer)
+        return kept_place(self.manifest.layers, layer)
 
     @cached_property
     def connection(self) -> "duckdb.DuckDBPyConnection":

@@ -57,6 +57,24 @@ def only_file(folder: Path) -> Path | None:
     return files[0]
 
 
+def checked_header(path: Path) -> Header:
+    """Check a GGUF file by its header and by the files beside it, without torch.
+
+    Raises:
+        RegardError: a package that reads such files is missing, the file is not whole, or none.
+    """
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        needed = " and ".join(missing)
+        raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
+    import gguf
+
+    package: Any = gguf
+    header = read_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
+    check_files(path.parent, every=False)
+    return header
+
+
 @contextmanager
 def opened(path: Path | str) -> Iterator[File | None]:
     """Check and open a GGUF file; give None for a folder or a hub name.
@@ -70,16 +88,11 @@ def opened(path: Path | str) -> Iterator[File | None]:
     if not isinstance(path, Path) or not path.is_file():
         yield None
         return
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        needed = " and ".join(missing)
-        raise RegardError(f"model {str(path)!r} is a GGUF file, reading it needs {needed}: pip install 'regard[gguf]'")
+    header = checked_header(path)
     import gguf
     from transformers import modeling_gguf_pytorch_utils as theirs
 
     package: Any = gguf
-    header = read_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
-    check_files(path.parent, every=False)
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
     with _ONE:
         original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm

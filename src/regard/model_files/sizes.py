@@ -5,7 +5,6 @@ exact check that comes with loading; nothing is refused here that loading would 
 """
 
 import os
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.json_files import SMALL, read_json
-from regard.model_files import hub
+from regard.model_files import gguf, hub
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_place
 from regard.model_files.locate import locate
 
@@ -28,7 +27,7 @@ OTHERWISE = ("layers_block_type", "layer_type_list", "block_sizes", "block_types
              "num_kv_shared_layers")  # fmt: skip
 TWICE = ("longcat_flash",)  # families with two attentions a layer
 SEQUENCES = ("ForConditionalGeneration", "MTModel", "ForSeq2SeqLM")  # classes that read a text and write another
-FIRST_KEY = b"general.architecture"
+FAMILY = "general.architecture"  # of a GGUF file
 
 
 @dataclass(frozen=True)
@@ -104,20 +103,11 @@ def _of_ours(name: str, config: Mapping[str, Any]) -> ModelSizes:
 
 
 def _of_gguf(path: Path, name: str) -> ModelSizes:
-    """A GGUF file's first entry names its architecture, of which T5's alone reads pairs."""
-    try:
-        if not path.is_file():
-            return ModelSizes(name)
-        with path.open("rb") as file:
-            start = file.read(256)
-        (length,) = struct.unpack_from("<Q", start, 24)
-        after = 32 + length
-        kind, size = struct.unpack_from("<IQ", start, after)
-        if not start.startswith(b"GGUF") or start[32:after] != FIRST_KEY or kind != 8:
-            return ModelSizes(name)
-        return ModelSizes(name, pairs=start[after + 12 : after + 12 + size] == b"t5")
-    except (OSError, struct.error):
+    """A GGUF file's header names its architecture, of which T5's alone reads pairs."""
+    if not path.is_file():  # a pipe, say: loading names it
         return ModelSizes(name)
+    family = gguf.checked_header(path).values.get(FAMILY)
+    return ModelSizes(name, pairs=family == "t5" if isinstance(family, str) else None)
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.capture.inputs import check_inputs
 from regard.capture.session import Session
-from regard.checks import is_whole
+from regard.checks import is_whole, no_target
 from regard.errors import RegardError
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
@@ -43,7 +43,7 @@ def read_inputs(
             raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
         return single, sources, None
     if not session.pairs:
-        raise RegardError(f"target: {session.name} is no encoder-decoder, it reads a text alone")
+        raise no_target(session.name)
     one, targets = reader.read("target", target, target_ids)
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")

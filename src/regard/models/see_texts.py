@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.errors import RegardError
+from regard.models.control import trace_control
 from regard.models.load import load
 from regard.models.model import Model
+from regard.text.neutral_sentences import SENTENCES
 from regard.trace.display import SummaryView
 from regard.trace.display import see as see_traces
 
@@ -15,6 +17,7 @@ def see(
     word: str | None = None,
     *,
     references: str | Sequence[str] = (),
+    control: Sequence[str] = SENTENCES,
     target: str | Sequence[str] | None = None,
     window: int | None = None,
     stride: int | None = None,
@@ -29,6 +32,8 @@ def see(
         texts: one or several.
         word: in every text.
         references: words to compare it with, each read as a text of its own.
+        control: neutral sentences with {} in the word's place, which tell what the texts do to the word beside the
+            references from what any sentence does; by default those that come with the package.
         target: of an encoder-decoder, what its decoder reads: one, or one for each text (`model.generate` writes one).
         window, stride: read each text in overlapping windows of so many tokens, as `Model.trace` does; each window is
             shown as a text of its own, those alone that have the word.
@@ -46,7 +51,9 @@ def see(
     targets = None if target is None else _listed("target", target)
     traces: Any = opened.trace(given, target=targets, window=window, stride=stride)
     compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
-    return see_traces(traces, word, references=[each.sides[0] for each in compared], layer=layer, head=head, top=top)
+    beside = [each.sides[0] for each in compared]
+    neutral = trace_control(opened, traces, word, control) if words and word is not None else None
+    return see_traces(traces, word, references=beside, control=neutral, layer=layer, head=head, top=top)
 
 
 def _listed(what: str, texts: str | Sequence[str]) -> list[str]:

@@ -134,7 +134,7 @@ def make_app(
             raise RefusedError(422, "this server was started without a store: regard serve --store FOLDER")
         from regard.server.corpora import corpus_page  # of what servers without a store do without
 
-        return await made(asked, partial(corpus_page, stores, asked), request, x_job)
+        return await made(asked, partial(corpus_page, stores, asked, models=models), request, x_job)
 
     @app.get("/api/runs/{number}")
     async def run(number: Place) -> Response:

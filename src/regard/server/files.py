@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.attention.attention_map import AttentionMap
-from regard.errors import RegardError
-from regard.json_files import parse_json
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page, map_page
 from regard.server.traces import longest
-from regard.tensor_files.description import DESCRIPTION
-from regard.tensor_files.header import read_header
+from regard.tensor_files.description import MAP, format_of
 from regard.trace.file import open as open_trace
 from regard.web.assemble import page_of
 
@@ -27,7 +24,7 @@ def open_files(files: Sequence[Path], limits: Limits) -> list[Kept]:
 
 def open_file(file: Path, limits: Limits) -> Kept:
     """Read one file. Raises RegardError as `regard.open` and `AttentionMap.load`."""
-    if _format_of(file) == "regard attention map":
+    if format_of(file) == MAP:
         weights = AttentionMap.load(file)
         length, size = weights.shape[-2:]
         return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
@@ -47,12 +44,3 @@ def open_folders(folders: Sequence[Path]) -> "list[Store]":
 
     needed("duckdb")
     return [Store(folder) for folder in folders]
-
-
-def _format_of(file: Path) -> str | None:
-    """The format that a file says it has; None where it says nothing of the kind, which opening it then explains."""
-    try:
-        found = parse_json(read_header(file).metadata[DESCRIPTION])
-    except (RegardError, OSError, KeyError):
-        return None
-    return str(found.get("format")) if isinstance(found, dict) else None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold
+from regard.models.control import trace_control
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.server.asked import TraceAsked
@@ -12,6 +13,8 @@ from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import seen_in
 from regard.web.movement import add_movement, missing
 from regard.web.page import Page
+
+AnyTrace = Trace | PairTrace | WindowedTrace
 
 
 def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
@@ -31,7 +34,12 @@ def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
     return found
 
 
-def too_often(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None, limits: Limits) -> str | None:
+def control_traces(model: Model, traces: Sequence[AnyTrace], word: str | None, references: bool) -> list[Trace] | None:
+    """The neutral sentences that a word beside reference words is held against; None where nothing is."""
+    return trace_control(model, traces, word) if word is not None and references else None
+
+
+def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
     """Say that the word stands there too often for its paths to be compared in time; None where it does not."""
     if word is None:
         return None
@@ -47,13 +55,14 @@ def too_often(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
 
 def follow(
     page: Page,
-    traces: Sequence[Trace | PairTrace | WindowedTrace],
+    traces: Sequence[AnyTrace],
     word: str,
     references: Sequence[Trace],
+    control: Sequence[Trace] | None,
     names: Sequence[str],
 ) -> None:
     """Add the word's path through traces before and after to their page. Raises RegardError for a word not there."""
-    seen = seen_in(traces, word, references)
+    seen = seen_in(traces, word, references, control)
     if isinstance(seen, str):
         page.findings = [*page.findings, missing(word, seen)]
     else:

@@ -7,6 +7,7 @@ read in, is looked up here when somebody points at it.
 import threading
 import weakref
 from collections.abc import Sequence
+from shlex import quote
 
 import numpy as np
 
@@ -92,15 +93,17 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     for number, model in enumerate(models):
         if (_digest(model) == kept.digest) if kept.digest else (model.name == kept.name):
             return number
+    option = f"--model {quote(kept.source)}"  # it may be a stranger's store, and the line may be pasted into a shell
+    command = ["regard serve --store", quote(str(store.path)), *([option] if kept.source else [])]
     here = ", ".join(model.name for model in models) or "no model"
     if kept.source:
-        needed = f"--model {kept.source}"
+        needed = option
     else:  # the default model, or one that was loaded in Python
         needed = "no --model" if kept.name == DEFAULT_NAME else f"--model and the folder of {kept.name}"
     raise RefusedError(
         422,
-        f"{store.path.name} was embedded with {kept.name}, this server was started with {here}: to trace its texts "
-        f"start it with {needed}: regard serve --store {store.path}{f' --model {kept.source}' if kept.source else ''}",
+        f"{store.path.name} was embedded with {kept.name}, this server was started with {here}: to read texts as it "
+        f"did start it with {needed}: {' '.join(command)}",
     )
 
 

@@ -11,7 +11,7 @@ from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.server.asked import GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
 from regard.server.change import change_sentences
-from regard.server.followed import follow, reference_traces, too_often
+from regard.server.followed import control_traces, follow, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page
@@ -58,11 +58,13 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     references, word = reference_traces(model, asked), asked.word
     refused = too_often([*found, *after], word, limits)
     said = [] if refused is None else [refused]
+    control = None if refused else control_traces(model, found, word, bool(references))
     choice = Choice(steps=asked.steps)
     if not done:
         page = page_of(
-            found, choice, Opening(word=word), references=references, findings=said or None, limit=limits.kept
-        )
+            found, choice, Opening(word=word), references=references, control=control, findings=said or None,
+            limit=limits.kept,
+        )  # fmt: skip
         if any(panel["kind"] == "paths" for panel in page.panels):
             page.opening["view"] = "panel 0"
         return Kept(page)
@@ -77,7 +79,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
         limit=limits.kept,
     )
     if word is not None and refused is None:
-        follow(page, [*found, *after], word, references, names)
+        follow(page, [*found, *after], word, references, control, names)
     return Kept(page)
 
 

@@ -7,13 +7,16 @@ SHA-256 of each tensor by name; and "regard.digest", the SHA-256 of the first.
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
 from regard.json_files import parse_json
+from regard.tensor_files.header import read_header
 from regard.tensor_files.values import expect_fields, expect_type
 
 DESCRIPTION, DESCRIPTION_DIGEST, DIGESTS = "regard", "regard.digest", "digests"
+MAP = "regard attention map"  # the form of a file of one map
 VERSION = 1
 PENDING = "0" * 64  # in a digest's place until it is known
 
@@ -62,3 +65,12 @@ def read_description(
         if len(expect_type(f"the digest of {name!r}", digest, str)) != len(PENDING):
             raise RegardError(f"the digest of {name!r} has {len(digest)} digits, needs {len(PENDING)}")
     return {name: value for name, value in fields.items() if name not in ("format", "version", DIGESTS)}, digests
+
+
+def format_of(file: Path) -> str | None:
+    """Read the form that a file says it has; None where it says nothing of the kind, which opening it then explains."""
+    try:
+        found = parse_json(read_header(file).metadata[DESCRIPTION])
+    except (RegardError, OSError, KeyError):
+        return None
+    return str(found.get("format")) if isinstance(found, dict) else None

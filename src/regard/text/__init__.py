@@ -6,10 +6,12 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.text import continuation as continuation
+    from regard.text import neutral_sentences as neutral_sentences
     from regard.text import reader as reader
     from regard.text import tiktoken as tiktoken
     from regard.text import tokenizers as tokenizers
     from regard.text import tokens as tokens
+    from regard.text import word_pieces as word_pieces
     from regard.text import word_vectors as word_vectors
     from regard.text import words as words
 

@@ -218,6 +218,14 @@ def _by_bytes(piece: str) -> str:
         return spelled_bytes(found)
 
 
+def unequal_lengths(text: str, count: int, other: str, counted: int) -> RegardError:
+    """Make the error for two texts that are patched token by token, and have count and counted tokens."""
+    return RegardError(
+        f"patch_sweep: {shortened(text)} has {count} tokens, {shortened(other)} {counted}: give at= the words that "
+        "both have"
+    )
+
+
 def shortened(text: str, most: int = 48) -> str:
     """Quote a text for a message, cut where it is long."""
     return repr(text if len(text) <= most else text[: most - 1] + "…")

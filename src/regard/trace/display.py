@@ -56,6 +56,7 @@ class ShownTrace(Shown):
         word: str | None = None,
         *,
         references: "Trace | Sequence[Trace]" = (),
+        control: "Sequence[Trace] | None" = None,
         layer: int | None = None,
         head: int | None = None,
         top: int = 5,
@@ -65,14 +66,16 @@ class ShownTrace(Shown):
         Of a text that was read in windows each window is shown as a text of its own, those alone that have the word.
 
         references: traces of words to compare it with, each a text of its own: `model.trace(["money", "river"])`.
+        control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`: what this
+            text does to it beside the references is told against these, and without them not at all.
         layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
 
         Returns a `SummaryView`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings`.
 
         Raises:
-            RegardError: the word is not in the text, or there is no such layer or head.
+            RegardError: the word is not in the text or in a neutral sentence, or there is no such layer or head.
         """
-        return see([self], word, references=references, layer=layer, head=head, top=top)
+        return see([self], word, references=references, control=control, layer=layer, head=head, top=top)
 
     def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
         """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these.
@@ -144,6 +147,7 @@ def see(
     word: str | None = None,
     *,
     references: "Trace | Sequence[Trace]" = (),
+    control: "Sequence[Trace] | None" = None,
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
@@ -154,7 +158,7 @@ def see(
     """
     from regard.explain.texts.summary import summarise
 
-    references = listed_references(references)
+    references, control = listed_references(references), listed_control(control)
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise RegardError(f"top: given {top!r}, needs a number from 1 on")
 
@@ -165,21 +169,32 @@ def see(
 
         unfolded = unfold(given, word)
         given = unfolded.traces
-    found = summarise(given, word, references=references, layer=layer, head=head, top=top, unfolded=unfolded)
+    found = summarise(
+        given, word, references=references, control=control, layer=layer, head=head, top=top, unfolded=unfolded
+    )
     return SummaryView(found, given, traces if unfolded is not None else ())
 
 
 def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":
     """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
+    return _traces("references", references, "needs traces of the words: model.trace(['river', 'money'])")
+
+
+def listed_control(control: "Sequence[Trace] | None") -> "list[Trace] | None":
+    """Return traces of neutral sentences as a list. Raises RegardError for what is no trace."""
+    needs = "needs traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))"
+    return None if control is None else _traces("control", control, needs)
+
+
+def _traces(what: str, given: "Trace | Sequence[Trace]", needs: str) -> "list[Trace]":
     from regard.trace.trace import Trace
 
-    needs = "needs traces of the words: model.trace(['river', 'money'])"
-    if not isinstance(references, (Trace, Iterable)):
-        raise RegardError(f"references: given {type(references).__name__}, {needs}")
-    listed = [references] if isinstance(references, Trace) else list(references)
+    if not isinstance(given, (Trace, Iterable)):
+        raise RegardError(f"{what}: given {type(given).__name__}, {needs}")
+    listed = [given] if isinstance(given, Trace) else list(given)
     for each in listed:
         if not isinstance(each, Trace):
-            raise RegardError(f"references: given {type(each).__name__}, {needs}")
+            raise RegardError(f"{what}: given {type(each).__name__}, {needs}")
     return listed
 
 

@@ -16,7 +16,8 @@ from regard.files import whole
 from regard.tensor_files.file import read, write
 from regard.tensor_files.pieces import Pieces
 from regard.trace.file_checks import check_description
-from regard.trace.file_format import FORMAT, Choice
+from regard.trace.file_format import Choice
+from regard.trace.file_header import FORMAT, as_traces
 from regard.trace.file_reader import build
 from regard.trace.file_writer import describe
 from regard.trace.trace import PairTrace, Trace
@@ -78,15 +79,10 @@ def open(  # noqa: A001 (regard.open is its name)
     check_path("open", file)
     path = Path(file)
     check_trace_file(path)
-    try:
+    with as_traces(path):
         opened = read(path, FORMAT)
         check_description(opened.description, opened.tensors)
         traces = [build(each, opened) for each in opened.description["traces"]]
-    except OSError as error:
-        raise RegardError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RegardError(f"{str(path)!r} is no whole trace file: {reason}") from error
     if verify:
         opened.verify()
     return traces if opened.description["many"] else traces[0]

@@ -19,8 +19,6 @@ import torch
 from regard.checks import check_saving, chosen_numbers
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling
 
-FORMAT = "regard trace"
-
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
 POOLING: dict[str, type] = {"modes": list, "normalise": bool, "lower_case": bool, "prompt": str}  # "pooling", maybe
 # Of "attention" and "cross". made: [layer, which of its calls] of every call, null where each layer made one. saved:

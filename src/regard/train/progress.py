@@ -19,7 +19,7 @@ from regard.train.folder_lock import training_process
 from regard.train.log import LOG, LogReader
 from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
 from regard.train.samples import SAMPLES
-from regard.train.watched import WATCH
+from regard.train.watched import WATCH, check_run
 
 Going = Literal["trains", "silent", "ended", "stopped", "broken off", "not begun", "unknown"]
 SILENT = 30.0  # seconds without a word, and at least so many times that of a step, after which that is said
@@ -80,8 +80,7 @@ class FollowedRun:
         Raises:
             RegardError: there is no such folder, or it is no run's.
         """
-        if not folder.is_dir():
-            raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
+        check_run(folder)
         read_run_info(folder)
         self.folder = folder
         self._log, self._lock = LogReader(folder), threading.Lock()

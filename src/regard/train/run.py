@@ -12,7 +12,6 @@ import torch
 
 from regard.errors import RegardError
 from regard.files import whole
-from regard.nn.config import TransformerConfig
 from regard.nn.folder import POINTER
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
@@ -38,7 +37,7 @@ from regard.train.run_folder import (
     training_device,
     write_run_info,
 )
-from regard.train.settings import Settings
+from regard.train.settings import Settings, pair_config, text_config
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,11 +137,7 @@ def _text_run(
     tokenizer = _tokenizer(folder, settings, texts, frame="none")
     ids = encode_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
-    most = settings.block if settings.positions == "learned" else None  # of other positions there is no table
-    config = TransformerConfig.nanogpt(
-        len(tokenizer), length=most, layers=settings.layers, d_model=settings.d_model,
-        heads=settings.heads, d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
-    )  # fmt: skip
+    config = text_config(len(tokenizer), settings)
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
     for option, text, most in (
         ("--watch", options.watch, settings.block),
@@ -179,10 +174,7 @@ def prepare_pair_run(
         raise RegardError(f"block: given {settings.block}, every pair of {str(file)!r} is longer")
     start, filler = tokenizer.bos_token_id, tokenizer.pad_token_id
     data = Translation(kept, validating, start=start, filler=filler, batch=settings.batch, seed=settings.seed)
-    config = TransformerConfig.translator(
-        len(tokenizer), start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
-        d_hidden=settings.d_hidden, dropout=settings.dropout,
-    )  # fmt: skip
+    config = pair_config(len(tokenizer), start, settings)
     apart = len(pairs) - len(training) - len(held)
     notes: tuple[str, ...] = (
         f"{len(kept):,} pairs to train on, {len(held):,} held out; {len(tokenizer):,} in the vocabulary",

@@ -19,17 +19,17 @@ from pathlib import Path
 import torch
 
 from regard.errors import RegardError
-from regard.files import is_temporary, whole
+from regard.files import whole
 from regard.json_files import read_json
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
-from regard.train.folder_lock import LOCK, FolderLock
+from regard.train.folder_lock import FolderLock
 from regard.train.settings import Settings
+from regard.train.watched import RUN_JSON, check_place
 
 FORMAT, VERSION = "training run", 1
-RUN_JSON = "run.json"
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,8 @@ def check_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
         RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
             other texts: what differs is named.
     """
-    if run.exists() and not run.is_dir():
-        raise RegardError(f"--out {str(run)!r} is a file: needs a folder's name")
-    if (run / RUN_JSON).exists():
-        if not resume:
-            raise RegardError(f"--out {str(run)!r} holds a run already: go on with --resume, or name another folder")
+    if check_place(run, resume=resume):
         _same(run, read_run_info(run), info)
-    elif run.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in run.iterdir()):
-        raise RegardError(f"--out {str(run)!r} is not empty and holds no run: name another folder")
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:

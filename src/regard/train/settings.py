@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from regard.errors import RegardError
+from regard.nn.config import TransformerConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +124,23 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     if unknown:
         raise RegardError(f"settings: there is none named {unknown[0]!r}; docs/training.md lists them")
     return replace(settings, **changes)
+
+
+def text_config(vocabulary: int, settings: Settings) -> TransformerConfig:
+    """Describe the model of a run that learns the next token. Raises RegardError for sizes that do not fit."""
+    most = settings.block if settings.positions == "learned" else None  # of other positions there is no table
+    return TransformerConfig.nanogpt(
+        vocabulary, length=most, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        d_hidden=settings.d_hidden, dropout=settings.dropout, positions=settings.positions,
+    )  # fmt: skip
+
+
+def pair_config(vocabulary: int, start: int, settings: Settings) -> TransformerConfig:
+    """Describe the model of a run that translates. Raises RegardError for sizes that do not fit."""
+    return TransformerConfig.translator(
+        vocabulary, start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
+        d_hidden=settings.d_hidden, dropout=settings.dropout,
+    )  # fmt: skip
 
 
 def read_settings(file: Path) -> dict[str, object]:

@@ -1,10 +1,39 @@
-"""What a run keeps of a watched sentence: where it is, found without torch."""
+"""A run's folder, and what it keeps of a watched sentence: found without torch."""
 
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.files import is_temporary
+from regard.train.folder_lock import LOCK
 
-WATCH = "watch"
+WATCH, RUN_JSON = "watch", "run.json"
+
+
+def check_run(folder: Path) -> None:
+    """Check that there is a folder to look for a run in.
+
+    Raises:
+        RegardError: there is none.
+    """
+    if not folder.is_dir():
+        raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
+
+
+def check_place(folder: Path, *, resume: bool) -> bool:
+    """Check that a run can be written to a folder; return whether there is one that is to go on.
+
+    Raises:
+        RegardError: it is a file, holds something else, or a run that was not asked to go on.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise RegardError(f"--out {str(folder)!r} is a file: needs a folder's name")
+    if (folder / RUN_JSON).exists():
+        if not resume:
+            raise RegardError(f"--out {str(folder)!r} holds a run already: go on with --resume, or name another folder")
+        return True
+    if folder.is_dir() and any(entry.name != LOCK and not is_temporary(entry.name) for entry in folder.iterdir()):
+        raise RegardError(f"--out {str(folder)!r} is not empty and holds no run: name another folder")
+    return False
 
 
 def check_watched(run: Path) -> list[Path]:

@@ -5,8 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from regard.corpus.asking.find import Concordance
+from regard.corpus.asking.find_sentences import concordance_sentences
+from regard.corpus.asking.sense_sentences import sense_sentences
 from regard.corpus.asking.senses import Senses
 from regard.corpus.asking.shift import Shift
+from regard.corpus.asking.shift_sentences import shift_sentences
+from regard.explain.findings.head_means import head_findings
 from regard.explain.weights.head_means import HeadMeans
 
 VERSION = 1
@@ -14,7 +18,7 @@ VERSION = 1
 
 def find_data(found: Concordance) -> dict[str, Any]:
     """Return a concordance with all its lines."""
-    return {"format": "regard find", "version": VERSION, **asdict(found)}
+    return {"format": "regard find", "version": VERSION, "findings": concordance_sentences(found), **asdict(found)}
 
 
 def senses_data(found: Senses) -> dict[str, Any]:
@@ -24,6 +28,8 @@ def senses_data(found: Senses) -> dict[str, Any]:
         "format": "regard senses",
         "version": VERSION,
         "word": found.word,
+        "findings": sense_sentences(found),
+        "told_apart": found.told_apart,
         "layer": found.layer,
         "occurrences": len(found.found),
         "senses": [asdict(each) for each in found.senses],
@@ -60,6 +66,7 @@ def shift_data(found: Shift) -> dict[str, Any]:
         "format": "regard shift",
         "version": VERSION,
         "word": found.word,
+        "findings": shift_sentences(found),
         "layer": found.layer,
         "groups": list(found.groups),
         "change": asdict(found.change),
@@ -85,6 +92,6 @@ def heads_data(tables: Mapping[str, HeadMeans]) -> dict[str, Any]:
 
 
 def _heads(found: HeadMeans) -> dict[str, Any]:
-    """Every head's scores, null for NaN."""
+    """What is said of each score, and every head's scores, null for NaN."""
     rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows()]
-    return {"counts": found.counts, "heads": rows}
+    return {"findings": head_findings(found), "counts": found.counts, "heads": rows}

@@ -66,13 +66,15 @@ def page_of(
     names: Sequence[str] | None = None,
     findings: Sequence[str] | None = None,
     references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
     limit: int | None = LIMIT,
 ) -> Page:
     """Put together the page of some traces.
 
     names: of the traces, by default "text 1" and the like. findings: the sentences above, None for those of `see`;
     with these comes the movement of the word that it opens at. references: words beside which that is shown, each a
-    text of its own. limit: of the file's bytes, as far as they are known before anything is computed.
+    text of its own. control: neutral sentences with that word, which its movement is held against. limit: of the
+    file's bytes, as far as they are known before anything is computed.
 
     Raises:
         RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many
@@ -101,7 +103,7 @@ def page_of(
         page.status.append(page.optional)
     seen: Summary | str | None = None
     if findings is None:
-        seen = seen_in(plain, opening.word, references)
+        seen = seen_in(plain, opening.word, references, control)
         findings, place = _found(seen, opening.word)
         if place is not None and opening.layer is None and opening.head is None and opening.token is None:
             opening = replace(place, view=opening.view)
@@ -153,7 +155,10 @@ def _found(seen: "Summary | str", word: str | None) -> tuple[list[str], Opening 
 
 
 def seen_in(
-    traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None, references: Sequence[Trace] = ()
+    traces: Sequence[Trace | PairTrace | WindowedTrace],
+    word: str | None,
+    references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
 ) -> "Summary | str":
     """What `see` finds in some traces, or why it does not look at them. Raises RegardError for a word not there."""
     from regard.explain.texts.summary import summarise
@@ -168,7 +173,7 @@ def seen_in(
             return "some texts are read in windows and others are not"
         unfolded = unfold(windowed, word) if windowed else None
         whole = plain if unfolded is None else unfolded.traces
-        return summarise(whole, word, references=references, unfolded=unfolded)
+        return summarise(whole, word, references=references, control=control, unfolded=unfolded)
     except RegardError as error:
         if word is not None:
             raise
@@ -177,7 +182,7 @@ def seen_in(
 
 def looked_at(seen: "Summary", word: str | None) -> Opening:
     """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's link."""
-    from regard.explain.findings.see import layer_looked_at
+    from regard.explain.findings import layer_looked_at
 
     place = layer_looked_at(seen) if seen.occurrences else None
     if place is not None:

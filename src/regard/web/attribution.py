@@ -5,47 +5,24 @@ from dataclasses import dataclass, field
 
 from regard.capture.score_path import Side, Writer
 from regard.explain.causes.attribution import Attribution
-from regard.explain.findings.score_sources import signed
-from regard.explain.findings.wording import listed, number
+from regard.explain.findings.attribution import attribution_findings, exactness
+from regard.explain.findings.wording import capital
 from regard.text.tokens import Token
 from regard.web.page import Page, status_lines
 from regard.web.panels import Row, cell_tokens, column, heat, strip, table
 from regard.web.score_rules import Data
 from regard.web.texts import direction
 
-NAMED = 3  # heads and tokens that a sentence names
-
 
 def attribution_page(found: Attribution, findings: Sequence[str] | None = None) -> Page:
-    """Put together the page of an outcome's parts. findings: the sentences above, None for those made here."""
+    """Put together the page of an outcome's parts. findings: the sentences above, None for those of tokens."""
     page = Page(f"What adds to the {found.outcome}")
-    page.findings = attribution_sentences(found) if findings is None else findings
+    page.findings = attribution_findings(found) if findings is None else findings
     page.status = status_lines([found.status], page) if found.status.model else []
-    page.status.append(
-        f"The parts sum to the outcome within {found.error:.1e} of the sum of their absolute values; the statistics of "
-        "all norms are held fixed."
-    )
+    page.status.append(f"{capital(exactness(found))}.")
     page.panels = attribution_panels(found)
     page.opening["view"] = "panel 0"
     return page
-
-
-def attribution_sentences(found: Attribution) -> list[str]:
-    """Say what the outcome is, which kinds of writers, heads and tokens add most, and what a part does not say."""
-    kinds = [f"{name} ({signed(added)})" for name, added in found.by("kind")]
-    heads = [(name, added) for name, added in found.by() if "head " in name]
-    tokens = [(name.removeprefix("attention from "), added) for name, added in found.by("source") if "“" in name]
-    value = ("−" if found.value < 0 else "") + number(abs(found.value))
-    said = [f"The {found.outcome} is {value}, the sum of what was written there: {listed(kinds)}."]
-    for what, parts in (("heads", heads), ("tokens that heads looked at", tokens)):
-        for side, own in (("adds", [p for p in parts if p[1] > 0]), ("takes away", [p for p in parts if p[1] < 0])):
-            named = listed([f"{name} ({signed(added)})" for name, added in own[:NAMED]])
-            if named:
-                said.append(f"Of the {what}, most {'is added by' if side == 'adds' else 'is taken away by'} {named}.")
-    return [
-        *said,
-        "A part is its writer's, whatever made it write that; without it, other parts would change: ablate it to see.",
-    ]
 
 
 def attribution_panels(found: Attribution) -> list[Data]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from regard.explain.causes.head_gradients import HeadAttribution, named_head
-from regard.explain.findings.attribution import attribution_findings
+from regard.explain.findings.attribution import attribution_findings, beside
 from regard.text.tokens import Token
 from regard.web.page import Page
 from regard.web.panels import Row, cell_tokens, column, heat, table
@@ -24,7 +24,7 @@ def head_gradients_page(found: HeadAttribution) -> Page:
 def _grid(found: HeadAttribution) -> Data:
     count = max(map(len, found.scores))
     values = [[float(own[h]) if h < len(own) else None for h in range(count)] for own in found.scores]
-    note = f"Each cell is what one head brings (red) or takes away (blue), beside {_beside(found)}, to the first order."
+    note = f"Each cell is what one head brings (red) or takes away (blue), beside {beside(found)}, to the first order."
     behind = None
     if found.sources is not None:
         note += " Click a head, or press Enter on it: from which tokens."
@@ -45,10 +45,6 @@ def _grid(found: HeadAttribution) -> Data:
 def _heads(found: HeadAttribution) -> Data:
     rows: list[Row] = [[name, score] for name, score in found.by()]
     return table("Every head", "by absolute size", [column("head"), column("brings", 4, bar=True)], rows)
-
-
-def _beside(found: HeadAttribution) -> str:
-    return {"zero": "an ablated one", "mean": "its mean output"}.get(found.baseline, f"its output in {found.baseline}")
 
 
 def _shown(tokens: Sequence[Token]) -> tuple[list[str], str]:

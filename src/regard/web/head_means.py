@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from regard.explain.findings.head_means import counts_finding, most_of, score_finding
 from regard.explain.findings.wording import capital
 from regard.explain.weights.head_means import HeadMeans
 from regard.web.page import Page
@@ -23,22 +24,16 @@ SAYS = MEANINGS | {
     "successor": "How much attention the source token after that gets.",
 }
 NUMBERED = "Heads are numbered layer.head, from 0. A score says where a head looks, not what that is good for."
-COUNTED = {  # whose mean a score is, where that is not all tokens
-    "next": "with one after them",
-    "duplicate": "that stood in the same text before",
-    "induction": "that stood in the same text before with another token behind them",
-}
 
 
 def head_means_page(found: HeadMeans) -> Page:
     """Put together the page of the heads' scores."""
     layers, heads = next(iter(found.scores.values())).shape
-    tokens, alike = found.counts["queries"], found.counts.get("duplicates")
+    tokens = found.counts["queries"]
     page = Page(f"What {layers * heads} attention heads do over {tokens:,} tokens")
-    earlier = "" if alike is None else f", {alike:,} of them with an earlier one alike"
     page.findings = [
-        f"Each number is a mean over {tokens:,} tokens{earlier}. In one text a head may do something by chance; "
-        "the mean over many says what it does as a rule.",
+        f"{counts_finding(found)} In one text a head may do something by chance; the mean over many says what it does "
+        "as a rule.",
         NUMBERED,
         *found.notes,
     ]
@@ -62,8 +57,7 @@ def heads_page(tables: Mapping[str, HeadMeans]) -> Page:
     pages = {name: head_means_page(found) for name, found in tables.items()}
     page = Page("What attention heads do: " + "; ".join(pages))
     for name, own in pages.items():
-        tokens = tables[name].counts["queries"]
-        page.findings = [*page.findings, f"{capital(name)}: means over {tokens:,} tokens.", *tables[name].notes]
+        page.findings = [*page.findings, f"{capital(name)}: {counts_finding(tables[name])}", *tables[name].notes]
         page.status = list(dict.fromkeys([*page.status, *own.status]))
         page.panels += [panel | {"name": f"{name}: {panel['name']}"} for panel in own.panels]
     page.findings = [*page.findings, NUMBERED]
@@ -77,11 +71,12 @@ def _overview(found: HeadMeans) -> Data:
     for name in found.scores:
         known = _known(found.scores[name])
         most: Row = [None, None]
-        for layer, head, score in found.best(name, 1):
-            most = [f"{layer}.{head}", score]
-        rows.append([name, *most, float(np.mean(known)) if known else None, SAYS[name]])
+        for head, score in most_of(found, name)[:1]:
+            most = [head, score]
+        rows.append([name, *most, float(np.mean(known)) if known else None, found.count(name), SAYS[name]])
     columns = [
-        column("score"), column("head with most"), column("its mean", 2), column("all heads", 2), column("what it is"),
+        column("score"), column("head with most"), column("its mean", 2), column("all heads", 2),
+        column("tokens", 0), column("what it is"),
     ]  # fmt: skip
     note = "shares of a token's attention, from 0 to 1; entropy in nats, distance in tokens"
     return table("The heads with most of each score", note, columns, rows, name="Overview")
@@ -92,15 +87,8 @@ def _grid(found: HeadMeans, name: str, most: float) -> Data:
     values = found.scores[name]
     own = [[None if value != value else float(value) for value in row] for row in values]
     unit = UNITS.get(name, "share")
-    says = [SAYS[name]]
-    best = found.best(name)
-    if best:
-        told = ", ".join(f"{layer}.{head} ({score:.2f})" for layer, head, score in best)
-        says.append(f"Most of it have heads {told}; the mean of all heads is {np.mean(_known(values)):.2f}.")
-    else:
-        says.append(f"There are no tokens {COUNTED.get(name, 'that it could be of')}: there is no number.")
     return heat(
-        f"{name}: {unit if name in UNITS else 'share of attention'}", " ".join(says),
+        f"{name}: {unit if name in UNITS else 'share of attention'}", f"{SAYS[name]} {score_finding(found, name)}",
         [f"layer {found.layer(n)}" for n in range(values.shape[0])], [f"head {n}" for n in range(values.shape[1])], own,
         unit=unit, largest=None if name in UNITS else most, name=name,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Write a word's paths through the layers: their plane, what is near on it, and each layer's shares beside it."""
+"""Write a word's way through the layers: how near it is to reference words, its plane, and each layer's shares."""
 
 import math
 from collections import Counter
@@ -9,17 +9,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.causes.layer_updates import LayerUpdate
+from regard.explain.findings.path_plane import curves_title, left_out, plane_sentences, plane_title
+from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.vectors.movement import unit
-from regard.views.movement_sentences import agreement, axes_sentence, left_out, not_drawn
-from regard.views.terminal.layout import short, spelled
+from regard.explain.vectors.neutral import Neutral
+from regard.views.terminal.layout import short, spelled, visible
 from regard.web.page import Page
 from regard.web.panels import in_context
 from regard.web.score_rules import Data
 
 REACH = 60  # characters of a text on either side of the word
 PAIRED = 50  # paths up to which each two of them are compared, state by state
-DOTS = 2_000  # tokens up to which all of them are drawn, each an element
 NAMED = 3  # tokens that gave most to a step
 
 
@@ -60,21 +61,14 @@ def movement_panel(
     word, states = f"“{short(summary.word or '')}”", _states(count)
     vectors = torch.stack([_vectors(each) for each in summary.occurrences])
     alike = _between(vectors)
-    ends = "; ◆: reference words, each a text of its own, at their ends" if moved.references else ""
     note = (
         f"Each line is {word} in one text, from how it enters the first layer (in) through how it leaves layer n (n) "
-        f"to the end (★), its contextual embedding{ends}."
+        "to the end (★), its contextual embedding."
     )
-    drawn = any(path is not None for path in moved.words)
-    plane = _sentence(axes_sentence(summary.word or "", moved)) if drawn else None
-    said = [agreement(moved), plane, not_drawn(moved)]
-    dots = [] if moved.fitted else _dots(summary)
-    if len(dots) > DOTS:
-        said.append(f"The texts' {len(dots):,} tokens are not drawn as dots: {DOTS:,} are the most")
-        dots = []
+    said = [visible(each) for each in plane_sentences(summary)]
     if alike is None:
-        said.append(f"{len(vectors)} paths are not compared with each other: {PAIRED} are the most")
-    gone = {each.of: left_out(each) for each in moved.left_out if each.kind == "word"}
+        said.append(f"{len(vectors)} paths are not compared with each other: {PAIRED} are the most.")
+    gone = {each.of: visible(left_out(each)) for each in moved.left_out if each.kind == "word"}
     steps = {each.occurrence: each for each in summary.layer_updates}
     paths: list[Data] = []
     for n, (each, path) in enumerate(zip(summary.occurrences, moved.words, strict=True)):
@@ -85,6 +79,7 @@ def movement_panel(
                 "of": _of(summary, each, side, names),
                 "context": _context(summary.texts[each.text], each.start, each.end),
                 "points": None if path is None else [[round(x, 6), round(y, 6)] for x, y in path],
+                "leaves": moved.leaves[n],
                 "missing": gone.get(each.label),
                 "before": [None, *_cosines(vectors[n, 1:], vectors[n, :-1])],
                 "steps": None if step.updates is None else [_step(u, each, summary, source) for u in step.updates],
@@ -94,8 +89,10 @@ def movement_panel(
     return {
         "kind": "paths", "name": "Movement", "note": note, "digits": 3, "states": states, "paths": paths,
         "title": f"How {word} moves through the layers" + (f" of the {side}" if side else ""),
-        "sentences": [f"{each}." for each in said if each], "holds": moved.disagreement is None,
-        "marks": _marks(summary), "dots": dots, "between": alike, "shares": SHARES,
+        "curves": _curves(summary), "nearness": visible(curves_title(summary)),
+        "drawn": moved.states, "plane": None if not moved.states else visible(plane_title(summary) or ""),
+        "neutral": None if moved.neutral is None else [round(each, 6) for each in moved.neutral],
+        "sentences": said, "marks": _marks(summary), "between": alike, "shares": SHARES,
     }  # fmt: skip
 
 
@@ -156,31 +153,35 @@ def _marks(summary: Summary) -> list[Data]:
     """The reference words where they end, with the cosines of every path's end to them."""
     moved = summary.movement
     assert moved is not None
-    gone = {each.name: left_out(each) for each in moved.left_out if each.kind == "reference"}
+    gone = {each.name: visible(left_out(each)) for each in moved.left_out if each.kind == "reference"}
     words = list(dict.fromkeys(each.word for each in summary.references))
     return [
         {
             "label": word,
-            "point": None if path is None else [round(each, 6) for each in path[-1]],
+            "point": None if point is None else [round(each, 6) for each in point],
             "missing": gone.get(word),
-            "learned": [_rounded(each.learned) for each in summary.references if each.word == word],
             "cosines": [_rounded(each.contextual) for each in summary.references if each.word == word],
         }
-        for word, path in zip(words, moved.references, strict=True)
+        for word, point in zip(words, moved.references, strict=True)
     ]
 
 
-def _dots(summary: Summary) -> list[Data]:
-    """The texts' tokens at their ends: none of the word's own, none that is special or left out."""
-    moved = summary.movement
-    assert moved is not None
-    own = {(each.text, token) for each in summary.occurrences for token in each.tokens}
+def _curves(summary: Summary) -> list[Data]:
+    """The cosines to each reference word, state by state, of each path and of the word in neutral sentences."""
     return [
-        {"label": spelled(token.text), "text": summary.labels[text], "point": [round(each, 6) for each in place]}
-        for text, (tokens, places) in enumerate(zip(summary.tokens, moved.tokens, strict=True))
-        for n, (token, place) in enumerate(zip(tokens, places, strict=True))
-        if place is not None and not token.special and (text, n) not in own
+        {
+            "label": "itself as it enters layer 0" if each.word is None else each.word,
+            "paths": [[_rounded(c) for c in path] for path in each.paths],
+            "neutral": None if each.neutral is None else _range(each.neutral),
+        }
+        for each in curves(summary)
     ]
+
+
+def _range(neutral: Neutral) -> Data:
+    """A reference word's cosines to the word in neutral sentences: mean, smallest and largest of each state."""
+    numbers = {"mean": neutral.mean, "low": neutral.low, "high": neutral.high}
+    return {"sentences": neutral.sentences, **{name: [_rounded(c) for c in each] for name, each in numbers.items()}}
 
 
 def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source: Summary | None) -> Data:
@@ -207,7 +208,3 @@ def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 6)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,17 +1,15 @@
 """The page of a sweep of patches: every patch as a cell of a grid that says in words what it did, and as a table."""
 
 import math
-import re
 
 from regard.explain.causes.patch_sweep import PatchSweep
-from regard.explain.findings.patch_sweep import patch_findings
+from regard.explain.findings.patch_sweep import PLACED, patch_findings, reason_of
 from regard.explain.findings.wording import capital
 from regard.text.tokens import shortened
 from regard.web.page import Page, status_lines
 from regard.web.panels import Row, column, heat, table
 from regard.web.score_rules import Data
 
-PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
 PUT_IN = {  # what of one run is put into the other
     "hidden_states": "hidden states",
     "head_outputs": "head outputs (weights × values, before W_O)",
@@ -39,7 +37,9 @@ def said(sweep: PatchSweep, row: int, place: int) -> str:
     if math.isnan(share):
         return f"{did}; there is no way to go, both texts have {sweep.run:.4g}"
     way = f"of the way from {sweep.run:.4g} to {sweep.source:.4g}"
-    return f"{did}, {abs(share):.1%} {way}" + " in the other direction" * (round(share, 3) < 0)
+    why = reason_of(sweep, row, place)
+    bound = f"; all of it by construction, {why}" if why else ""
+    return f"{did}, {abs(share):.1%} {way}" + " in the other direction" * (round(share, 3) < 0) + bound
 
 
 def _patched(sweep: PatchSweep, row: int, place: int) -> str:

@@ -48,29 +48,44 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
 
 
 def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
-    """Paths, a row a state: its place, its cosine to the one before, what made the step to it; then words at ends."""
+    """Paths, a row a state: how near it is to what, its place, what made the step to it; then what is at ends alone."""
     parts = [name for name in ("attention", "cross", "rest") if any(
         step[name] is not None for path in panel["paths"] for step in path["steps"] or ())]  # fmt: skip
-    rows = []
-    for path in panel["paths"]:
+    curves, rows = panel["curves"], []
+    empty = [None] * (len(parts) + 3)
+    for nth, path in enumerate(panel["paths"]):
+        places = dict(zip(panel["drawn"], path["points"], strict=True)) if path["points"] else {}
         for n, state in enumerate(panel["states"]):
-            x, y = path["points"][n] if path["points"] else (None, None)
             step = path["steps"][n - 1] if path["steps"] and n else dict.fromkeys(("length", *parts, "most"))
-            numbers = [x, y, path["before"][n], *(step[part] for part in ("length", *parts))]
+            near = [each["paths"][nth][n] for each in curves]
+            numbers = [*near, *places.get(n, (None, None)), path["before"][n]]
+            numbers += [step[part] for part in ("length", *parts)]
             shown = [_number(each, panel["digits"]) for each in numbers]
             rows.append([path["label"], state["name"], *shown, step["most"]])
+    if any(each["neutral"] for each in curves):
+        for n, state in enumerate(panel["states"]):
+            ranges = [_range(each["neutral"], n, panel["digits"]) for each in curves]
+            place = (panel["neutral"] if n in panel["drawn"] else None) or (None, None)
+            shown = [_number(each, panel["digits"]) for each in place]
+            rows.append(["neutral sentences", state["name"], *ranges, *shown, *empty])
     for mark in panel["marks"]:
         place = [_number(each, panel["digits"]) for each in mark["point"] or (None, None)]
-        rows.append([f"◆ {mark['label']}", "the end", *place, *[None] * (len(parts) + 3)])
-    for dot in panel["dots"]:
-        place = [_number(each, panel["digits"]) for each in dot["point"]]
-        rows.append([f"· {dot['label']} ({dot['text']})", "the end", *place, *[None] * (len(parts) + 3)])
+        rows.append([f"◆ {mark['label']}", "the end", *[None] * len(curves), *place, *empty])
     for path in panel["paths"]:
         if path["refused"]:
-            rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(parts) + 5)])
+            rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(curves) + 2), *empty])
     shares = [{"attention": "attention", "cross": "cross-attention", "rest": "feed-forward"}[part] for part in parts]
-    heads = ["path", "state", "x", "y", "cosine to the state before", "length of the step", *shares, "most of it from"]
+    heads = ["path", "state", *(f"cosine to {each['label']}" for each in curves), "x", "y",
+             "cosine to the state before", "length of the step", *shares, "most of it from"]  # fmt: skip
     return heads, rows
+
+
+def _range(neutral: Mapping[str, Any] | None, state: int, digits: int) -> str | None:
+    """A mean of neutral sentences with its range, in a cell."""
+    if neutral is None or neutral["mean"][state] is None:
+        return None
+    mean, low, high = (_number(neutral[name][state], digits) for name in ("mean", "low", "high"))
+    return f"{mean} ({low} to {high})"
 
 
 def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from regard.errors import RegardError
 from regard.files import check_target
-from regard.trace.display import listed_references
+from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
 from regard.web.answers import answer_page
 from regard.web.assemble import Choice, Opening, Shown, page_of
@@ -27,6 +27,7 @@ def save_page(
     *,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     numbers: Encoding = "int16",
@@ -50,6 +51,8 @@ def save_page(
         word: to open at; the sentences above are then about it, and Movement shows its path through the layers.
         references: words that it is compared with, each traced by itself, such as `model.trace("river")`; sentences and
             Movement put them beside the word.
+        control: neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`, against which the
+            page tells where the texts move it; without them that is not told.
         layers, heads: the numbers of those to carry, None for all.
         numbers: how queries and keys are carried: "int16" with one scale a vector, or "float32", which is exact and
             twice as large.
@@ -73,7 +76,7 @@ def save_page(
     answers = {n: page for n, one in enumerate(every) if (page := answer_page(one)) is not None}
     if answers and len(answers) == len(every):
         chosen = {
-            "word": word, "references": references or None, "layers": layers, "heads": heads,
+            "word": word, "references": references or None, "control": control, "layers": layers, "heads": heads,
             "numbers": numbers != "int16", "steps": steps,
         }  # fmt: skip
         for name, value in chosen.items():
@@ -90,7 +93,10 @@ def save_page(
     )
     choice, opening = Choice(layers, heads, numbers, steps), Opening(word=word)
     words = chosen_references(references, word, findings)
-    page = page_of(shown, choice, opening, title=title, findings=findings, references=words, limit=limit)
+    neutral = chosen_control(control, words)
+    page = page_of(
+        shown, choice, opening, title=title, findings=findings, references=words, control=neutral, limit=limit
+    )
     add_panels(page, list(answers.values()), sentences=findings is None)
     return write_page(page, path, shell, limit)
 
@@ -104,6 +110,14 @@ def chosen_references(
         raise RegardError("references: they are words that a word is compared with: give word as well")
     if listed and findings is not None:
         raise RegardError("references: what is found of them is said by the page's own sentences: leave out findings")
+    return listed
+
+
+def chosen_control(control: Sequence[Trace] | None, references: Sequence[Trace]) -> list[Trace] | None:
+    """Return neutral sentences as a list. Raises RegardError for what is no trace, or where nothing is held to them."""
+    listed = listed_control(control)
+    if listed is not None and not references:
+        raise RegardError("control: the word is held against it beside reference words: give references as well")
     return listed
 
 

@@ -4,8 +4,8 @@ import re
 
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By, together
-from regard.explain.findings.score_sources import score_findings, signed
-from regard.explain.findings.wording import number
+from regard.explain.findings.score_sources import exactness, score_findings, signed
+from regard.explain.findings.wording import capital, number
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of
 from regard.web.join_pages import add_panels
@@ -30,7 +30,7 @@ def score_page(found: ScoreSources) -> Page:
     where = f"{'cross-attention of ' * (found.part == 'cross')}layer {found.layer}, head {found.head}"
     page = Page(f"Why “{found.query}” gives “{found.key}” {number(found.weight)} of its attention in {where}")
     page.findings = score_findings(found)
-    page.status = [*(status_lines([found.status], page) if found.status.model else []), exactness(found)]
+    page.status = [*(status_lines([found.status], page) if found.status.model else []), f"{capital(exactness(found))}."]
     page.panels = score_panels(found)
     page.opening["view"] = "panel 0"
     return page
@@ -47,15 +47,6 @@ def score_page_with(found: ScoreSources, trace: Trace | PairTrace, choice: Choic
     page.opening["view"] = f"panel {len(page.panels)}"
     add_panels(page, [own], sentences=False)
     return page
-
-
-def exactness(found: ScoreSources) -> str:
-    """How exact the split is, and what it does not say."""
-    return (
-        f"The pairs sum to the score within {found.error:.1e} of the sum of their absolute values; the statistics of "
-        "all norms are held fixed. A part is its writer's, whatever made it write that; what the score would be "
-        "without it is another question: ablate it."
-    )
 
 
 def plain(name: str) -> str:

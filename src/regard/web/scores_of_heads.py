@@ -2,6 +2,7 @@
 
 import math
 
+from regard.explain.weights.head_means import OVER
 from regard.explain.weights.head_scores import HeadScores
 from regard.web.score_rules import Data
 
@@ -23,10 +24,18 @@ def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
     return {
         "text": text,
         "names": list(tables),
-        "meanings": [MEANINGS[name] for name in tables],
+        "meanings": [
+            f"{MEANINGS[name].removesuffix('.')} (here the mean of {_tokens(scores, name)})." for name in tables
+        ],
         "calls": calls,
         "values": [[[_number(value) for value in row] for row in table.tolist()] for table in tables.values()],
     }
+
+
+def _tokens(scores: HeadScores, name: str) -> str:
+    """Of how many tokens a score is the mean."""
+    count = getattr(scores, OVER.get(name, "queries"))
+    return "1 token alone" if count == 1 else f"{count:,} tokens"
 
 
 def _number(value: float) -> float | None:

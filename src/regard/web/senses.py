@@ -7,9 +7,16 @@ import numpy as np
 from regard.checks import megabytes
 from regard.corpus.asking.context_words import REACH, excerpt
 from regard.corpus.asking.occurrences import BLANKS, Occurrences, Part
+from regard.corpus.asking.sense_sentences import (
+    CUT,
+    ablation_sentence,
+    how_found,
+    sense_name,
+    sense_sentences,
+    senses_title,
+)
 from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
-from regard.views.sense_sentences import CUT, ablation_sentence, how_found, sense_name, sense_sentences
 from regard.web.page import Page
 from regard.web.panels import Row, cloud, column, in_context, point, scatter, table
 from regard.web.score_rules import Data
@@ -64,10 +71,7 @@ def example_numbers(found: Senses) -> list[int]:
 
 def _opened(found: Senses) -> Page:
     """The page with its sentences, without a panel."""
-    count = len(found.senses)
-    occurrences = f"{len(found.found):,} occurrence{'s' if len(found.found) != 1 else ''}"
-    title = f"“{found.word}”: {occurrences}, {count} sense{'s' if count != 1 else ''}"
-    page = Page(title, findings=[*sense_sentences(found), *found.notes])
+    page = Page(senses_title(found), findings=[*sense_sentences(found), *found.notes])
     page.status = [
         f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",
         "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; senses are its nearest "
@@ -137,7 +141,7 @@ def _cloud_words(found: Senses) -> tuple[str, str, tuple[str, str], str, tuple[s
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes))
     note = (
         f"Each mark is one place where “{found.word}” stands; its shape and colour say which sense it was given. Marks "
-        "near each other: the model gives the word nearly the same meaning there. The two axes are those along which "
+        "near each other: nearly the same embeddings, as far as these two axes show. The axes are those along which "
         f"the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks which "
         "lie together here may lie apart in what is left out."
     )

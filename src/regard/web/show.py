@@ -15,7 +15,7 @@ from regard.trace.trace import PairTrace, Trace
 from regard.web.answers import is_answer
 from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
-from regard.web.save_page import chosen_references, save_page
+from regard.web.save_page import chosen_control, chosen_references, save_page
 from regard.web.sizes import LIMIT, sides
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def show(
     *,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     numbers: Encoding = "int16",
@@ -64,7 +65,8 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, word, references, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page` has them.
+        traces, word, references, control, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page`
+            has them.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
 
     Raises:
@@ -78,18 +80,22 @@ def show(
         each, choice = listed(traces), Choice(layers, heads, numbers, steps)
         check_given(each, choice)
         words = chosen_references(references, word, findings)
-        parts = shown_traces(each, word, display.WIDTH, words)
+        neutral = chosen_control(control, words)
+        parts = shown_traces(each, word, display.WIDTH, words, neutral)
         if find_spec("anywidget") is None:
             return StaticView(parts)
         from regard.web.widget import AttentionWidget
 
-        page = page_of(each, choice, Opening(word=word), title=title, findings=findings, references=words, limit=limit)
+        page = page_of(
+            each, choice, Opening(word=word), title=title, findings=findings, references=words, control=neutral,
+            limit=limit,
+        )  # fmt: skip
         return AttentionWidget(page, display.html(parts))
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
         save_page(
-            traces, path, word=word, references=references, layers=layers, heads=heads, numbers=numbers, steps=steps,
-            title=title, findings=findings, limit=limit,
+            traces, path, word=word, references=references, control=control, layers=layers, heads=heads,
+            numbers=numbers, steps=steps, title=title, findings=findings, limit=limit,
         )  # fmt: skip
     except BaseException:
         if file is None:
@@ -121,7 +127,11 @@ def open_in_browser(file: Path) -> bool:
 
 
 def shown_traces(
-    traces: Sequence[Shown], word: str | None, width: int, references: Sequence[Trace] = ()
+    traces: Sequence[Shown],
+    word: str | None,
+    width: int,
+    references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
 ) -> "list[RenderableType]":
     """The parts that traces show themselves by, about a word where one is given and they are no long texts."""
     from rich.text import Text
@@ -130,7 +140,7 @@ def shown_traces(
     plain = [one.trace if isinstance(one, Generated) else one for one in traces]
     short = [one for one in plain if not isinstance(one, WindowedTrace) and longest(one) <= display.LONG]
     if word is not None and len(short) == len(plain):
-        return list(display.see(short, word, references=references).shown(width))
+        return list(display.see(short, word, references=references, control=control).shown(width))
     for one in traces:
         if isinstance(one, Generated):
             parts += one.shown(width)

@@ -17,7 +17,6 @@ def rule_of(case: Case) -> ScoreRule:
     return regard.attend(case.query, case.key, case.value, **case.options).weights.rule
 
 
-@pytest.mark.slow
 @settings(max_examples=50)
 @given(cases(), st.integers(1, 20), st.integers(1, 20), st.integers(6, 90))
 def test_any_block_size(case: Case, rows: int, cols: int, scores: int) -> None:

@@ -43,6 +43,17 @@ def test_a_kernel_that_differs_is_not(monkeypatch, wrong: str) -> None:
     assert cuda.refused()[0].startswith("flash (torch.float32, width 8): it differs")
 
 
+@pytest.mark.parametrize("wrong", ["nought", "all"])
+def test_a_kernel_that_loses_nan_or_spreads_it_is_not(monkeypatch, wrong: str) -> None:
+    def forward(kernel, *call):
+        result = blockwise.forward(*call)
+        output = result.output.nan_to_num() if wrong == "nought" else result.output + 0 * result.output.sum()
+        return result._replace(output=output)
+
+    monkeypatch.setattr(cuda, "forward", forward)
+    assert cuda._why_not(kind()) == "NaN in a query is not NaN in its output"
+
+
 def test_a_kernel_that_raises_is_not() -> None:
     """On a machine without CUDA PyTorch's own kernels do."""
     for name in ("flash", "efficient", "cudnn"):
@@ -59,9 +70,9 @@ def test_the_check_is_made_once(monkeypatch) -> None:
     monkeypatch.setattr(cuda, "forward", forward)
     for _ in range(3):
         cuda._why_not(kind())
-    assert calls == ["flash"]
+    assert calls == ["flash"] * 2  # with NaN in a query, and without
     cuda._why_not(kind(causal=False))
-    assert len(calls) == 2
+    assert len(calls) == 4
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

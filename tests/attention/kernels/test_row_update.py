@@ -20,14 +20,12 @@ from tests.attention.ablation_cases import Told, compare, cut_cases
 from tests.attention.cases import Case, cpu_tiles_at_any_size, random
 
 
-@pytest.mark.slow
 @settings(max_examples=120)
 @given(cut_cases())
 def test_an_edge_cut_is_a_dense_mask(drawn: tuple[Case, Told]) -> None:
     compare(*drawn)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cut_cases(dtypes=(torch.float32, torch.bfloat16)))
 def test_an_edge_cut_is_a_dense_mask_on_cpu_tiles(drawn: tuple[Case, Told]) -> None:
@@ -35,7 +33,6 @@ def test_an_edge_cut_is_a_dense_mask_on_cpu_tiles(drawn: tuple[Case, Told]) -> N
         compare(*drawn)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(cut_cases(dtypes=(torch.float64, torch.float32)), st.sampled_from((0.0, 1.0)))
 def test_few_rows_and_one_pass_give_the_same(drawn: tuple[Case, Told], share: float) -> None:
@@ -44,7 +41,6 @@ def test_few_rows_and_one_pass_give_the_same(drawn: tuple[Case, Told], share: fl
         compare(*drawn)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [False, True])
 @pytest.mark.parametrize("heads", [[1], [1, 2], [0, 1, 2, 5], None])
 def test_the_rows_keep_their_heads_sinks_bias_and_mask(tiles: bool, heads: list[int] | None) -> None:

@@ -132,7 +132,6 @@ PROJECTIONS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part) -> None:
     ablated = trace(pair, regard.ablate(regard.head(1, 2, part=part)))
@@ -151,7 +150,6 @@ def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part
     assert any("ablated: head 2 of layer 1 of the" in note for note in ablated.status.notes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_an_edge_is_ablated_in_its_part_alone(pair: Model, part) -> None:
     ablated = trace(
@@ -167,7 +165,6 @@ def test_an_edge_is_ablated_in_its_part_alone(pair: Model, part) -> None:
             assert (float(weights[:, 6, 0].sum()) == 0) == (name == part and layer == 0)
 
 
-@pytest.mark.slow
 def test_ablations_in_a_batch_of_pairs_are_each_pairs_own(pair: Model) -> None:
     ablations = [
         regard.ablate(regard.edge(3, 4, part="cross")),
@@ -192,7 +189,6 @@ def test_words_are_of_the_side_that_they_are_read_on(pair: Model) -> None:
         trace(pair, regard.ablate(regard.edge(2, 11, part="encoder")))
 
 
-@pytest.mark.slow
 def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
     for ablated, says in (
         (

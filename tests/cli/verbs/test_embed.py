@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from regard.corpus import embed_texts
 from regard.corpus.store import Store
 from tests.support import run_all_in_process, run_in_process
 
 
-@pytest.mark.slow
 def test_from_a_folder_to_a_concordance(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("We sat on the river bank.", "utf-8")
@@ -24,10 +25,23 @@ def test_from_a_folder_to_a_concordance(tmp_path: Path) -> None:
         assert [line.form for line in store.find("bank").lines] == ["bank"]
 
 
+def test_words_that_stand_nowhere_are_said(tmp_path: Path, minilm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = embed_texts.embed
+    monkeypatch.setattr(embed_texts, "embed", lambda *given, **more: here(*given, **{**more, "model": minilm}))
+    (tmp_path / "a.txt").write_text("We sat on the river bank.", "utf-8")
+    call = ["embed", "a.txt", "--out", "store", "--where", "word=bnak", "--json", "told.json"]
+    done = run_in_process(tmp_path, call)
+    assert done.returncode == 0, done.stderr
+    assert "--where: no word 'bnak' in the texts: the store has no rows" in done.stdout
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["notes"] == ["--where: no word 'bnak' in the texts: the store has no rows"]
+
+
 WRONG = {
     "no such path": (["embed", "none.txt", "--out", "s"], "'none.txt' cannot be read"),
     "layers": (["embed", "a.txt", "--out", "s", "--layers", "x"], "--layers: given 'x', needs last, all or numbers"),
     "where": (["embed", "a.txt", "--out", "s", "--where", "bank"], "--where: given 'bank', needs word=WORD"),
+    "run": (["embed", "a.txt", "--out", "s", "--where", "word=don't"], "is not one word as a store has them"),
     "lemma": (["embed", "a.txt", "--out", "s", "--where", "lemma=go"], "needs --lemma LANGUAGE"),
     "dtype": (["embed", "a.txt", "--out", "s", "--dtype", "int8"], "dtype: given 'int8'"),
     "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 
@@ -20,6 +21,23 @@ def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder:
     assert "wrote a.parquet" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert f"{data['lines'][0]['similarity']:.2f}" in result.stdout
+
+
+def test_a_model_that_the_store_names_is_not_loaded(regard_command, bank_folder: Path, tmp_path: Path) -> None:
+    store = shutil.copytree(bank_folder, tmp_path / "s")
+    data = json.loads((store / "manifest.json").read_text())
+    (store / "manifest.json").write_text(json.dumps(data | {"model": data["model"] | {"source": "stranger/model"}}))
+    like = ("bank", "--store", "s", "--like", "The river bank.")
+    for call, message in (
+        (("find", *like), "says that 'stranger/model' made it: what a store names is not loaded, name the model"),
+        (("find", *like, "--model", "./none"), "model './none': there is no such folder"),
+        (("senses", "bank", "--store", "s", "--k", "2", "--checked", "1"), "name the model yourself (--model;"),
+    ):
+        result = regard_command(*call)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert regard_command("find", "bank", "--store", "s").returncode == 0  # nothing else needs it
 
 
 def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: Path) -> None:

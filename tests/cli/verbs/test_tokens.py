@@ -84,7 +84,6 @@ def test_bad_input(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
 def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
     told = regard_command("positions", "--kind", kind, "--length", "11", "--figure", "a.png")

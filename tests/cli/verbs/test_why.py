@@ -5,7 +5,6 @@ from importlib.resources import files
 from typing import Any
 
 import jsonschema
-import pytest
 
 import regard.explain.causes.why
 from regard.cli.verbs.why import why
@@ -49,7 +48,6 @@ def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> Non
     assert found == [f"1{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"] + ["1aa", "1ab"]
 
 
-@pytest.mark.slow
 def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:
     make_tiny(tmp_path / "tiny", minilm)
     regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
@@ -64,7 +62,6 @@ def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minil
     assert "trace 1 is not what all-MiniLM-L6-v2 gives: --model M names the model that made it" in other[2]
 
 
-@pytest.mark.slow
 def test_a_word_of_a_target(tmp_path) -> None:
     make_pair(tmp_path / "pair")
     texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2", "--all"]

@@ -96,7 +96,6 @@ def test_alike_occurrences_of_documents_raise_false_alarms_unless_documents_are_
     assert whole <= 20  # 10 expected, three standard deviations above
 
 
-@pytest.mark.slow
 def test_many_occurrences_are_tested_in_seconds() -> None:
     random = np.random.default_rng(10)
     one, other = (random.standard_normal((50_000, 384), dtype=np.float32) + 0.5 for _ in range(2))

@@ -42,3 +42,13 @@ def test_words_that_tell_come_in_order() -> None:
     assert "loan" not in dict(telling_words(CONTEXTS, LABELS, 1, 9))  # once only
     assert len(telling_words(CONTEXTS, LABELS, 0, 1)) == 1
     assert telling_words(CONTEXTS, [0] * 5, 0, 9) == []
+
+
+def test_a_word_that_tells_stands_near_a_larger_share_of_the_occurrences_not_of_the_words() -> None:
+    """ "boat" is 1 of 2 words near two of four occurrences of sense 0, and 1 of 9 near three of four of the others."""
+    many = {f"w{n}" for n in range(8)}
+    contexts = [{"boat", "a"}, {"boat", "a"}, {"a"}, {"a"}, *[{"boat", *many}] * 3, many]
+    labels = [0] * 4 + [1] * 4
+    assert log_odds(contexts, labels, 0)["boat"] > 0
+    assert "boat" not in dict(telling_words(contexts, labels, 0, 9))
+    assert "a" in dict(telling_words(contexts, labels, 0, 9))

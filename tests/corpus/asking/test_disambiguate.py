@@ -82,7 +82,6 @@ def test_too_little_to_learn_from_is_refused() -> None:
         learn(vectors, ["w", "w"], ["a", "b"], [0], POOLINGS)
 
 
-@pytest.mark.slow
 def test_bank_is_told_apart_by_the_model(minilm) -> None:
     examples = [
         Labelled(Place(text, text.index("bank"), text.index("bank") + 4), "bank", label)

@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused(store: Store, options: dict, message: str)
         find(store, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 12 s: a store of a million rows
 def test_a_million_rows_are_asked_in_time(tmp_path: Path, minilm) -> None:
     """One word of 1,000 occurrences among a million rows, in ten shards: warm within 300 ms, like within 2 s."""
     random, count = np.random.default_rng(0), 100_000

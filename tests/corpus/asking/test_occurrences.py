@@ -3,7 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.corpus.asking.occurrences import at_rows, look_up
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import at_rows
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from tests.support.stores import Document, write_store
@@ -21,15 +22,6 @@ def test_order_vectors_and_contexts(tmp_path: Path) -> None:
             ("no ", "end", ", the "), (" the ", "End", " and"), ("", "END", "")
         ]  # fmt: skip
         assert [line.document for line in found.take([2, 0]).lines(1)] == ["a", "b"]
-
-
-def test_an_unfinished_store_says_so_where_a_word_is_missing(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "s", [([Document("a", "x")], np.ones((1, 1, 3), np.float16))], complete=False)
-    with (
-        StoreTables(store) as tables,
-        pytest.raises(RegardError, match="not occur in .*the store is not finished"),
-    ):
-        look_up(tables, "sea")
 
 
 def test_rows_are_found_by_shard_and_number_in_the_order_given(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regard.corpus.asking.occurrences import look_up
+from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.passage import read_passage
 from regard.corpus.embed_texts import embed
 from regard.corpus.settings import Settings

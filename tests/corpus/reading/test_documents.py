@@ -246,3 +246,12 @@ def test_a_book() -> None:
     assert len(parts) > 5
     assert all(part.text.endswith(("\n\n", "\n\r\n")) for part in parts[:-1])  # the chapters' paragraphs stay whole
     assert sum(part.text.count("whale") for part in parts) == text.count("whale") > 1000
+
+
+def test_in_another_folder_documents_are_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("c").mkdir()
+    write_all()
+    here = documents("c")
+    Path("d").mkdir()
+    monkeypatch.chdir("d")
+    assert list(read_documents(["c"], folder=folder)) == here

@@ -132,3 +132,24 @@ def test_what_leads_to_nothing(tree: Path) -> None:
     for nothing in ([], "c"):
         with pytest.raises(RegardError, match="needed is a list of files"):
             find_files(nothing)
+
+
+def test_in_another_folder_files_have_the_same_names(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["c/*.txt", "./c", f"../{tree.name}/d.parquet", str(tree / "c" / "a")]
+    os.mkfifo("c/pipe.txt")
+    here = find(given)
+    Path("e").mkdir()
+    monkeypatch.chdir("e")
+    assert find(given, tree) == here
+    assert [path.as_posix() for path in here if isinstance(path, Path)][:3] == ["c/a.txt", "c/b.txt", "c/B.JSONL.GZ"]
+    with pytest.raises(RegardError, match="'../c/none.txt' cannot be read"):
+        find(["c/none.txt"], Path(".."))
+
+
+def test_a_named_folder_that_may_not_be_listed_is_an_error(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(RegardError, match=r"^'c' cannot be read: Permission denied$"):
+        find(["d.parquet", "c"])

@@ -14,7 +14,7 @@ from regard.corpus.reading.parquet_files import read_parquet
 
 
 def read(path: Path, columns: Columns = DEFAULT) -> list[Document | Rejected]:
-    return list(read_parquet(path, columns))
+    return list(read_parquet(path.as_posix(), path, columns))
 
 
 def write(path: Path, columns: dict[str, object], **options: int) -> Path:

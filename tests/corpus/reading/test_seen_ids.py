@@ -2,8 +2,6 @@
 
 import tracemalloc
 
-import pytest
-
 from regard.corpus.reading.seen_ids import SeenIds
 
 
@@ -24,7 +22,6 @@ def test_a_large_line_and_many_ids() -> None:
         assert ids.add(f"id {number}", 0, 0) == (number, number + (1 << 39))
 
 
-@pytest.mark.slow
 def test_it_is_small() -> None:
     count = 30_000
     tracemalloc.start()

@@ -67,7 +67,6 @@ def test_without_openvino(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, minil
 
 
 @needs_openvino
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "gpt2", "mistral"])
 def test_the_states_of_torch(kind: str, tmp_path: Path, minilm: Model) -> None:
     model = tiny(tmp_path / kind, minilm, kind)
@@ -83,7 +82,6 @@ def test_the_states_of_torch(kind: str, tmp_path: Path, minilm: Model) -> None:
 
 
 @needs_openvino
-@pytest.mark.slow
 def test_the_same_bits_whatever_was_read_before(bert: Model) -> None:
     windows, size = windows_of(bert), window_size(bert, VECTORS)
     first = vectors_of(openvino_states.openvino_states(bert, [1], size)(windows))
@@ -95,7 +93,6 @@ def test_the_same_bits_whatever_was_read_before(bert: Model) -> None:
 
 
 @needs_openvino
-@pytest.mark.slow
 def test_nothing_is_reported_to_anybody(bert: Model) -> None:
     openvino_states.openvino_states(bert, [1], window_size(bert, VECTORS))
     assert "openvino_telemetry" not in sys.modules
@@ -125,7 +122,6 @@ class Refusing(transformers.BertModel):
 
 
 @needs_openvino
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -149,7 +145,6 @@ def test_a_model_of_our_own_is_refused(tmp_path: Path) -> None:
 
 
 @needs_openvino
-@pytest.mark.slow
 def test_a_store(tmp_path: Path, bert: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rows and, within 1e-5, vectors; the same bytes again; and nothing else goes on in its folder."""
     monkeypatch.chdir(tmp_path)

@@ -100,7 +100,7 @@ def end(run: "subprocess.Popen[str]") -> None:
     run.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # 20 s: processes, each with its own start
 def test_the_same_bytes_with_any_number_of_processes(texts: str, folder: Path) -> None:
     embed(texts, "one", model=folder, settings=SMALL, workers=1)
     embed(texts, "two", model=folder, settings=SMALL, workers=2)

@@ -25,6 +25,8 @@ def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
     same = [n for n, name in enumerate(found.columns) if name.split()[0] not in ("river", "money")]
     np.testing.assert_allclose(one[0, same], 0, atol=1e-6)  # nothing differs there before the first layer
     assert "estimated by gradients" in found.outcome
+    word = CLEAN.split().index("river") + 1
+    assert found.given == measured.given == ((0, word, "elsewhere"), (6, word + 1, "read"))
 
 
 def test_texts_of_different_length_are_refused(minilm: Any) -> None:

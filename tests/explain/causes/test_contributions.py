@@ -56,7 +56,6 @@ def long_way(weights, values, block: AttentionOutput, row: int) -> tuple[torch.T
     return parts, seen(block.residual[row].double()), bias + (block.norm.bias.double() if block.norm else 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "changes"), FAMILIES)
 def test_parts_are_those_of_the_long_way_and_add_up(kind: str, changes: dict) -> None:
     trace = traced(make_model(kind, **changes), IDS, 1)

@@ -37,7 +37,6 @@ def adds_up(step: LayerUpdate) -> None:
     assert step.error <= 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "changes", "module"), FAMILIES)
 def test_each_layers_parts_are_those_of_its_modules(kind: str, changes: dict, module: str) -> None:
     model, kept = make_model(kind, **changes), []

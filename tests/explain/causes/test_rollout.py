@@ -23,7 +23,6 @@ def trace(request):
     return traced(make_model(request.param, num_key_value_heads=2, num_hidden_layers=5), IDS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("band", [1, 6 * 13 * 4, 1 << 22])
 def test_rows_are_those_of_the_whole_product(trace, monkeypatch, band: int) -> None:
     monkeypatch.setattr(module, "BAND", band)

@@ -49,7 +49,6 @@ def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
     torch.testing.assert_close(cut.contextual, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.slow
 def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
     texts = [RIVER, "the river bank", "a bank by the river is a bank"]
     cuts = [regard.ablate(regard.edge("bank", "river"))]
@@ -76,7 +75,6 @@ def test_cuts_that_do_not_exist(minilm, cut, says: str) -> None:
         minilm.trace(RIVER, interventions=[cut])
 
 
-@pytest.mark.slow
 def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     make_tiny(tmp_path, minilm)
     opened = regard.load(tmp_path, device="cpu")
@@ -100,7 +98,6 @@ def test_why_ranks_by_measured_effect(minilm, tmp_path) -> None:
     assert all(-1 <= x <= 1 for x in (*found.tokens_agreement, *found.heads_agreement))
 
 
-@pytest.mark.slow
 def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
     make_tiny(tmp_path, minilm)
     opened = regard.load(tmp_path, device="cpu")
@@ -120,7 +117,6 @@ def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
         assert (found.heads, found.tokens_agreement) == (removed.heads, pytest.approx(removed.tokens_agreement))
 
 
-@pytest.mark.slow
 def test_a_word_that_occurs_twice_is_to_be_chosen(minilm) -> None:
     trace = minilm.trace("a bank by a bank")
     with pytest.raises(regard.RegardError, match=r"'bank' occurs 2 times: give one of trace.word\('bank'\)"):
@@ -131,7 +127,6 @@ def test_a_word_that_occurs_twice_is_to_be_chosen(minilm) -> None:
     assert first.tokens != second.tokens
 
 
-@pytest.mark.slow
 def test_why_reads_the_tokens_of_the_trace(minilm) -> None:
     trace = minilm.trace(ids=minilm.tokenizer("a river bank")["input_ids"])
     last = Word("bank", 0, 1, (3,))
@@ -139,7 +134,6 @@ def test_why_reads_the_tokens_of_the_trace(minilm) -> None:
     assert [(head.name, head.effect) for head in of_ids.heads] == [(head.name, head.effect) for head in of_text.heads]
 
 
-@pytest.mark.slow
 def test_a_causal_model_says_what_changes_next(minilm, tmp_path) -> None:
     import transformers
 
@@ -187,7 +181,6 @@ def test_a_head_that_fills_gaps_says_nothing_of_what_comes_next(minilm, tmp_path
 IDS = torch.randint(1, 101, (1, 9), generator=torch.Generator().manual_seed(7))
 
 
-@pytest.mark.slow
 def test_why_of_an_encoder_decoders_words() -> None:
     opened = Model(make_model("marian"), None, name="marian")
     given = {"ids": IDS[0], "target_ids": IDS[0, :5].flip(0)}

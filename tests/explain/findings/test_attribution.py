@@ -10,7 +10,7 @@ from regard.capture.score_path import SideParts, Writer
 from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.gradients import TokenAttribution
 from regard.explain.causes.head_gradients import HeadAttribution
-from regard.explain.findings.attribution import attribution_findings
+from regard.explain.findings.attribution import attribution_findings, exactness
 from regard.text.tokens import Token
 
 TEXT = "rivers run"
@@ -41,21 +41,41 @@ BY_HEADS = HeadAttribution(
 def test_what_was_written_directly() -> None:
     assert attribution_findings(DIRECT) == [
         "The logit of “x” at “run” is +2.01: the sum of what was written there directly.",
-        "Of all heads and layers most was brought by layer 0, head 1 (+3.00) and token embedding (+0.50); most was "
-        "taken away by layer 1, head 0 (−1.50).",
-        "By attention, over all heads and layers, most came from “river” (0) (+2.00) and “s” (1) (+1.00); most was "
-        "taken away by “run” (2) (−1.50).",
+        "Of all 4 parts (embeddings, heads and feed-forward layers) most was brought by layer 0, head 1 (+3.00) and "
+        "token embedding (+0.50); most was taken away by layer 1, head 0 (−1.50).",
+        "Of the 2 heads most was brought by layer 0, head 1 (+3.00); most was taken away by layer 1, head 0 (−1.50).",
+        "By attention, over all heads and layers, of all 3 source tokens most came from “river” (0) (+2.00) and “s” "
+        "(1) (+1.00); most was taken away by “run” (2) (−1.50).",
         "Attention +1.50, token embedding +0.50 and feed-forward layers +0.010, in all.",
     ]
-    assert "most came from “rivers” (0) (+3.00); most" in attribution_findings(DIRECT, "word")[2]
+    by_word = attribution_findings(DIRECT, "word")[3]
+    assert "of all 2 source words most came from “rivers” (0) (+3.00); most was" in by_word
+
+
+def test_heads_are_not_said_twice() -> None:
+    few = SideParts(WRITERS[1:4], VECTORS[1:4], VECTORS[1:4].sum(0), (2,))
+    said = attribution_findings(replace(DIRECT, parts=few, value=1.5))
+    assert [each.startswith("Of ") for each in said].count(True) == 1
+    assert said[1].startswith("Of all 2 parts (heads) most was brought by layer 0, head 1 (+3.00); most was taken")
+
+
+def test_what_came_across_is_of_the_encoder() -> None:
+    writers = (Writer("attention", 0, 1, 2, "decoder", cross=True), Writer("attention", 0, 1, 0, "decoder"))
+    parts = SideParts(writers, VECTORS[:2], VECTORS[:2].sum(0), (1,))
+    both = {"encoder": TOKENS, "decoder": TOKENS}
+    found = Attribution("logit", 2.5, 0.0, parts, both, {"encoder": TEXT, "decoder": TEXT})  # type: ignore[arg-type]
+    assert any(
+        each.endswith("most came from “river” (0) of the decoder (+2.00) and “run” (2) of the encoder (+0.50).")
+        for each in attribution_findings(found)
+    )
 
 
 def test_what_tokens_brought() -> None:
     first, most, sums = attribution_findings(BY_TOKENS, "word")
     assert first == "The logit of 'x' is +3.00, and +0.50 where the baseline stands at every token."
     assert most == (
-        "By integrated gradients, 32 steps, most was brought by “rivers” (0) (+3.00); most was taken away by “run” (2) "
-        "(−0.50)."
+        "By integrated gradients, 32 steps, of all 2 words most was brought by “rivers” (0) (+3.00); most was taken "
+        "away by “run” (2) (−0.50)."
     )
     assert sums == "The scores sum to +2.50, where +2.50 is to be explained: a gap of 1.0e-03."
     wide = attribution_findings(replace(BY_TOKENS, gap=1.0))[2]
@@ -68,9 +88,9 @@ def test_what_tokens_brought() -> None:
 def test_what_heads_brought() -> None:
     assert attribution_findings(BY_HEADS) == [
         "The logit of 'x' is +3.00.",
-        "Each head beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) and layer 0, "
-        "head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
-        "Layer 0, head 1 took most of it from “s” (1): +3.00.",
+        "Of all 4 heads, each beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) "
+        "and layer 0, head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
+        "Layer 0, head 1, the furthest from zero, took most of its +2.00 from “s” (1): +3.00.",
         "These are estimates of one gradient: ablating a head measures what it does.",
     ]
 
@@ -81,3 +101,13 @@ def test_where_nothing_is_brought(scores: list[float]) -> None:
     assert any("nothing was brought; most was taken away by “river” (0) (−1.00)" in each for each in said) == any(
         scores
     )
+
+
+def test_little_that_was_brought_is_not_nothing() -> None:
+    """Beside a large part that takes away, "nothing was brought" was said of what brought 0.01."""
+    said = attribution_findings(replace(BY_TOKENS, scores=torch.tensor([-1.0, 0.0, 0.01], dtype=torch.float64)))[1]
+    assert said.endswith("most was brought by “run” (2) (+0.010); most was taken away by “river” (0) (−1.00).")
+
+
+def test_how_exact_it_is() -> None:
+    assert "within 2.0e-07 of the sum of their absolute values" in exactness(DIRECT)

@@ -75,3 +75,6 @@ def test_within_windows(minilm) -> None:
     read = minilm.trace(RIVER * 3, window=12, layers=[2])
     found = windowed(read.plan, read.windows, 2, far=40)
     assert matrix_findings(found)[-1].endswith("more than 40 tokens away within its window.")
+    near = windowed(read.plan, read.windows, 2, far=4)
+    said = "The strongest link over more than 4 tokens within a window, special tokens and sinks aside: "
+    assert matrix_findings(near)[-1].startswith(said)

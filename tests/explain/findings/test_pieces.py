@@ -1,31 +1,9 @@
-from regard.explain.findings.pieces import named, spelling, words
+from regard.explain.findings.pieces import named, numbered
 from regard.text.tokens import Token
 
 
-def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
-    return [Token(n, text, start, start + len(text.replace("##", "")), None, special)
-            for n, (text, start) in enumerate(pieces)]  # fmt: skip
-
-
-def test_pieces_are_of_their_words() -> None:
-    found = tokens(("Le", 0), ("d", 3), ("or", 4), ("t", 6), (".", 7))
-    assert words(found) == [range(1), range(1, 4), range(4, 5)]
+def test_pieces_are_named_with_their_words() -> None:
+    pieces = (("Le", 0), ("d", 3), ("or", 4), ("t", 6), (".", 7), ("d", 9))
+    found = [Token(n, text, start, start + len(text), None, False) for n, (text, start) in enumerate(pieces)]
     assert [named(found, n) for n in (0, 2, 4)] == ["“Le”", "“or” of “dort”", "“.”"]
-
-
-def test_marks_of_pieces_and_blanks() -> None:
-    found = tokens(("token", 0), ("##isation", 5), (" bank", 14))
-    assert [spelling(found, word) for word in words(found)] == ["tokenisation", "bank"]
-
-
-def test_blanks_that_only_the_place_tells() -> None:
-    found = [Token(0, "Once", 0, 4, None, False), Token(1, "upon", 4, 9, None, False)]
-    assert words(found) == [range(1), range(1, 2)]
-
-
-def test_special_tokens_and_scripts_without_blanks() -> None:
-    apart = [Token(0, "[CLS]", 0, 0, None, True), Token(1, "a", 0, 1, None, False)]
-    assert words(apart) == [range(1), range(1, 2)]
-    long = tokens(*[("水", n) for n in range(30)])
-    assert len(words(long)) == 30
-    assert words([]) == []
+    assert [numbered(found, n) for n in (0, 1, 5)] == ["“Le”", "“d” of “dort” (1)", "“d” (5)"]

@@ -26,7 +26,7 @@ def test_alike_by_distance() -> None:
     said = positions_findings("learned", torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]))
     assert said[1].endswith("those 2 apart 1.00: no steady fall with distance.")
     falling = positions_findings("sinusoidal", encoding("sinusoidal", 3, 8))
-    assert falling[-1].endswith("the further apart, the less alike.")
+    assert falling[-1].endswith(": ever less alike at distances 1, 2.")
 
 
 def test_a_learned_table(minilm) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from regard.capture.score_path import SideParts, Writer
 from regard.explain.causes.score_sources import ScoreSources
-from regard.explain.findings.score_sources import score_findings, signed
+from regard.explain.findings.score_sources import exactness, score_findings, signed
 from regard.text.tokens import encoded_ids
 
 
@@ -33,9 +33,9 @@ def test_pairs_that_carry_it_are_named_with_what_stands_against_it() -> None:
     assert score_findings(found) == [
         "In layer 3, head 5 “bank” gives “river” 0.25 of its attention: the score is 6.00, 4.00 above the mean (2.00) "
         "of the 11 tokens that it may look at.",
-        "“bank” looks at “river” because of token embedding of “bank” × token embedding of “river” (+4.00) and layer "
-        "0, feed-forward of “bank” × layer 0, feed-forward of “river” (+1.00); against it stands layer 0, feed-forward "
-        "of “bank” × token embedding of “river” (−1.00).",
+        "Of all 4 pairs of parts, what takes the score above the mean most is token embedding of “bank” × token "
+        "embedding of “river” (+4.00) and layer 0, feed-forward of “bank” × layer 0, feed-forward of “river” (+1.00); "
+        "most against it stands layer 0, feed-forward of “bank” × token embedding of “river” (−1.00).",
         "What “river” holds beside what the other tokens hold makes +4.00, most by token embedding (+3.00) and layer "
         "0, feed-forward (+1.00).",
         "What “bank” holds makes +4.00, most by token embedding (+4.00).",
@@ -45,8 +45,10 @@ def test_pairs_that_carry_it_are_named_with_what_stands_against_it() -> None:
 def test_a_score_below_the_mean() -> None:
     score, pairs, *_ = score_findings(made([[1, 0], [0, 1]], [[-5, 0], [0, 2]], [[1, 0], [0, 1]], weight=0.01))
     assert "0.010 of its attention: the score is −3.00, 5.00 below the mean (2.00)" in score
-    assert pairs.startswith("“bank” does not favour “river” because of token embedding of “bank” × token embedding")
-    assert "(−6.00); against it stands layer 0, feed-forward of “bank” × layer 0, feed-forward" in pairs
+    assert pairs.startswith(
+        "Of all 4 pairs of parts, what takes the score below the mean most is token embedding of “b"
+    )
+    assert "(−6.00); most against it stands layer 0, feed-forward of “bank” × layer 0, feed-forward" in pairs
 
 
 def test_no_pair_that_stands_out_is_called_a_reason() -> None:
@@ -54,7 +56,7 @@ def test_no_pair_that_stands_out_is_called_a_reason() -> None:
     query, key, others = (torch.randn(40, 7).tolist() for _ in range(3))
     _, pairs, *_ = score_findings(made(query, key, others))
     assert pairs.startswith("No pair of parts says why: of 1,600 the largest, ")
-    assert "because" not in pairs
+    assert "what takes" not in pairs
 
 
 def test_a_token_that_may_look_at_one_alone() -> None:
@@ -65,9 +67,21 @@ def test_a_token_that_may_look_at_one_alone() -> None:
     ]
 
 
-def test_keys_that_are_alike() -> None:
+def test_a_score_that_is_the_mean_need_not_be_that_of_all_keys() -> None:
     _, pairs, *_ = score_findings(made([[1, 0]], [[5, 0]], [[5, 0]]))
-    assert pairs == "“bank” looks at “river” no more than at any other token: all of them have the same score."
+    assert pairs == "No pair of parts takes the score above or below the mean."
+
+
+def test_what_stands_against_a_side_is_not_said_to_make_it() -> None:
+    """ "makes +1.00, most by token embedding (−6.00)" was said of parts that sum to +1."""
+    said = score_findings(made([[1], [1]], [[-3], [3.5]], [[0], [0]]))
+    assert said[2].endswith(
+        "makes +1.00, most by layer 0, feed-forward (+7.00); most against it stands token embedding (−6.00)."
+    )
+
+
+def test_how_exact_it_is() -> None:
+    assert "within 3.0e-07 of the sum of their absolute values" in exactness(made([[1]], [[1]], [[0]], error=3e-7))
 
 
 @pytest.mark.parametrize(

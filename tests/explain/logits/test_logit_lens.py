@@ -36,7 +36,6 @@ def own_way(model, state):
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [

@@ -84,7 +84,6 @@ def check(found, dense, tokens, head, far: int, top: int) -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("head", "far"), [(None, 64), (7, 20), (2, 0)])
 def test_the_matrix_of_a_text(trace, head, far: int) -> None:
     done: list[float] = []
@@ -98,7 +97,6 @@ def test_the_matrix_of_a_text(trace, head, far: int) -> None:
             assert trace.text[each.place.start : each.place.end] in each.place.around
 
 
-@pytest.mark.slow
 def test_the_matrix_of_a_causal_model(llama) -> None:
     ids = torch.randint(97, (331,), generator=torch.Generator().manual_seed(3)).tolist()
     trace = llama.trace(ids=ids, layers=[1], logits=False)
@@ -135,7 +133,6 @@ def check_band(band, read, weights, there, causal: bool) -> None:
     assert float(sums.sum()) == pytest.approx(float(weights.sum()), rel=1e-9)  # no weight is beyond the offsets
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("causal", "head"), [(False, None), (False, 5), (True, None)])
 def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     """Rows put together by hand from each token's own window."""

@@ -46,7 +46,6 @@ def test_the_model_s_own_table(minilm, bank) -> None:
     assert told.words[1].cosine == pytest.approx(cosine(bank[0].learned[11], references[0].learned[1]), abs=1e-6)
 
 
-@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("bank 1 1 0\nriver 1 0 0.5\nmoney 0 1 0.25\n")
     see = ["see", RIVER, MONEY, "--word", "bank", "--with", "river,money,loan"]

@@ -42,7 +42,7 @@ def test_scores_are_the_means_that_they_say(pairs: list[Any]) -> None:
             rows["special"].append(float(weights[each.token, special].sum()))
             if not pair.encoder.tokens[place + 1].special:
                 rows["successor"].append(float(weights[each.token, place + 1]))
-    assert found.counts == {"queries": len(rows["written"])}
+    assert found.counts == {"queries": len(rows["written"]), "successors": len(rows["successor"])}
     assert len(rows["written"]) == 6  # 4 and 2 words
     for name, values in rows.items():
         assert found.scores[name][1, 2] == pytest.approx(np.mean(values), abs=1e-9), name

@@ -20,7 +20,10 @@ def test_a_text_counts_by_its_queries(minilm: Any) -> None:
     np.testing.assert_allclose(found.scores["previous"], expected, rtol=1e-12)
     assert each[1].inductions == 0  # so that the mean is that of the other text
     np.testing.assert_allclose(found.scores["induction"], each[0].induction, rtol=1e-12)
-    assert found.counts == {"queries": n + m, "duplicates": each[0].duplicates, "inductions": each[0].inductions}
+    assert found.counts == {
+        "queries": n + m, "nexts": n + m, "duplicates": each[0].duplicates, "inductions": each[0].inductions
+    }  # fmt: skip
+    assert (found.count("previous"), found.count("induction")) == (n + m, each[0].inductions)
     assert found.rows()[13]["layer"] == 1
     assert found.rows()[13]["previous"] == found.scores["previous"][1, 1]
 

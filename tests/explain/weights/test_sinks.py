@@ -197,7 +197,6 @@ def valid(summary) -> dict:
     return data
 
 
-@pytest.mark.slow
 def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -> None:
     summary = summarise(sunk, "bank", layer=2)
     row = summary.occurrences[0].attends[0]
@@ -257,7 +256,6 @@ def test_some_layers_saved_and_opened(sunk, tmp_path: Path) -> None:
     assert [share.token for share in summarise([opened], "bank").occurrences[0].attends[1].sinks] == [3]
 
 
-@pytest.mark.slow
 def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
     make_pair(tmp_path)
     pair = regard.load(tmp_path, device="cpu").trace("the man on the river bank", target="un homme sur la rive")

@@ -50,8 +50,9 @@ def test_the_first_the_last_and_their_difference(found: Evolution) -> None:
     i, j = found.most_changed()
     assert abs(weights[-1] - weights[0]).max() == abs(weights[-1] - weights[0])[i, j]
     assert framed(axes) == [(i, j)]
+    at = "itself" if i == j else f"“{found.keys[j]}”"
     assert (
-        f"most changed: “{found.queries[i]}” gives “{found.keys[j]}” {weights[0, i, j]:.2f} at step 0, "
+        f"most changed: “{found.queries[i]}” looks at {at}, {weights[0, i, j]:.2f} at step 0, "
         f"{weights[-1, i, j]:.2f} at step 140"
     ) in figure.subfigs[0].get_suptitle()
     assert "grey: no weight at any step" in figure.subfigs[0].get_suptitle()
@@ -106,7 +107,6 @@ def test_nothing_changed_one_step_and_no_embeddings_are_said_as_they_are(found: 
     assert len(paint_evolution(replace(one, embedded=[], paths=[])).subfigs) == 1
 
 
-@pytest.mark.slow
 def test_the_film_has_a_frame_a_step_and_stays_at_the_end(found: Evolution, tmp_path: Path) -> None:
     short = replace(found, steps=found.steps[:3], weights=found.weights[:3], entropy=found.entropy[:3],
                     change=found.change[:3], paths=[path[:3] for path in found.paths])  # fmt: skip

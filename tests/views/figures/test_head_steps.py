@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from regard.explain.causes.block_steps import block_steps
 from regard.textbook import head_steps
@@ -116,7 +115,6 @@ def test_a_file_of_several_tokens_and_without_the_rest_of_the_block(bank, tmp_pa
     )
 
 
-@pytest.mark.slow
 def test_the_command_writes_it(regard_command, tmp_path: Path) -> None:
     done = regard_command("steps", "A man on a river bank.", "--word", "bank", "--figure", "steps.svg")
     assert done.returncode == 0, done.stderr

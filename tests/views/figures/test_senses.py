@@ -16,3 +16,9 @@ def test_every_occurrence_is_a_point_of_its_sense(bank_store, tmp_path: Path) ->
     draw_senses(found, tmp_path / "a.svg")
     draw_senses(found, tmp_path / "b.svg")
     assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+
+
+def test_what_could_not_be_told_apart_is_no_sense(cloud_store) -> None:
+    axes = sense_figure(cloud_store.senses("bank")).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["could not be told apart: 30"]
+    assert axes.get_title() == "“bank”: 30 occurrences, whose senses could not be told apart"

@@ -6,6 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from regard.explain.texts.highlights import highlights, strongest_link
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import most_specific, specific_weights
 from regard.views.figures.drawn_large import choices
@@ -14,7 +15,6 @@ from regard.views.figures.summary import draw, paint
 from tests.support.pictures import axes_with, drawn_weights, framed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "options"),
     [
@@ -53,14 +53,15 @@ def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -
             bank[0],
             4,
             "river",
-            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.04)",
+            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.04), most beyond these in layer "
+            "0; the largest weight: “river” 1.00, head 2",
         ),
         (matrices[1], bank[1], 0, "withdrawing", "“bank” gives “withdrawing” 0.39"),
     ):
         np.testing.assert_array_equal(drawn_weights(axes), trace.attention[0][head].double().numpy())
         (word,) = trace.word("bank")
         assert framed(axes) == [(word.tokens[0], [token.text for token in trace.tokens].index(key))]
-        assert f"head {head}\nchosen: {said}" in axes.get_title()
+        assert f"head {head} chosen: {said}" in " ".join(axes.get_title().split())
     assert len(axes_with(figure, "gives each token in layer 0")) == 2
     for n in range(6):
         assert len(axes_with(figure, f"layer {n}" + (": large" if n == 0 else ""))) >= 2
@@ -82,7 +83,13 @@ def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
         best = most_specific(specific_weights(trace))
         (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
         np.testing.assert_array_equal(drawn_weights(axes), trace.attention[best.layer][best.head].double().numpy())
-        assert framed(axes) == [(best.queries[0], best.key)]
+        first = highlights(trace).links[0]
+        own = strongest_link(trace, best.layer, best.head)
+        assert framed(axes) == [(own.query, own.key)]
+        title = " ".join(axes.get_title().split())
+        assert f"chosen: layer {best.layer} says most, " in title
+        assert f"{own.weight:.2f}, its strongest link of words that are no neighbours" in title
+        assert (f"{first.weight:.2f}, layer {first.layer}, head {first.head}" in title) == (first != own)
     assert len(axes_with(figure, "the matrix of every head")) == 2
 
 
@@ -114,9 +121,9 @@ def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     best = most_specific(specific_weights(trace))
     title = figure.subfigs[0].get_suptitle()
     assert title.startswith(
-        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\nchosen: "
+        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\n"
+        f"chosen: layer {best.layer} says most, "
     )
-    assert f"{best.weight:.2f} (others at that distance {best.by_distance:.2f}" in title
     assert len(axes_with(figure, "How far each head looks")) == 1
 
 
@@ -126,7 +133,6 @@ def test_more_occurrences_than_are_drawn_are_noted(minilm, tmp_path: Path) -> No
     assert notes == ["text 1: the first 8 of 9 occurrences are drawn large"]
 
 
-@pytest.mark.slow
 def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) -> None:
     summary = summarise(bank, "bank", references=[minilm.trace("money")])
     for name in ("a.svg", "b.SVG"):
@@ -136,14 +142,12 @@ def test_svg_by_its_ending_and_the_same_each_time(bank, minilm, tmp_path: Path) 
     assert first == (tmp_path / "b.SVG").read_bytes()
 
 
-@pytest.mark.slow
 def test_a_long_text(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
     draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
-@pytest.mark.slow
 def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("bank 水")
     notes = draw(summarise([trace], "bank"), [trace], tmp_path / "a.png")
@@ -158,7 +162,6 @@ def written(file: Path) -> list[str]:
     return [element.text or "" for element in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")]
 
 
-@pytest.mark.slow
 def test_the_text_of_an_svg_is_text(bank, minilm, tmp_path: Path) -> None:
     summary = summarise(bank, "bank", references=[minilm.trace("money")])
     draw(summary, bank, tmp_path / "a.svg")

@@ -1,6 +1,6 @@
 """What made an outcome, in a terminal."""
 
-from regard.views.terminal.attribution import exactness, render
+from regard.views.terminal.attribution import render
 from regard.views.terminal.layout import lines_of
 from tests.explain.findings.test_attribution import BY_HEADS, BY_TOKENS, DIRECT
 
@@ -31,7 +31,3 @@ def test_tokens_words_and_heads() -> None:
     assert any(
         "3 smaller ones are left out here, in --json" in line for line in lines_of(render(BY_HEADS, "token", 1), 90)
     )
-
-
-def test_how_exact_it_is() -> None:
-    assert "within 2.0e-07 of the sum of their absolute values" in exactness(DIRECT)

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from regard.explain.findings import findings
 from regard.explain.texts.summary import Summary, summarise
+from regard.models.control import trace_control
 from regard.views.terminal.brief import MOST_LAYERS, MOST_ROWS, show
 
 
@@ -31,17 +32,20 @@ def test_the_findings_come_first(bank, minilm) -> None:
 
 
 def test_the_tables_are_the_summarys(bank, minilm) -> None:
-    summary = summarise(bank, "bank", references=minilm.trace(["money", "river"]))
+    control = trace_control(minilm, bank, "bank")
+    summary = summarise(bank, "bank", references=minilm.trace(["money", "river"]), control=control)
     lines = [line.split() for line in printed(summary).splitlines()]
     for layer in range(6):
         (row,) = [line for line in lines if line[:1] == [str(layer)] and line[1].startswith("0.")]
         assert row[1] == f"{summary.pairs[0].hidden_states[layer + 1]:.2f}"
         best = summary.occurrences[0].attends[layer].top[0]
         assert (row[2], f"{best.weight:.2f}" in row) == (best.text, True)
-    (river,) = [line for line in lines if line[:1] == ["river"] and "→" in line]
-    of = {r.occurrence: r for r in summary.references if r.word == "river"}
-    both = [text for label in "12" for text in (f"{of[label].learned:.2f}", "→", f"{of[label].contextual:.2f}")]
-    assert river[1:] == both
+    (river,) = [line for line in lines if line[:1] == ["river"] and "to" in line]
+    of = {r.occurrence: r.contextual for r in summary.references if r.word == "river"}
+    among = next(each for each in summary.neutral if each.word == "river")
+    ranged = [f"{among.mean[-1]:.2f}", f"({among.low[-1]:.2f}", "to", f"{among.high[-1]:.2f})"]
+    assert river[1:] == [*ranged, f"{of['1']:.2f}", "towards", f"{of['2']:.2f}"]
+    assert not any("→" in line for line in lines if line[:1] in (["river"], ["money"]))
 
 
 @pytest.fixture(scope="module")

@@ -46,3 +46,11 @@ def test_induction_has_a_column_and_with_all_every_head(width: int) -> None:
     text = " ".join(" ".join(every).split())
     assert all(f"0.{n}" in text for n in range(20))
     assert "0.523" in text
+
+
+@pytest.mark.parametrize("show", [show_evolution_shortly, show_evolution])
+def test_links_of_tokens_that_see_themselves_alone_are_no_strongest_links(show) -> None:
+    told = "strongest: of tokens that may look at more than one"
+    assert told in " ".join(printed(show, planted(EVEN, SHARP), width=140).split())
+    free = [[0.4, 0.3, 0.3]] * 3
+    assert told not in " ".join(printed(show, planted(free, free), width=140).split())

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.views.terminal.layout import lines_of
-from regard.views.terminal.score_sources import exactness, render_pairs, render_sides
+from regard.views.terminal.score_sources import render_pairs, render_sides
 from tests.explain.findings.test_score_sources import made
 
 FOUND = made([[1, 0], [0, 1]], [[5, -1], [0, 2]], [[1, 0], [0, 1]], error=3e-7)
@@ -23,7 +23,3 @@ def test_pairs_with_their_part_of_the_difference_and_of_the_score() -> None:
 @pytest.mark.parametrize("title", ["by kind", "by layer", "by source token", "by writer"])
 def test_each_side_by_every_grouping(title: str) -> None:
     assert any(title in line for line in lines_of(render_sides(FOUND), 90))
-
-
-def test_how_exact_it_is() -> None:
-    assert "within 3.0e-07 of the sum of their absolute values" in exactness(FOUND)

@@ -2,6 +2,7 @@ import io
 
 from rich.console import Console
 
+from regard.corpus.asking.sense_sentences import sense_sentences
 from regard.views.terminal.senses import show_senses
 
 
@@ -16,3 +17,14 @@ def test_senses_their_words_and_the_way_they_were_found(bank_store) -> None:
         assert sense.words[0].word in said
     assert f"2: {found.silhouettes[2]:.2f}" in said
     assert max(map(len, said.splitlines())) <= 80 + 40
+
+
+def test_what_could_not_be_told_apart_is_no_sense(cloud_store) -> None:
+    console = Console(width=200, file=io.StringIO())
+    found = cloud_store.senses("bank")
+    show_senses(found, console)
+    said = console.file.getvalue()
+    assert sense_sentences(found)[0] in said
+    assert "could not be told apart: 30" in said
+    assert "sense 1" not in said
+    assert "100%" not in said

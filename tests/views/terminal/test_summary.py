@@ -1,9 +1,11 @@
 import io
+import re
 
 import pytest
 from rich.console import Console
 
 from regard.explain.texts.summary import summarise
+from regard.models.control import trace_control
 from regard.views.terminal.layout import shares, spelled, visible
 from regard.views.terminal.summary import show
 
@@ -15,19 +17,24 @@ def printed(summary, width: int = 80, **options) -> str:
 
 
 def test_a_word_in_two_texts(bank, minilm) -> None:
-    out = printed(summarise(bank, "bank", references=minilm.trace(["money", "river"]), layer=0, head=3))
+    control = trace_control(minilm, bank, "bank")
+    references = minilm.trace(["money", "river"])
+    out = printed(summarise(bank, "bank", references=references, control=control, layer=0, head=3))
     assert "\x1b" not in out
     for expected in (
         "1  [CLS] write a poem about a man fishing on a river bank . [SEP]",
         "The learned embeddings are equal to the last bit.",
         "after layer 5    0.847",
         "0     0.269   river 0.252  fishing 0.116  poem 0.081",
-        "0.398                0.290",
+        "towards",
+        "nothing follows from the",
+        "the word in 39 sentences",
         "model       all-MiniLM-L6-v2",
         "of the model's own attention on the same",
         "unknown     no characters",
     ):
         assert expected in out
+    assert re.search(r"money +1 +0\.248 +0\.3\d\d \(0\.2\d\d to 0\.\d\d\d\) +0\.398", out)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +49,6 @@ def summaries(bank, minilm):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 81, 120])
 def test_nothing_is_wider_than_the_terminal(summaries, width: int) -> None:
     for summary in summaries:

@@ -62,7 +62,6 @@ def test_nothing_is_said_of_known_texts(bank) -> None:
     assert printed(show, summarise(bank)).startswith("Tokens (14, 14, ")
 
 
-@pytest.mark.slow
 def test_a_long_text_does_not_flood_the_status(minilm) -> None:
     trace = minilm.trace(CHINESE * 20)
     assert len(trace.status.unknown) == 160
@@ -82,7 +81,6 @@ def test_windows_count_the_whole_text(minilm) -> None:
     assert told(of_traces([read])).startswith(f"8 of {len(read.tokens)} tokens unknown")
 
 
-@pytest.mark.slow
 def test_verbs_say_it_first(minilm, monkeypatch, capsys) -> None:
     monkeypatch.setattr("regard.models.load.load", lambda name=None: minilm)
     for verb, *arguments in (

@@ -4,7 +4,8 @@ They are chosen only for calls in which every query may attend to something, bec
 (0, -inf or +inf) for a wholly masked row. All of them give gradients to query, key and value.
 
 No kernel is used unchecked: before its first use for a dtype, width and mask on a device it computes a small random
-case, which is compared with the blockwise path. One that differs or raises is not used; `refused` says why.
+case, which is compared with the blockwise path, and that again with NaN in one query, whose output has to be NaN and no
+other's. One that differs or raises is not used; `refused` says why. The logsumexp of a query with NaN is NaN or +inf.
 """
 
 from typing import NamedTuple
@@ -118,8 +119,12 @@ def _check(kind: Kind) -> str | None:
         with torch.no_grad():
             ours = forward(kind.kernel, query, key, value, rule)
             right = blockwise.forward(query.float(), key.float(), value.float(), rule)
+            query[0, 1, 5, 0] = torch.nan
+            lost = forward(kind.kernel, query, key, value, rule).output.isnan().any(-1)
     except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
         return f"it raises: {str(error).splitlines()[0]}"
     pairs = ((ours.output, right.output), (ours.logsumexp, right.logsumexp))
     difference = max(float((a.float() - b).abs().max()) for a, b in pairs)
-    return None if difference <= TOLERANCE[kind.dtype] else f"it differs from the blockwise path by {difference:.1e}"
+    if difference > TOLERANCE[kind.dtype]:
+        return f"it differs from the blockwise path by {difference:.1e}"
+    return None if lost.nonzero().tolist() == [[0, 1, 5]] else "NaN in a query is not NaN in its output"

@@ -1,13 +1,17 @@
 """PyTorch's fused kernel on CPUs, behind `scaled_dot_product_attention`, with its traps.
 
 It takes one additive mask tensor or a causal flag, and each of these it gets wrong by itself: no queries or no keys end
-the process, a query strided in its last dimension is read wrongly, a wholly masked row has a logsumexp of 0.
+the process, a query strided in its last dimension is read wrongly, a wholly masked row has a logsumexp of 0, and so has
+one of up to 15 keys whose scores are all NaN. A key with NaN reaches the queries that an additive mask keeps it from.
 """
+
+import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels import blockwise
 from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 
@@ -43,7 +47,7 @@ def forward(
 ) -> KernelResult:
     """Compute output and logsumexp of a call that `fits`. Gradients flow to the output.
 
-    causal: as in `fits`.
+    causal: as in `fits`. A call in which some score is NaN or infinite is left to the blockwise kernel.
     """
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     length, size = query.shape[2], key.shape[2]
@@ -56,15 +60,40 @@ def forward(
         additive = rule.bias if additive is None else additive + rule.bias
     if additive is not None:
         additive = additive.expand(-1, -1, length, size)
-    output, logsumexp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+    output, logsumexp = torch._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p=0.0, is_causal=causal, attn_mask=additive, scale=rule.scale
     )
-    if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
-        empty = (additive == -torch.inf).all(-1)
-        if bool(empty.any()):
-            logsumexp = logsumexp.masked_fill(empty, -torch.inf)
-            output = output.masked_fill(empty[..., None], 0.0)
+    if not _plain(logsumexp, additive is not None):
+        empty = torch.zeros_like(logsumexp, dtype=torch.bool)
+        if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
+            empty = (additive == -torch.inf).all(-1).expand_as(empty)
+        if _not_finite(query, key, rule, output, logsumexp, empty):
+            return blockwise.forward(query, key, value, rule)
+        logsumexp = logsumexp.masked_fill(empty, -torch.inf)
+        output = output.masked_fill(empty[..., None], 0.0)
     return KernelResult(output, logsumexp, "sdpa-cpu")
+
+
+def _plain(logsumexp: Tensor, additive: bool) -> bool:
+    """Return whether no row has a logsumexp that stands for an odd row: by one pass over B · H · L numbers.
+
+    It is 0 where the kernel saw no score above -inf; NaN, which is right but with an additive mask, where one is NaN.
+    """
+    if not additive:
+        return int(torch.count_nonzero(logsumexp)) == logsumexp.numel()
+    return math.isfinite(float(logsumexp.detach().abs().log().sum()))
+
+
+def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, logsumexp: Tensor, empty: Tensor) -> bool:
+    """Return whether scores that a query may attend to are NaN or infinite.
+
+    empty (B, H, L): rows of which mask and bias leave nothing. Where a bias does, the score is NaN all the same if
+    the product of query and key is: the kernel does not tell.
+    """
+    if rule.bias is not None and bool(empty.any()) and not math.isfinite(float(query.sum()) + float(key.sum())):
+        return True
+    nought = (logsumexp == 0) & ~output.any(-1)  # the sum of a row with a score has some value in it, or is exactly 1
+    return bool(((~logsumexp.isfinite() | nought) & ~empty).any())
 
 
 def _mask_matrices(query: Tensor, rule: ScoreRule) -> int:

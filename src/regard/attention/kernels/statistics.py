@@ -7,7 +7,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.cpu import forward as cpu
-from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, cells, merge_top_k
+from regard.attention.map_statistics import (
+    MapStatistics,
+    Progress,
+    Statistics,
+    cell_sizes,
+    cells,
+    merge_top_k,
+    spread_nan,
+)
 from regard.attention.masks import positions
 from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, working_dtype
 from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
@@ -63,10 +71,12 @@ def blockwise(
     parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
     pooled = None if parts is None else zeros(*parts)
     shares = None if rule.sinks is None else zeros(length)
+    nan_rows = zeros(length).bool()
 
     for batch, heads, rows in query_blocks(query, key):
         block = batch, heads, rows
         row_max, row_sum = row_max_sum(query, key, rule, batch, heads, rows)
+        nan_rows[block] = row_sum.isnan()
         share = sink_share(rule, heads, row_max, row_sum)
         kept: tuple[Tensor, Tensor] | None = None
         on_keys = torch.zeros_like(row_sum)
@@ -102,6 +112,7 @@ def blockwise(
             progress(row_sum.numel() / (batch_size * head_count * length))
     if pooled is not None and parts is not None:
         pooled /= cell_sizes(length, parts[0], device)[:, None] * cell_sizes(size, parts[1], device)
+    spread_nan(nan_rows, values, received, pooled)
     return MapStatistics(values, keys, entropy, received, distance, pooled, shares)
 
 

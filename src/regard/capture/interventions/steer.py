@@ -79,7 +79,7 @@ def steer(
         vector: (M,), such as `steering_vector` gives; or two traces (towards, away_from), whose vector that is.
         layer: what leaves it is steered, counted from 0; "input" is what enters layer 0.
         at: as in `regard.patch`; None for all positions, in `generate` of all tokens that are written, too.
-        strength: how often the vector is added; negative to push the other way.
+        strength: what the vector is multiplied by; negative to push the other way.
         part: of an encoder-decoder, "encoder" or "decoder".
 
     Raises:

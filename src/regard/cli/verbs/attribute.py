@@ -7,13 +7,14 @@ import typer
 
 from regard.cli import clock, options
 from regard.cli.attributing import METHODS, OutcomeAsked
-from regard.cli.early_checks import EarlyChecks
+from regard.cli.early_checks import EarlyChecks, no_language_head
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
 from regard.cli.store_outputs import HtmlFile, StoreOutputs
 
 if TYPE_CHECKING:
     from regard.explain.frames import Row
+    from regard.web.page import Page
 
 To = Annotated[str | None, typer.Option(metavar="TOKEN", help="Of this next token: its logit; needed without --word.")]
 Against = Annotated[str | None, typer.Option(metavar="TOKEN", help="With --to: its logit less that of this one.")]
@@ -62,6 +63,10 @@ def attribute(
     early = EarlyChecks.of(given)
     early.check(chosen)
     early.check_word(like)
+    if at is not None and not at.isdecimal():  # else it may be a token's number
+        early.check_word(at)
+    if to is not None and model is None:
+        raise no_language_head(early.model.name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.attributing import attributed
@@ -69,6 +74,7 @@ def attribute(
     from regard.explain.causes.attribution import Attribution
     from regard.explain.causes.gradients import TokenAttribution
     from regard.explain.causes.patch_sweep import PatchSweep
+    from regard.explain.findings.attribution import attribution_findings
     from regard.views.json import attribution_data
     from regard.views.terminal.attribution import show_attribution
     from regard.views.terminal.layout import put
@@ -99,8 +105,14 @@ def attribute(
                 return [{"word": name, "score": score} for name, score in found.words()]
             return found.rows()
 
+        def page() -> "Page":
+            made = page_of_answer(found)
+            if not isinstance(found, PatchSweep):
+                made.findings = attribution_findings(found, unit)  # of words, where words were asked for
+            return made
+
         data = lambda: attribution_data(found, unit, method, done.texts, statuses)  # noqa: E731
-        outputs.write(rows, data, draw, lambda: page_of_answer(found))
+        outputs.write(rows, data, draw, page)
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)

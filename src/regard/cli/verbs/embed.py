@@ -9,6 +9,7 @@ import typer
 from regard.cli import options, start
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.model_files.sizes import read_sizes
 
 if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedProgress, Runner
@@ -33,6 +34,7 @@ IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: t
 Backend = Annotated[str, typer.Option(metavar="torch|openvino", help="What computes; openvino: sooner, vectors alone.")]
 Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
 Shard = Annotated[int, options.number("N", "Characters of texts in a shard, the unit of work.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Take documents out of the store that are gone by now.")]
 Ray = Annotated[str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 MOST_SHOWN = 5  # rejected documents that are named
@@ -56,10 +58,11 @@ def embed(
     backend: Backend = "torch",
     workers: Workers = None,
     ray: Ray = None,
+    prune: Prune = False,
     json_file: options.JsonFile = None,
 ) -> None:
     """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
-    from regard.corpus.settings import Settings, Where
+    from regard.corpus.settings import Settings, Where, chosen_layers
 
     chosen = Settings(
         layers=_layers(layers),
@@ -77,11 +80,19 @@ def embed(
         check_target(json_file, (".json",), "--json")
     from regard.corpus.reading.find_files import find_files
 
+    if lemma is not None:
+        from regard.corpus.writing.words import check_language
+
+        check_language(lemma)
     sizes = _sizes(find_files(paths))
+    reader = read_sizes(model)
+    if reader.layers is not None:
+        chosen_layers(chosen.layers, reader.layers, reader.name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.corpus.embed_texts import embed as embed_texts
+    from regard.corpus.kept_words import missing_words
     from regard.corpus.reading.document import Columns
     from regard.views.embedded import embed_data
     from regard.views.terminal.embedded import show_embedded
@@ -104,12 +115,14 @@ def embed(
             workers=workers,
             runner=runner,
             progress=line.show,
+            prune=prune,
         )
+    missing = missing_words(out, chosen.where)
     if json_file is not None:
         from regard.json_files import write_json
 
-        write_json(embed_data(report), json_file)
-    show_embedded(report, console, MOST_SHOWN)
+        write_json(embed_data(report, missing), json_file)
+    show_embedded(report, console, MOST_SHOWN, missing)
     finish(console, errors, [json_file])
 
 

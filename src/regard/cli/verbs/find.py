@@ -5,10 +5,23 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, StoreFolder, StoreOutputs
+from regard.cli.store_outputs import (
+    By,
+    Context,
+    CsvFile,
+    LayerOption,
+    ParquetFile,
+    StoreFolder,
+    StoreModel,
+    StoreOutputs,
+    check_store,
+)
 
-Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to find.")]
-Like = Annotated[str | None, typer.Option(metavar="TEXT", help="A sentence with the word: the nearest come first.")]
+Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to find, or words that stand together.")]
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="A sentence with the word: what is nearest to it by cosine comes first."),
+]
 Everywhere = Annotated[bool, typer.Option("--everywhere", help="With --like: the nearest of all words in the store.")]
 Sort = Annotated[str | None, typer.Option(metavar="meaning|source|left|right", help="The order of the lines.")]
 Top = Annotated[int | None, options.number("K", "The first K lines; by default all to files, 25 on the screen.")]
@@ -25,6 +38,7 @@ def find(
     by: By = "word",
     layer: LayerOption = None,
     context: Context = 60,
+    model: StoreModel = None,
     csv: CsvFile = None,
     parquet: ParquetFile = None,
     json_file: options.JsonFile = None,
@@ -32,13 +46,14 @@ def find(
     """Find every occurrence of a word in a store, in its context."""
     outputs = StoreOutputs(csv, parquet, json_file)
     outputs.check()
+    check_store(store, layer)
     from regard.cli.console import consoles, finish
     from regard.corpus.store import Store
     from regard.views.asked import find_data
     from regard.views.terminal.concordance import show_concordance
 
     console, errors = consoles(json_file)
-    with Store(store) as opened:
+    with Store(store, model=model) as opened:
         if like is not None:
             with errors.status("loading the model …"):
                 _ = opened.model

@@ -35,6 +35,7 @@ Temperature = Annotated[
 ]
 TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
 Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
+All = Annotated[bool, typer.Option("--all", help="The text alone, with the whole status.")]
 SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace, prompt and answer: .safetensors.")]
 
 
@@ -46,7 +47,7 @@ def generate(
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
-    everything: options.All = False,
+    everything: All = False,
     html: PageFile = NO_PAGE,
     save_file: SaveTrace = None,
 ) -> None:

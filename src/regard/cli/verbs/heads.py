@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import options
+from regard.cli.early_checks import EarlyChecks, no_tests
 from regard.cli.source import Source, check_texts, traced
-from regard.cli.store_outputs import CsvFile, HtmlFile, StoreOutputs
+from regard.cli.store_outputs import HeadsCsvFile, HtmlFile, StoreOutputs
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def heads(
     seed: Seed = 0,
     figure: options.FigureFile = None,
     html: HtmlFile = None,
-    csv: CsvFile = None,
+    csv: HeadsCsvFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
@@ -49,6 +50,9 @@ def heads(
     given_texts.check("heads")
     check_texts("text", given_texts.texts)
     outputs.check()
+    early = EarlyChecks.of(given_texts)
+    if tests:
+        early.check_kind(True, no_tests)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -59,7 +63,7 @@ def heads(
     with errors.status("loading and tracing …"):
         found = traced(given_texts)
         if tests and found.model.pairs:
-            raise RegardError(f"--tests: {found.model.name} is an encoder-decoder, they are for models of one stack")
+            raise no_tests(found.model.name)
         tables = _of_texts(found.traces)
         if tests:
             tables |= _of_tests(found.model, given_texts.texts, seed)

@@ -89,5 +89,5 @@ def map_file(
     notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found), page=page)
     (show_matrix if everything else show_matrix_shortly)(found, str(file or open_file), console, clock.seconds())
     if reason:
-        console.print(f"layer {found.layer} {reason}", style="dim", markup=False)
+        console.print(reason, style="dim", markup=False)
     finish(console, errors, outputs.files, notes)

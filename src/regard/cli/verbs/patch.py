@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import clock, options
+from regard.cli.early_checks import EarlyChecks, check_lengths
 from regard.cli.outputs import Outputs
 from regard.cli.page_file import PageFile
+from regard.cli.source import Source
 from regard.cli.start import load_model
 from regard.cli.store_outputs import HtmlFile
 from regard.errors import RegardError
@@ -74,6 +76,10 @@ def patch(
         raise RegardError(f"--target: given {len(targets)}, needs one for each of the two texts")
     outputs = Outputs(figure, json_file, html=PageFile(html))
     outputs.check()
+    early = EarlyChecks.of(Source(texts, targets or (), model))
+    early.check_word(word)
+    if model is None and not at:
+        check_lengths(*(texts if noising else reversed(texts)))
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

@@ -19,13 +19,15 @@ TableOf = Annotated[
     typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
 ]
 
+All = Annotated[bool, typer.Option("--all", help="The first rows and columns of the matrix, as numbers.")]
+
 
 def positions(
     kind: Kind = "sinusoidal",
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
-    everything: options.All = False,
+    everything: All = False,
     figure: options.FigureFile = None,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""

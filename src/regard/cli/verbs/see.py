@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.cli import clock, options
+from regard.cli.control_file import ControlFile, traced_control
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.outputs import Outputs, TraceFile, summary_drawing
 from regard.cli.page_file import NO_PAGE, PageFile
@@ -21,6 +22,7 @@ def see(
     targets: options.Targets = None,
     word: options.FollowedWord = None,
     references: options.References = None,
+    control: options.ControlFile = None,
     model: options.ModelName = None,
     layer: options.Layer = None,
     head: options.Head = None,
@@ -45,12 +47,15 @@ def see(
     chosen.check(opened=open_file is not None)
     vectors = StaticVectors(static)
     vectors.check(chosen)
+    neutral = ControlFile(control)
+    neutral.check(chosen)
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     outputs = Outputs(figure, json_file, saved, html=html)
     outputs.check()
     vectors.check_file()
+    sentences = neutral.sentences(chosen)
     early = EarlyChecks.of(given)
     early.check(chosen, saved, html)
     if window is not None:
@@ -76,6 +81,7 @@ def see(
             traces,
             word,
             references=compared,
+            control=traced_control(found.model, traces, chosen, sentences),
             layer=layer,
             head=head,
             top=top,

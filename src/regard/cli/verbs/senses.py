@@ -15,7 +15,9 @@ from regard.cli.store_outputs import (
     ParquetFile,
     Seed,
     StoreFolder,
+    StoreModel,
     StoreOutputs,
+    check_store,
 )
 from regard.errors import RegardError
 
@@ -43,6 +45,7 @@ def senses(
     by: By = "word",
     layer: LayerOption = None,
     context: Context = 60,
+    model: StoreModel = None,
     seed: Seed = 0,
     figure: options.FigureFile = None,
     html: HtmlFile = None,
@@ -55,6 +58,7 @@ def senses(
     outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
+    check_store(store, layer)
     start.settle()  # scikit-learn needs scipy, which a command does without at its start
     from regard.cli.console import consoles, finish
     from regard.corpus.asking.labelled import read_labelled
@@ -63,7 +67,7 @@ def senses(
     from regard.views.terminal.senses import show_senses
 
     console, errors = consoles(json_file)
-    with Store(store) as opened, errors.status("clustering, and cutting words …"):
+    with Store(store, model=model) as opened, errors.status("clustering, and cutting words …"):
         labelled = None if train is None else read_labelled(train)
         found = opened.senses(
             word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,

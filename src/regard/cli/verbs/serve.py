@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
+from regard.cli.early_checks import check_opened
+from regard.cli.store_outputs import check_store
 from regard.errors import RegardError
+from regard.model_files.sizes import read_sizes
+from regard.train.watched import check_run
 
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts that the page opens with.", show_default=False)
@@ -60,6 +64,14 @@ def serve(
 
     for number, text in enumerate(texts or [], 1):
         check_text(text, f"text {number}")
+    for folder in runs or []:
+        check_run(folder)
+    for file in files or []:
+        check_opened(file)
+    for store in stores or []:
+        check_store(store)
+    for name in models or []:
+        read_sizes(name)
     check_built(LIVE)
 
     # torch and transformers are imported only now: help and bad input do not wait for them

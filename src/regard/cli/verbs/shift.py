@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options, start
-from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreOutputs
+from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreOutputs, check_store
 from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
@@ -36,13 +36,15 @@ def shift(
     parquet: ParquetFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare a word's meaning in two stores: how far apart, whether by chance, which senses came and went."""
+    """Compare a word in two stores, or in two parts of one (--by): how far apart, by chance or not, in which senses."""
     outputs = StoreOutputs(csv, parquet, json_file)
     outputs.check()
     if len(stores) != (2 if column is None else 1):
         raise RegardError(f"--store: given {len(stores)}, needs two, or one with --by COLUMN")
     if values is not None and column is None:
         raise RegardError("--values needs --by: it says which two values of that column are compared")
+    for store in stores:
+        check_store(store, layer)
     from contextlib import ExitStack
 
     start.settle()  # scikit-learn needs scipy, which a command does without at its start

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli import options
-from regard.cli.store_outputs import CsvFile, HtmlFile, ParquetFile, StoreFolder, StoreOutputs
+from regard.cli.store_outputs import HeadsCsvFile, HtmlFile, ParquetFile, StoreFolder, StoreOutputs, check_store
 
 if TYPE_CHECKING:
     from regard.web.page import Page
@@ -14,13 +14,14 @@ def stats(
     store: StoreFolder,
     figure: options.FigureFile = None,
     html: HtmlFile = None,
-    csv: CsvFile = None,
+    csv: HeadsCsvFile = None,
     parquet: ParquetFile = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Show what every head's attention follows over a whole corpus: positions, special and repeated tokens."""
     outputs = StoreOutputs(csv, parquet, json_file, figure, html)
     outputs.check()
+    check_store(store)
     from regard.cli.console import consoles, finish
     from regard.corpus.asking.head_means import head_means
     from regard.corpus.store import Store

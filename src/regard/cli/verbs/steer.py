@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
+from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.sampling import Sampling
+from regard.cli.selection import Selection
+from regard.cli.source import Source
 from regard.cli.start import load_model
 from regard.cli.verbs.generate import NewTokens, Prompt, Seed, Temperature, TopK, real_number
 from regard.errors import RegardError
@@ -13,7 +16,10 @@ from regard.errors import RegardError
 Towards = Annotated[str | None, typer.Option(metavar="TEXT", help="A text to steer towards, needed.")]
 Away = Annotated[str | None, typer.Option(metavar="TEXT", help="A text to steer away from, needed.")]
 Layer = Annotated[int | None, options.number("N", "What leaves this layer is steered, counted from 0; needed.")]
-Strength = Annotated[float, typer.Option(parser=real_number, metavar="S", help="How often the vector is added.")]
+Strength = Annotated[
+    float,
+    typer.Option(parser=real_number, metavar="S", help="What the vector is multiplied by (1); below 0: the other way."),
+]
 
 
 def steer(
@@ -43,11 +49,13 @@ def steer(
         raise RegardError("--layer is needed: the states that leave it are steered")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
+    early = EarlyChecks.of(Source(texts=[text], model=model))
+    early.check_kind(True, no_continuation)
+    early.check_numbers(Selection(layer), f"{early.model.name} has")
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.capture.interventions.steer import steer as steering
     from regard.cli.console import consoles, finish
-    from regard.cli.early_checks import no_continuation
     from regard.views.terminal.steering import show_steering
 
     console, errors = consoles()

@@ -1,4 +1,4 @@
-"""`regard train`: a transformer of one's own, from texts or from sentence pairs."""
+"""`regard train`: a transformer of one's own, from texts, from sentence pairs, or from letters that come again."""
 
 import os
 import sys
@@ -9,9 +9,12 @@ import typer
 
 from regard.cli import options
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import setting_changes
+from regard.cli.setting_changes import check_sources, setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
+from regard.text.tokens import check_text
+from regard.train.settings import with_changes
+from regard.train.watched import check_place
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, options.file("--pairs", "Source<tab>target lines: translate.")]
@@ -39,7 +42,7 @@ def train(
     prompt: Prompt = None,
     tensorboard: Board = False,
 ) -> None:
-    """Train a transformer on texts (next token) or on pairs (translation); every setting is in docs/training.md."""
+    """Train a transformer on texts, on pairs (--pairs) or on letters that come again (--repeated): docs/training.md."""
     sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
         given = "several of them" if sources else "none"
@@ -50,8 +53,14 @@ def train(
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
+    check_sources(files or [], pairs, with_changes(starting_settings(files or [], pairs), changes), resume=resume)
+    is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
+    if is_main:
+        check_place(out, resume=resume)
+    for option, text in (("--watch", watch), ("--prompt", prompt)):
+        if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
+            check_text(text, option)
 
-    is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
     with ProgressLines(alone=is_main and not shown) as telling:
         if is_main:

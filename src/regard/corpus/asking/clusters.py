@@ -2,14 +2,15 @@
 
 How many senses there are is chosen by the mean silhouette (Rousseeuw 1987) of k = 2 to 8, among those k whose smallest
 cluster has two occurrences and 2 % of all. Below 0.25, where Kaufman and Rousseeuw (1990) see no substantial structure,
-it is one sense.
+they are not told apart: all occurrences are one cluster, which says nothing of how many senses there are.
 
 Why k-means: tried on all-MiniLM-L6-v2, last layer, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster
 (24 made sentences with "bank", the words of Moby Dick and of Shakespeare): in 384 dimensions a sense is no dense spot.
 By this criterion made sentences with two senses have 0.43 ("bank", every one in its own), 0.39 ("spring"), 0.33
-("seal"). In Moby Dick, sentence by sentence, "whale" (0.13), "sea" (0.22) and "mast" (0.13) are one sense, "fast" (made
-fast, fast fish, not slow) is two (0.30). Read in long windows "fast" has 0.23 and is one: what a store was made with
-counts. Under about 20 occurrences chance alone reaches 0.3. In both cases give k, or read the examples.
+("seal"). In Moby Dick, sentence by sentence, those of "whale" (0.13), "sea" (0.22) and "mast" (0.13) are not told
+apart, "fast" (made fast, fast fish, not slow) is two (0.30). Read in long windows "fast" has 0.23 and they are not:
+what a store was made with counts. Under about 20 occurrences chance alone reaches 0.3. In both cases give k, or read
+the examples.
 """
 
 import warnings
@@ -21,7 +22,8 @@ from jaxtyping import Float, Int
 from regard.corpus.extra import needed
 from regard.errors import RegardError
 
-THRESHOLD = 0.25  # mean silhouette from which there is more than one sense
+THRESHOLD = 0.25  # mean silhouette from which senses are told apart
+NOT_TOLD_APART = "could not be told apart"  # what all occurrences together are called where it is not reached
 MOST = 8  # senses that are tried
 SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
 TRIED = 5_000  # occurrences that k is chosen on; all of them are clustered

@@ -1,6 +1,7 @@
 """Find the words of the context that set one sense of a word apart from its others.
 
-Weighted log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words"): of each word
+Named are words that stand near a larger share of the sense's occurrences than of the others'. Their order is that of
+weighted log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words"): of each word
 the log-odds to stand near the sense less those to stand near the others, over its standard deviation. The prior has the
 proportions of all contexts together, at the weight of 100 words, so that rare words count little and words that stand
 everywhere, such as "the", not at all. A word counts once an occurrence.
@@ -73,10 +74,23 @@ def log_odds(contexts: Sequence[set[str]], labels: Sequence[int], sense: int) ->
 
 
 def telling_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
-    """Rank the words that set a sense apart from the others, each near two of its occurrences at least."""
-    counts = Counter(word for words, label in zip(contexts, labels, strict=True) if label == sense for word in words)
+    """Rank the words that set a sense apart from the others, each near two of its occurrences at least.
+
+    Each stands near a larger share of its occurrences than of the others': log-odds are of all words near, so that
+    where contexts are short a word can have more of the words and fewer of the occurrences.
+    """
+    counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for words, label in zip(contexts, labels, strict=True):
+        counts[label == sense].update(words)
+    own, size = counts[True], sum(label == sense for label in labels)
+    others, rest = counts[False], len(labels) - size
     scores = log_odds(contexts, labels, sense)
     ranked = sorted(
-        ((score, word) for word, score in scores.items() if counts[word] >= LEAST and score > 0), reverse=True
+        (
+            (score, word)
+            for word, score in scores.items()
+            if own[word] >= LEAST and score > 0 and own[word] * rest > others[word] * size
+        ),
+        reverse=True,
     )
     return [(word, score) for score, word in ranked[:top]]

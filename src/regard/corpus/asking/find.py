@@ -1,8 +1,9 @@
 """Find occurrences of a word as a concordance: each a line in its context, sorted by place, context or meaning.
 
 Sorted by meaning, lines with a sentence to compare with (`like`) go from the most to the least similar. Without one
-they go along the first principal axis of the word's embeddings, so that neighbours mean nearly the same and the ends
-least: an order without a parameter, where senses would need their number.
+they go along the first principal axis of the word's embeddings, the direction in which they differ most: an order
+without a parameter, where senses would need their number. What is near is near by the cosine of contextual embeddings,
+which carry more than meanings: `benchmarks/like.py` measures how many of the first lines have the meaning asked for.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus.asking.axes import principal_axes
+from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.nearest import cosines, largest
-from regard.corpus.asking.occurrences import COLUMNS, Line, Occurrences, in_store_order, look_up
+from regard.corpus.asking.occurrences import COLUMNS, Line, Occurrences, in_store_order
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
+from regard.explain.findings.wording import listed
 from regard.text.words import find_spans
 
 Sort = Literal["meaning", "source", "left", "right"]
@@ -27,7 +30,7 @@ NEAREST = 100  # lines of a search among all words, where no other number is giv
 
 @dataclass(frozen=True)
 class Concordance:
-    """Lines of occurrences in their order. total: how many occurrences there were to choose from."""
+    """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
 
     word: str
     lines: tuple[Line, ...]
@@ -36,6 +39,7 @@ class Concordance:
     like: str | None
     layer: int
     notes: tuple[str, ...]
+    everywhere: bool = False
 
     def rows(self) -> list[dict[str, str | int | float | None]]:
         """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
@@ -72,13 +76,21 @@ def find(
     if everywhere and like is None:
         raise RegardError("everywhere: needs like, a sentence with the word: what the other words are compared with")
     tables.layer_index(layer)
+    notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
-    query = None if like is None else embed_like(tables, word, like, layer)
-    if everywhere and query is not None:
-        found, similarity, total = _search(tables, query, top or NEAREST, layer)
+    if everywhere and like is not None:
+        found, similarity, total = _search(tables, embed_like(tables, word, like, layer), top or NEAREST, layer)
     else:
         found = look_up(tables, word, by)
-        similarity, total = None if query is None else cosines(found.vectors(layer), query), len(found)
+        if found.run:
+            notes += (
+                f"{word.strip()!r} is no word of the store: found as words that stand together, "
+                f"{listed([repr(each) for each in found.run])}",
+            )
+        total, similarity = len(found), None
+        if like is not None:
+            vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
+            similarity = cosines(vectors, embed_like(tables, word, like, layer))
     order = _order(found, similarity, chosen, layer)
     if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
         order = order[:top]
@@ -87,7 +99,7 @@ def find(
     if chosen in ("left", "right"):
         lines = sorted(lines, key=lambda line: _context_key(line, chosen))[:top]
     used = tables.layer if layer is None else layer
-    return Concordance(word, tuple(lines), total, chosen, like, used, tables.notes)
+    return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
 
 
 def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:

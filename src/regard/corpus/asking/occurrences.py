@@ -1,4 +1,4 @@
-"""Look up the occurrences of a word in a store: where they stand, their vectors, and the text around them."""
+"""Hold occurrences of a word in a store: where they stand, their vectors, and the text around them."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 
@@ -46,7 +45,10 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Occurrences as columns, in the order of the store: shards as in the manifest, then parts, then characters."""
+    """Occurrences as columns, in the order of the store: shards as in the manifest, then parts, then characters.
+
+    run: the words of each, where it is several that stand together; row is then that of one of them.
+    """
 
     tables: StoreTables
     shard: tuple[str, ...]
@@ -57,6 +59,7 @@ class Occurrences:
     word: tuple[str, ...]
     form: tuple[str, ...]
     document: tuple[str, ...]
+    run: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.row)
@@ -68,10 +71,20 @@ class Occurrences:
             tuple(column[n] for n in numbers) for column in (self.shard, self.word, self.form, self.document)
         )
         row, part, start, end = (column[numbers] for column in (self.row, self.part, self.start, self.end))
-        return Occurrences(self.tables, shard, row, part, start, end, word, form, document)
+        return Occurrences(self.tables, shard, row, part, start, end, word, form, document, self.run)
 
     def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read their embeddings in float32, from one layer; None for the last that is kept."""
+        """Read their embeddings in float32, from one layer; None for the last that is kept.
+
+        Raises:
+            RegardError: each is a run of words, which has none of its own.
+        """
+        if self.run:
+            words = " or ".join(map(repr, dict.fromkeys(self.run)))
+            raise RegardError(
+                f"{self.word[0]!r} is {len(self.run)} words of the store, which have an embedding each and none "
+                f"together: ask for {words}"
+            )
         found = np.empty((len(self), self.tables.manifest.model.width), np.float32)
         shards = np.array(self.shard)
         for shard in dict.fromkeys(self.shard):
@@ -129,23 +142,6 @@ class Part:
     metadata: dict[str, str]
 
 
-def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
-    """Find every occurrence of a word, or of a lemma, in the order of the store.
-
-    Raises:
-        RegardError: the word is blank, by is neither, or the word does not occur.
-    """
-    if by not in FIELDS:
-        raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
-    wanted = normal(word.strip())
-    if not wanted:
-        raise RegardError("word is empty: give a word of the store")
-    found = in_store_order(tables, tables.sql(f"SELECT {COLUMNS} FROM rows WHERE {by} = ?", [wanted]))
-    if not len(found):
-        raise RegardError(f"{by} {word!r} does not occur in store {str(tables.path)!r}{_instead(tables, by)}")
-    return found
-
-
 def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
     """Find the occurrences that the store keeps in some rows of its shards, in the order given.
 
@@ -179,19 +175,6 @@ def in_store_order(tables: StoreTables, table: "pa.Table") -> Occurrences:
         tuple(columns["word"]), tuple(columns["form"]), tuple(columns["document"]),
     )  # fmt: skip
     return found.take(order)
-
-
-def _instead(tables: StoreTables, by: str) -> str:
-    """What to say of a store in which a word is not: that it is not finished, keeps some words, or no lemmas."""
-    settings = tables.manifest.settings
-    if by == "lemma" and not settings.get("lemma"):
-        return ": it was made without --lemma, so that it has no lemmas"
-    if tables.notes:
-        return f": {tables.notes[0]}"
-    if settings.get("where"):
-        field, values = settings["where"]
-        return f": it was made with --where {field}={','.join(values)}"
-    return ""
 
 
 def _one_line(text: str) -> str:

@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus.asking.axes import principal_axes
-from regard.corpus.asking.clusters import Clusters, find_clusters, unit
+from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters, unit
 from regard.corpus.asking.context_words import excerpt, near, telling_words
 from regard.corpus.asking.disambiguate import Disambiguator, train
 from regard.corpus.asking.find import CONTEXT, flat_rows
 from regard.corpus.asking.labelled import Labelled
-from regard.corpus.asking.occurrences import Line, Occurrences, look_up
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import Line, Occurrences
 from regard.corpus.asking.places import Place
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
@@ -53,7 +54,10 @@ class ContextWord:
 
 @dataclass(frozen=True)
 class Sense:
-    """One sense. name: its label, or its number from 1. share: of all occurrences. distance: mean from the centroid."""
+    """One sense. name: its label, or its number from 1. share: of all occurrences. distance: mean from the centroid.
+
+    Where senses could not be told apart, one that is called so has all occurrences.
+    """
 
     name: str
     occurrences: int
@@ -69,7 +73,8 @@ class Senses:
 
     silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
     where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
-    sentences taught the senses, where they did. context: characters on either side that were asked for.
+    sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
+    senses were asked for, None where the silhouette was to say it.
     """
 
     word: str
@@ -83,6 +88,12 @@ class Senses:
     axes: tuple[float, ...] = (0.0, 0.0)
     learned: Disambiguator | None = None
     context: int = CONTEXT
+    k: int | None = None
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether there are senses: asked for by their number, learned, or told apart by the silhouette."""
+        return self.learned is not None or self.k is not None or len(self.senses) > 1
 
     def order(self) -> Int[np.ndarray, " R"]:
         """Number the occurrences sense by sense, the nearest to the centroid first."""
@@ -136,7 +147,8 @@ def find_senses(
     vectors = found.vectors(used)
     if learned is None:
         clusters = find_clusters(vectors, k, seed=seed)
-        names = [str(n + 1) for n in range(clusters.k)]
+        told = k is not None or clusters.k > 1
+        names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_TOLD_APART]
     else:
         clusters, names = _by_labels(learned, normal(word.strip()), vectors)
     texts = found.texts()
@@ -153,7 +165,8 @@ def find_senses(
         made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context
+        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context,
+        k,
     )  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """Tell whether a word's meaning differs between two corpora, or two parts of one, and which senses came and went.
 
 `change` beside it measures and tests the change. Senses are clusters of both groups' occurrences together: one is
-gained where it has at most 2 % of the first group and 10 % of the second or more, and lost the other way round.
+gained where it has at most 2 % of the first group and 10 % of the second or more, has 5 occurrences or more, and where
+its shares differ by more than chance (`sense_shares`, p ≤ 0.05 corrected for the number of senses); and lost the other
+way round. Where the shares are such and the test does not bear it out, it is "unsure".
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,32 +15,43 @@ import numpy as np
 from jaxtyping import Int
 
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
-from regard.corpus.asking.clusters import Clusters, find_clusters
+from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
 from regard.corpus.asking.find import CONTEXT, flat_rows
-from regard.corpus.asking.occurrences import Line, Occurrences, look_up
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.asking.occurrences import Line, Occurrences
+from regard.corpus.asking.sense_shares import share_test
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 
 ABSENT, PRESENT = 0.02, 0.10  # shares of a group's occurrences
 DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
 EXAMPLES = 3
-Fate = Literal["gained", "lost", "kept"]
+ALARM = 0.05  # p from which on down a difference is more than chance
+Fate = Literal["gained", "lost", "kept", "unsure"]
 
 
 @dataclass(frozen=True)
 class SharedSense:
-    """A sense in both groups: how many occurrences, and which share, each group has of it, with good examples."""
+    """A sense in both groups: how many occurrences, and which share, each group has of it, with good examples.
+
+    p: that chance alone makes shares as different as these of any sense; None where it is not tested, of a sense of
+    fewer than 5 occurrences or of one that all occurrences have.
+    """
 
     name: str
     occurrences: tuple[int, int]
     shares: tuple[float, float]
     fate: Fate
     examples: tuple[tuple[Line, ...], tuple[Line, ...]]
+    p: float | None = None
 
 
 @dataclass(frozen=True)
 class Shift:
-    """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences"."""
+    """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
+
+    k: how many senses were asked for, None where the silhouette was to say it.
+    """
 
     word: str
     layer: int
@@ -50,6 +63,7 @@ class Shift:
     notes: tuple[str, ...]
     found: tuple[Occurrences, Occurrences] = field(repr=False)
     clusters: Clusters = field(repr=False)
+    k: int | None = None
 
     def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
         """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
@@ -114,10 +128,17 @@ def find_shift(
         )
     change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
     clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
-    senses = tuple(_sense(sense, clusters, found, examples, context) for sense in range(clusters.k))
+    first, units = np.arange(len(one) + len(two)) < len(one), np.concatenate(documents)
+    units = units if whole else np.arange(len(first))
+    tested = share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
+    senses = [_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
+    if k is None and clusters.k == 1:
+        senses = [replace(senses[0], name=NOT_TOLD_APART)]
     permuted = "documents" if whole else "occurrences"
     notes += clusters.notes
-    return Shift(word, used, groups, change, permuted, senses, clusters.silhouettes, tuple(notes), found, clusters)
+    return Shift(
+        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k
+    )  # fmt: skip
 
 
 def check_same_model(one: StoreTables, other: StoreTables) -> None:
@@ -168,7 +189,12 @@ def _documents(found: tuple[Occurrences, Occurrences]) -> tuple[Int[np.ndarray, 
 
 
 def _sense(
-    sense: int, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
+    sense: int,
+    p: float | None,
+    clusters: Clusters,
+    found: tuple[Occurrences, Occurrences],
+    examples: int,
+    context: int,
 ) -> SharedSense:
     """Count a sense in both groups, with the examples of each that are nearest to the centroid."""
     counts, shares, lines, first = [], [], [], 0
@@ -181,11 +207,16 @@ def _sense(
         lines.append(tuple(group.take(best).lines(context)))
         first += len(group)
     return SharedSense(
-        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate(*shares), (lines[0], lines[1])
-    )
+        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate(shares[0], shares[1], p),
+        (lines[0], lines[1]), p,
+    )  # fmt: skip
 
 
-def _fate(before: float, after: float) -> Fate:
-    if before <= ABSENT and after >= PRESENT:
-        return "gained"
-    return "lost" if after <= ABSENT and before >= PRESENT else "kept"
+def _fate(before: float, after: float, p: float | None) -> Fate:
+    """What became of a sense, of its shares and their test."""
+    came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
+    if not came and not went:
+        return "kept"
+    if p is None or p > ALARM:
+        return "unsure"
+    return "gained" if came else "lost"

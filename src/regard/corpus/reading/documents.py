@@ -24,9 +24,11 @@ _PACKAGES = {".zst": "zstandard", ".parquet": "pyarrow"}
 
 
 def read_documents(
-    paths: Sequence[str], columns: Columns = DEFAULT, *, most: int = MOST
+    paths: Sequence[str], columns: Columns = DEFAULT, *, most: int = MOST, folder: Path = Path()
 ) -> Iterator[Document | Rejected]:
     """Read files, folders, patterns and standard input ("-", one text): documents, and what could not be read.
+
+    folder: which paths that are relative are in; what is there is named as from there.
 
     The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
     Of documents with the same id the first is read and the others are told.
@@ -36,16 +38,16 @@ def read_documents(
     """
     if most < 1:
         raise RegardError(f"most: given {most}, needs to be at least 1")
-    found = find(paths)
+    found = find(paths, folder)
     for path in found:
         for ending in (kind_of(path) or ()) if isinstance(path, Path) else ():
             package = _PACKAGES.get(ending)
             if package and importlib.util.find_spec(package) is None:
                 raise RegardError(f"{str(path)!r}: reading {ending} needs {package}: pip install 'regard[corpus]'")
-    return _read_all(found, columns, most)
+    return _read_all(found, columns, most, folder)
 
 
-def _read_all(found: list[Path | Rejected], columns: Columns, most: int) -> Iterator[Document | Rejected]:
+def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Read what was found, and tell of ids that are there twice."""
     # Paths, and lines of them, are different without looking: each file is found once.
     ids = None if columns.id is None else SeenIds()
@@ -54,7 +56,7 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int) -> Iter
             yield each
             continue
         first = None
-        for item in _read_file(each, columns, most):
+        for item in _read_file(each, columns, most, folder):
             if isinstance(item, Rejected):
                 yield item
                 continue
@@ -71,19 +73,19 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int) -> Iter
                 yield from (replace(item, start=start, text=text) for start, text in cut([item.text], most))
 
 
-def _read_file(path: Path, columns: Columns, most: int) -> Iterator[Document | Rejected]:
+def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Read a file: a text in parts, the rows of a table whole."""
-    source, kind = path.as_posix(), (kind_of(path) or ("", ""))[0]
+    source, kind, at = path.as_posix(), (kind_of(path) or ("", ""))[0], folder / path
     try:
         if path == STANDARD_INPUT:
             with copied_input() as again:
                 yield from read_text(source, again, most)
         elif kind == ".txt":
-            yield from read_text(source, partial(opened, path), most)
+            yield from read_text(source, partial(opened, at), most)
         elif kind == ".parquet":
-            yield from read_parquet(path, columns)
+            yield from read_parquet(source, at, columns)
         else:
-            with opened(path) as stream:
+            with opened(at) as stream:
                 yield from (read_jsonl if kind == ".jsonl" else read_csv)(source, stream, columns)
     except FAULTS as error:
         yield Rejected(source, None, reason(error))

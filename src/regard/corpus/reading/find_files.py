@@ -3,6 +3,8 @@
 The same paths give the same files in the same order: as named, and sorted by name within a folder. Each file and folder
 is read once, under its first name, however many paths and links lead to it; so links cannot lead round in circles.
 Hidden files in folders are passed over; of all else that is not read, it is said why.
+
+Paths that are relative can be read as in a folder other than the one that the process is in: files are named the same.
 """
 
 import glob
@@ -21,6 +23,10 @@ STANDARD_INPUT = Path("-")
 _MOST_NAMED = 5  # endings that a message names
 
 
+class Unseen(Rejected):
+    """What could not be looked at: where it is a folder, nobody knows what is in it now."""
+
+
 def find_files(paths: Sequence[str]) -> list[Path]:
     """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-".
 
@@ -30,8 +36,10 @@ def find_files(paths: Sequence[str]) -> list[Path]:
     return [each for each in find(paths) if isinstance(each, Path)]
 
 
-def find(paths: Sequence[str]) -> list[Path | Rejected]:
+def find(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
     """Find files as `find_files` does, and between them what is not read, with the reason.
+
+    folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
 
     Raises:
         RegardError: as `find_files`.
@@ -44,9 +52,12 @@ def find(paths: Sequence[str]) -> list[Path | Rejected]:
         if given == "-":
             found += [STANDARD_INPUT] * (STANDARD_INPUT not in found)
             continue
-        several, there = _expand(given)
-        entries, known = _walk(there, names)
+        several, there = _expand(given, folder)
+        entries, known = _walk(there, names, folder)
         if several and not known:
+            for each in entries:
+                if isinstance(each, Unseen) and os.path.isdir(folder / each.source):
+                    raise RegardError(f"{each.source!r} {each.reason}")
             seen = ", ".join(_counted(entries)) or "nothing that is not hidden"
             raise RegardError(f"{given!r} holds nothing to read: found {seen}; {NEEDED}")
         found += entries
@@ -55,20 +66,23 @@ def find(paths: Sequence[str]) -> list[Path | Rejected]:
     return found
 
 
-def _expand(given: str) -> tuple[bool, list[Path]]:
+def _expand(given: str, folder: Path) -> tuple[bool, list[Path]]:
     """Look at a path: does it stand for several files (a folder, a pattern), and what is there."""
-    if os.path.isdir(given):
+    place = os.path.join(folder, given) if folder != Path() else given
+    if os.path.isdir(place):
         return True, [Path(given)]
-    if not os.path.lexists(given) and glob.has_magic(given):
-        matches = sorted(glob.glob(given, recursive=True))
+    if not os.path.lexists(place) and glob.has_magic(given):
+        matches = sorted(glob.glob(given, root_dir=folder, recursive=True))
         if not matches:
             raise RegardError(f"{given!r} matches no file")
         return True, [Path(match) for match in matches]
-    check_regular(given)
+    check_regular(place)
     return False, [Path(given)]
 
 
-def _walk(paths: Iterable[Path], names: dict[tuple[int, int], Path]) -> tuple[list[Path | Rejected], bool]:
+def _walk(
+    paths: Iterable[Path], names: dict[tuple[int, int], Path], folder: Path
+) -> tuple[list[Path | Rejected], bool]:
     """List files that are not listed yet, and those in folders and below, in order; and tell whether any can be read.
 
     names: of each file and folder on the disk the path under which it is listed, added to here.
@@ -81,19 +95,20 @@ def _walk(paths: Iterable[Path], names: dict[tuple[int, int], Path]) -> tuple[li
         name = path.as_posix()
         try:
             name.encode()
-            status = path.stat()
-            folder = stat.S_ISDIR(status.st_mode)
+            at = folder / path
+            status = at.stat()
+            several = stat.S_ISDIR(status.st_mode)
             place = status.st_dev, status.st_ino
             first = names.get(place)
-            if first is not None and os.path.abspath(first) == os.path.abspath(path):
-                known = known or folder or kind_of(path) is not None  # listed already, by a path before this one
+            if first is not None and os.path.abspath(folder / first) == os.path.abspath(at):
+                known = known or several or kind_of(path) is not None  # listed already, by a path before this one
             elif first is not None:
                 known = True
-                what = "folder" if folder else "file"
+                what = "folder" if several else "file"
                 found.append(Rejected(name, None, f"it is the same {what} as {first.as_posix()!r}, which is read"))
-            elif folder:
+            elif several:
                 names[place] = path
-                inside = sorted(each for each in os.listdir(path) if not each.startswith("."))
+                inside = sorted(each for each in os.listdir(at) if not each.startswith("."))
                 ahead += [path / each for each in reversed(inside)]
             elif not stat.S_ISREG(status.st_mode):
                 kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
@@ -107,7 +122,7 @@ def _walk(paths: Iterable[Path], names: dict[tuple[int, int], Path]) -> tuple[li
             shown = os.fsencode(name).decode("utf-8", "backslashreplace")
             found.append(Rejected(shown, None, "its name is no UTF-8"))
         except OSError as error:  # a link to nothing or to itself, or a folder that is not ours to read
-            found.append(Rejected(name, None, f"cannot be read: {error.strerror or error}"))
+            found.append(Unseen(name, None, f"cannot be read: {error.strerror or error}"))
     return found, known
 
 

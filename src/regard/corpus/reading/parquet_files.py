@@ -16,12 +16,14 @@ BATCH = 8 << 20  # bytes, by the mean size of a row group's rows
 MOST_ROWS = 1024
 
 
-def read_parquet(path: Path, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read."""
+def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document | Rejected]:
+    """Read rows, numbered from 1. A row group that cannot be read is refused, and the next one read.
+
+    source: what the file is called.
+    """
     import pyarrow
     import pyarrow.parquet
 
-    source = path.as_posix()
     faults = (*FAULTS, pyarrow.ArrowException)
     try:
         with opened(path) as stream:

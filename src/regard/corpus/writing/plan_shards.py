@@ -4,9 +4,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
+from pathlib import Path
 
 from regard.corpus.manifest import Manifest
 from regard.corpus.reading.document import Document, Rejected
+from regard.corpus.writing.shard import documents_of, has_others, read_counts
+from regard.errors import RegardError
+from regard.files import is_link
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +55,27 @@ def hash_of_settings(manifest: Manifest) -> bytes:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
 
-def _planned(base: bytes, documents: list[Document]) -> ShardPlan:
+def shard_name(base: bytes, documents: Iterable[Document]) -> str:
+    """Return the name of the shard of some documents. base: of `hash_of_settings`."""
     whole = hashlib.sha256(base)
     for each in documents:
         whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
-    return ShardPlan(whole.hexdigest()[:24], documents)
+    return whole.hexdigest()[:24]
+
+
+def is_shard(folder: Path, base: bytes) -> bool:
+    """Whether a folder is a shard of a store, and nothing else: its files, its counts, and a name that is their hash.
+
+    base: of the store's manifest, by `hash_of_settings`.
+    """
+    try:
+        if is_link(folder) or not folder.is_dir() or has_others(folder):
+            return False
+        documents = documents_of(folder)
+        return read_counts(folder)["parts"] == len(documents) and shard_name(base, documents) == folder.name
+    except (OSError, RegardError, KeyError, TypeError, ValueError, AttributeError):
+        return False
+
+
+def _planned(base: bytes, documents: list[Document]) -> ShardPlan:
+    return ShardPlan(shard_name(base, documents), documents)

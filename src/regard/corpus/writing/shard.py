@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +17,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
 from regard.errors import RegardError
+from regard.files import is_link
 from regard.json_files import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COUNTS = "counts.json"  # of parts, rows, tokens, and spans by their kind
+TEXTS = "texts.parquet"
+FILES = frozenset((COUNTS, TEXTS, "rows.parquet", "spans.parquet", "heads.parquet", "vectors.npy"))
 PART = ".part"  # how the folders end that are being written
 
 
@@ -86,6 +91,43 @@ def read_counts(shard: Path) -> dict[str, int]:
     return {name: int(count) for name, count in read_json(shard / COUNTS, "counts").items()}
 
 
+def parquet_of(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
+    """Read some columns of a shard's texts; None for all.
+
+    Raises:
+        RegardError: they cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = shard / TEXTS
+    try:
+        return pq.read_table(file, columns=None if columns is None else list(columns))
+    except (OSError, pa.ArrowException) as error:
+        raise RegardError(f"{str(file)!r} cannot be read: {(str(error).splitlines() or ['damaged'])[0]}") from error
+
+
+def documents_of(shard: Path) -> list[Document]:
+    """Read the documents that a shard was made of, as they were read then.
+
+    Raises:
+        RegardError: they cannot be read.
+    """
+    rows = parquet_of(shard).to_pylist()
+    try:
+        return [
+            Document(row["document"], row["text"], row["start"], row["source"], row["line"], dict(row["metadata"]))
+            for row in rows
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegardError(f"{str(shard / TEXTS)!r} holds no texts of a store ({error})") from error
+
+
+def has_others(folder: Path) -> bool:
+    """Whether there is anything in a folder that no shard has: then it is not ours to remove."""
+    return any(each.name not in FILES or is_link(each) or not each.is_file() for each in folder.iterdir())
+
+
 def digest(shard: Path) -> str:
     """Compute a hash of all files of a shard, names included."""
     whole = hashlib.sha256()
@@ -97,8 +139,12 @@ def digest(shard: Path) -> str:
 
 
 def remove_unfinished(folder: Path) -> int:
-    """Remove what killed processes left half-written; return how many shards. No other process may be writing."""
-    left = [path for path in folder.glob(f".*{PART}") if path.is_dir()] if folder.is_dir() else []
+    """Remove what killed processes left half-written; return how many shards. No other process may be writing.
+
+    A folder that holds anything but a shard's files is somebody else's, and stays.
+    """
+    named = [path for path in folder.glob(f".*{PART}") if path.is_dir()] if folder.is_dir() else []
+    left = [path for path in named if not is_link(path) and not has_others(path)]
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     return len(left)

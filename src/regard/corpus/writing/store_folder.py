@@ -7,12 +7,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.corpus.manifest import NAME
+from regard.corpus.writing.plan_shards import is_shard
 from regard.corpus.writing.shard import remove_unfinished
 from regard.errors import RegardError
+from regard.files import is_link
 from regard.locks import held_elsewhere
 
 LOCK = ".lock"
 SHARDS = "shards"
+QUARANTINE = "quarantine.parquet"
 
 
 def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> None:
@@ -33,6 +36,26 @@ def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> Non
             raise RegardError(f"--out: the store {str(store)!r} holds {str(path)!r}, which is to be read: give another")
 
 
+def check_own(store: Path) -> None:
+    """Check that a store's parts are in its own folder: where one is a link, others' files would be written or removed.
+
+    Raises:
+        RegardError: one of them, or of its shards, is a link.
+    """
+    shards = store / SHARDS
+    parts = [store / name for name in (NAME, LOCK, QUARANTINE)] + [shards]
+    try:
+        within = sorted(shards.iterdir()) if shards.is_dir() and not is_link(shards) else []
+    except OSError as error:
+        raise RegardError(f"--out: {str(shards)!r} cannot be listed: {error.strerror or error}") from error
+    for path in (*parts, *within):
+        if is_link(path):
+            raise RegardError(
+                f"--out: {str(path)!r} is a link: what a store consists of needs to be in its own folder, which itself "
+                "may be anywhere"
+            )
+
+
 @contextmanager
 def opened(store: Path) -> Iterator[None]:
     """Make a store's folder where it is not there, and keep other runs out of it inside the block.
@@ -40,9 +63,10 @@ def opened(store: Path) -> Iterator[None]:
     Where the block fails, what is half-written is removed, and a store in which no shard was written.
 
     Raises:
-        RegardError: it is a file, holds something else than a store, cannot be made or written to, or another run is
-            writing into it.
+        RegardError: it is a file, holds something else than a store or a link, cannot be made or written to, or
+            another run is writing into it.
     """
+    check_own(store)
     made = _make(store)
     try:
         handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -63,15 +87,18 @@ def opened(store: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove the shards of texts that were changed or taken away since an earlier run of the same paths.
+def remove_others(folder: Path, names: set[str], base: bytes) -> None:
+    """Remove the shards of texts that were changed since an earlier run of the same paths, and nothing else.
+
+    base: of the store's manifest, by `hash_of_settings`: which shards are its own.
 
     Raises:
         RegardError: the file system refuses.
     """
+    remove_unfinished(folder)
     try:
         for path in folder.iterdir():
-            if path.is_dir() and path.name not in names:
+            if path.name not in names and is_shard(path, base):
                 shutil.rmtree(path)
     except OSError as error:
         raise RegardError(f"cannot remove from {str(folder)!r}: {error.strerror or error}") from error

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import patch_sweep as patch_sweep
+    from regard.explain.causes import patches_by_construction as patches_by_construction
     from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_sources as score_sources

@@ -11,6 +11,7 @@ from regard.errors import RegardError
 from regard.explain.causes.gradients import number_of
 from regard.explain.causes.outcomes import Outcome
 from regard.explain.causes.patch_sweep import DIRECTIONS, Direction, Layer, PatchSweep
+from regard.explain.causes.patches_by_construction import by_construction
 from regard.models.gradient_runs import gradient_run
 from regard.text.tokens import shortened
 
@@ -52,7 +53,10 @@ def attribution_patching(
     start = float(value.detach())
     outcomes = [[start + each for each in row.tolist()] for row in moves]
     name = f"{outcome.name}, estimated by gradients"
+    ends = start, outcome.of(source)
+    places = [((n,), (n,)) for n in range(len(columns))]
+    given = by_construction(run, source, None, layers, places, outcomes, ends, estimated=True)
     return PatchSweep(
-        "hidden_states", "positions", direction, clean, corrupted, name, start, outcome.of(source), layers, columns,
-        outcomes, status=run.status,
+        "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
+        status=run.status, given=given,
     )  # fmt: skip

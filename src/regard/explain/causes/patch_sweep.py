@@ -20,9 +20,10 @@ from regard.capture.interventions.places import Place, places_of, tokens_at, wri
 from regard.capture.status_notes import NO_OUTPUTS, REUSED
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
+from regard.explain.causes.patches_by_construction import Layer, Reason, by_construction
 from regard.explain.frames import Row, Table
 from regard.models.model import Model
-from regard.text.tokens import shortened
+from regard.text.tokens import shortened, unequal_lengths
 from regard.trace.layer_subset import call_numbers
 from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
-Layer = int | Literal["input"]
 DIRECTIONS = ("denoising", "noising")
 
 
@@ -44,7 +44,8 @@ class PatchSweep(Table):
     clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
     by: what the columns are. at: of heads, the places that were patched. sources: of positions, what stands in the
     source where each column's patch was taken. status: of the run without patches, and what of it was not computed
-    again for each patch.
+    again for each patch. given: (row, column, reason) of the patches that give the source's outcome by construction,
+    whatever the model does (`patches_by_construction`).
     """
 
     what: What
@@ -62,6 +63,7 @@ class PatchSweep(Table):
     part: Part | None = None
     sources: tuple[str, ...] = ()
     status: Status = field(default_factory=lambda: UNKNOWN)
+    given: tuple[tuple[int, int, Reason], ...] = ()
 
     @property
     def shares(self) -> list[list[float]]:
@@ -170,23 +172,14 @@ def patch_sweep(
         notes |= dict.fromkeys(each for each in trace.sides[-1].status.notes if each in REUSED)
         if progress is not None:
             progress(done, len(patches))
+    ends = outcome.of(plain[run]), outcome.of(plain[source])
+    given: tuple[tuple[int, int, Reason], ...] = ()
+    if what == "hidden_states":
+        given = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
     return PatchSweep(
-        what,
-        by,
-        direction,
-        clean,
-        corrupted,
-        outcome.name,
-        outcome.of(plain[run]),
-        outcome.of(plain[source]),
-        cells.layers,
-        cells.columns,
-        outcomes,
-        written(cells.at),
-        part,
-        cells.sources,
-        _status(plain[run], tuple(notes)),
-    )
+        what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
+        written(cells.at), part, cells.sources, _status(plain[run], tuple(notes)), given,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -222,10 +215,7 @@ class _Cells:
         if unknown or not chosen:
             raise RegardError(f"layers: given {unknown or 'none'}, needs some of {', '.join(map(str, every))}")
         if places is None and len(mine.tokens) != len(theirs.tokens):
-            raise RegardError(
-                f"patch_sweep: {shortened(mine.text)} has {len(mine.tokens)} tokens, {shortened(theirs.text)} "
-                f"{len(theirs.tokens)}: give at= the words that both have"
-            )
+            raise unequal_lengths(mine.text, len(mine.tokens), theirs.text, len(theirs.tokens))
         if by == "heads":
             return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
         aligned, names, sources = [], [], []

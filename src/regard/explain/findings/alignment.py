@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.explain.findings.pieces import named, spelling, wordlike, words
+from regard.explain.findings.pieces import named
 from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment
+from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
+from regard.text.word_pieces import spelling, wordlike, words
 
-SHARP = 0.3  # a weight from which on a source token is said to be where a target token comes from
+SHARP = 0.3  # a weight from which on a source token is said to be where a target token comes from, and a link is clear
 CLEAR, SOME = 0.5, 0.2  # agreement of two views of an alignment, at most 1
 TEXTS = 2  # texts that are spoken of
 SENTENCES = 2  # for each of several texts
+PARTED = 2  # words of several texts that become different words, of which it is said
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,18 @@ class Link:
     weight: float
 
 
+@dataclass(frozen=True)
+class Parted:
+    """A word that stands once in each of two texts and becomes different words: of each text, by the largest weight.
+
+    word: as the first text has it. became: of each text its number, the target token and the weight that its row gives
+    the word.
+    """
+
+    word: str
+    became: list[tuple[int, int, float]]
+
+
 def alignment_findings(summary: Summary) -> list[str]:
     """Compose the sentences about each text and its target; of several texts the first ones, shortly.
 
@@ -33,7 +48,7 @@ def alignment_findings(summary: Summary) -> list[str]:
     """
     assert summary.target is not None
     alignments = summary.target.alignments
-    sentences: list[str] = []
+    sentences = _parted(summary)
     for each in alignments[:TEXTS]:
         source, target = summary.tokens[each.text], summary.target.summary.tokens[each.text]
         found = links(each, target)
@@ -43,7 +58,7 @@ def alignment_findings(summary: Summary) -> list[str]:
             _order(found, (source, target), where),
             _unsure(each, target, where),
         ]
-        said += [_left(found, source, where), _agree(each)]
+        said += [_left(found, each, source, where), _agree(each)]
         some = [capital(sentence) for sentence in said if sentence]
         sentences += some if len(alignments) == 1 else some[:SENTENCES]
     left = len(alignments) - TEXTS
@@ -59,6 +74,86 @@ def links(alignment: Alignment, target: Sequence[Token]) -> list[Link]:
     ]
 
 
+def parted(summary: Summary) -> list[Parted]:
+    """Find the words of the first two texts that become different words, the clearest first.
+
+    Of the rows that write a target's words the one that gives the word most has to give it a clear weight, and nothing
+    else more, special tokens and sinks aside.
+    """
+    assert summary.target is not None
+    few = summary.target.alignments[:TEXTS]
+    became = [_became(each, summary) for each in few]
+    found: list[tuple[float, Parted]] = []
+    for name in became[0] if len(few) > 1 else ():
+        if not all(name in each for each in became):
+            continue
+        ways = [(each.text, *own[name][:2]) for each, own in zip(few, became, strict=True)]
+        if len({_spelled(summary, text, token) for text, token, _ in ways}) > 1:
+            found.append((min(weight for *_, weight in ways), Parted(became[0][name][2], ways)))
+    return [each for _, each in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _became(alignment: Alignment, summary: Summary) -> dict[str, tuple[int, float, str]]:
+    """Of each word that stands once in a text: the target token that gives it most, how much, and how it is spelled."""
+    assert summary.target is not None
+    source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
+    rows = alignment.weights[alignment.layers.index(alignment.written_layer)]
+    names = [spelling(source, word).casefold() for word in words(source)]
+    found = {}
+    for name, word in zip(names, words(source), strict=True):
+        cells = [
+            (rows[n - 1][j], -n)
+            for n, token in enumerate(target)
+            if n > 0 and not token.special and wordlike(token.text)
+            for j in word
+        ]
+        if not cells or not wordlike(name) or source[word[0]].special or names.count(name) > 1:
+            continue
+        weight, n = max(cells)
+        row = alignment.tokens[-n].written
+        if weight >= SHARP and row is not None and row.top and row.top[0].token in word:
+            found[name] = (-n, weight, spelling(source, word))
+    return found
+
+
+def _spelled(summary: Summary, text: int, token: int) -> str:
+    """The word of a target that a token is of."""
+    assert summary.target is not None
+    target = summary.target.summary.tokens[text]
+    return spelling(target, next(word for word in words(target) if token in word)).casefold()
+
+
+def _parted(summary: Summary) -> list[str]:
+    """What becomes of a word that several texts have, where that differs."""
+    assert summary.target is not None
+    says = []
+    for each in parted(summary)[:PARTED]:
+        ways = [
+            f"{named(summary.target.summary.tokens[text], token)} in text {summary.labels[text]} ({weight:.2f})"
+            for text, token, weight in each.became
+        ]
+        says.append(f"{quoted(each.word)} becomes {listed(ways)}")
+    return [f"{'; '.join(says)}: of each target's words the one that looks at it most."] if says else []
+
+
+def told_first(summary: Summary, alignment: Alignment, count: int) -> list[Aligned]:
+    """Choose the target tokens that a table has room for, in the target's order.
+
+    Those that words of several texts become, then words by the largest weight that each gives, then what is no word.
+    """
+    assert summary.target is not None
+    target = summary.target.summary.tokens[alignment.text]
+    telling = {token for each in parted(summary) for text, token, _ in each.became if text == alignment.text}
+
+    def order(each: Aligned) -> tuple[bool, bool, float]:
+        assert each.written is not None
+        no_word = target[each.token].special or not wordlike(each.text)
+        return each.token not in telling, no_word, -each.written.top[0].weight
+
+    written = [each for each in alignment.tokens if each.written is not None and each.written.top]
+    return sorted(sorted(written, key=order)[:count], key=lambda each: each.token)
+
+
 def _clearest(
     found: Sequence[Link], alignment: Alignment, sides: tuple[Sequence[Token], Sequence[Token]], where: str
 ) -> str:
@@ -70,12 +165,27 @@ def _clearest(
     if not best:
         return ""
     if not sharp:
-        return f"{where}no target word has a clear source: none looks at one with {SHARP} or more ({layer})."
+        beside = ", special tokens and sinks aside" if any(row.apart >= SHARP for row in _rows(alignment, best)) else ""
+        return f"{where}no target word has a clear source: none looks at one with {SHARP} or more{beside} ({layer})."
     source, target = sides
     says = [
         f"{named(target, link.target)} comes from {named(source, link.source)} ({link.weight:.2f})" for link in sharp
     ]
-    return f"{where}{listed(says)}: by the weights of the {layer}, as each is written."
+    beside = ", special tokens and sinks aside" if any(_outdone(alignment, link, source) for link in sharp) else ""
+    return f"{where}{listed(says)}: by the weights of the {layer}, as each is written{beside}."
+
+
+def _rows(alignment: Alignment, found: Sequence[Link]) -> list[Attended]:
+    """The rows that write the target tokens of some links."""
+    every = {each.token: each.written for each in alignment.tokens}
+    return [row for link in found if (row := every[link.target]) is not None]
+
+
+def _outdone(alignment: Alignment, link: Link, source: Sequence[Token]) -> bool:
+    """Whether the row of a link gives a special token or a sink more."""
+    (row,) = _rows(alignment, [link])
+    special = [weight for weight, token in zip(row.weights or (), source, strict=False) if token.special]
+    return max([*special, *(share.weight for share in row.sinks)], default=0.0) > link.weight
 
 
 def _one_a_word(found: Sequence[Link], target: Sequence[Token]) -> list[Link]:
@@ -88,20 +198,41 @@ def _one_a_word(found: Sequence[Link], target: Sequence[Token]) -> list[Link]:
 
 
 def _order(found: Sequence[Link], sides: tuple[Sequence[Token], Sequence[Token]], where: str) -> str:
-    """Whether the target keeps the order of the source, of links that are sharp."""
-    sharp = [link for link in found if link.weight >= SHARP and wordlike(link.target_text)]
+    """Whether the target's words keep the order of the source's, of links that are sharp."""
+    clear = [link for link in found if link.weight >= SHARP]
     source, target = sides
-    sharp = [link for link in sharp if wordlike(link.source_text) and not source[link.source].special]
+    sharp = [link for link in clear if wordlike(link.target_text) and wordlike(link.source_text)]
     if len(sharp) < 3:
         return ""
-    crossed = [(a, b) for n, a in enumerate(sharp) for b in sharp[n + 1 :] if a.source > b.source]
+    crossed = _crossing(sharp)
     if not crossed:
-        return f"{where}the order is kept: no clear link crosses another."
-    a, b = max(crossed, key=lambda pair: min(pair[0].weight, pair[1].weight))
+        beside = _crossing(clear)
+        says = f"{where}the order of words is kept: of {len(sharp)} links of {SHARP} or more none crosses another"
+        if not beside:
+            return f"{says}."
+        a, b = _largest(beside)
+        return f"{says}; of those with punctuation {_link(b, sides)} crosses {_link(a, sides)}."
+    a, b = _largest(crossed)
     return (
         f"{where}the order changes: {named(target, a.target)} stands before {named(target, b.target)}, but comes from "
         f"{named(source, a.source)}, which stands after {named(source, b.source)}."
     )
+
+
+def _crossing(found: Sequence[Link]) -> list[tuple[Link, Link]]:
+    """The pairs of links of which the one that stands before comes from what stands after."""
+    return [(a, b) for n, a in enumerate(found) for b in found[n + 1 :] if a.source > b.source]
+
+
+def _largest(pairs: Sequence[tuple[Link, Link]]) -> tuple[Link, Link]:
+    """The pair whose smaller weight is largest."""
+    return max(pairs, key=lambda pair: min(pair[0].weight, pair[1].weight))
+
+
+def _link(link: Link, sides: tuple[Sequence[Token], Sequence[Token]]) -> str:
+    """A link in a sentence."""
+    source, target = sides
+    return f"{named(target, link.target)} from {named(source, link.source)} ({link.weight:.2f})"
 
 
 def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
@@ -117,18 +248,30 @@ def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
     assert least.written is not None
     looks = [f"{quoted(share.text)} ({share.weight:.2f})" for share in least.written.top[:2]]
     beside = ", and more than half goes to special tokens or sinks" if least.written.apart > 0.5 else ""
-    return f"{where}least clear is {named(target, least.token)}: it looks at {listed(looks)}{beside}."
+    return f"{where}least clear of the words is {named(target, least.token)}: it looks at {listed(looks)}{beside}."
 
 
-def _left(found: Sequence[Link], source: Sequence[Token], where: str) -> str:
-    """Source words that no target token comes from most."""
-    taken = {link.source for link in found}
+def _left(found: Sequence[Link], alignment: Alignment, source: Sequence[Token], where: str) -> str:
+    """Source words that no target token comes from most; sinks are no such words."""
+    sinks = {sink.token for sink in alignment.sinks}
     every = [word for word in words(source) if wordlike(spelling(source, word)) and not source[word[0]].special]
-    left = [quoted(spelling(source, word)) for word in every if not taken & set(word)]
-    if not left:
-        return f"{where}every word of the text is what some target token looks at most." if every else ""
-    more = f" and {len(left) - 4} more" if len(left) > 4 else ""
-    return f"{where}no target token looks most at {', '.join(left[:4])}{more}."
+    every = [word for word in every if not sinks & set(word)]
+    left = _not_taken(every, found)
+    if left:
+        more = f" and {len(left) - 4} more" if len(left) > 4 else ""
+        named_left = ", ".join(quoted(spelling(source, word)) for word in left[:4])
+        return f"{where}no target token looks most at {named_left}{more}."
+    if not every:
+        return ""
+    first = [link for link in found if not _outdone(alignment, link, source)]
+    beside = ", special tokens and sinks aside" if sinks or _not_taken(every, first) else ""
+    return f"{where}every word of the text is what some target token looks at most{beside}."
+
+
+def _not_taken(every: Sequence[range], found: Sequence[Link]) -> list[range]:
+    """The words that no link comes from."""
+    taken = {link.source for link in found}
+    return [word for word in every if not taken & set(word)]
 
 
 def _agree(alignment: Alignment) -> str:

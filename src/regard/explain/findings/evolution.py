@@ -15,6 +15,16 @@ def evolution_findings(found: Evolution) -> list[str]:
     return [sentence for sentence in (each(found) for each in about) if sentence]
 
 
+def change_title(found: Evolution) -> str:
+    """Say of all weights which one differs most between the first and the last step."""
+    spot = found.most_changed()
+    if spot is None:
+        return "no weight changed"
+    i, j = spot
+    before, after = (f"{found.weights[n][i][j]:.2f} at step {found.steps[n]}" for n in (0, -1))
+    return f"most changed: {_pair(found, spot)}, {before}, {after}"
+
+
 def free_queries(found: Evolution) -> list[int]:
     """The queries that may look at more than one key; one that may not always gives it all. All, where none may."""
     every = range(len(found.queries))
@@ -79,7 +89,8 @@ def _strongest(found: Evolution) -> str:
     """The link that grew most, or the strongest of one step."""
     if len(found.steps) == 1:
         value, cell = strongest(found, 0)
-        return f"The largest weight: {_pair(found, cell)} ({value:.2f})."
+        alone = ", of tokens that may look at more than one" if len(free_queries(found)) < len(found.queries) else ""
+        return f"The largest weight{alone}: {_pair(found, cell)} ({value:.2f})."
     change, i, j = max(
         (found.weights[-1][i][j] - found.weights[0][i][j], i, j)
         for i in free_queries(found)

@@ -29,6 +29,11 @@ class Steps(Protocol):
         ...
 
     @property
+    def sink(self) -> float | None:
+        """The score of a sink that the head has learned, None where there is none."""
+        ...
+
+    @property
     def products(self) -> Float[Tensor, " S"]:
         """q · k of each key."""
         ...
@@ -108,11 +113,13 @@ def _looks(
         return ""
     who = f"{quoted(tokens[query].text)} (token {query})" if several else quoted(tokens[query].text)
     names = ["itself" if n == query else _name(tokens, n, sinks) for n in best]
+    taken = 1 - float(steps.weights.sum())
+    beside = f", beside {number(taken)} to a sink that the head has learned" if taken >= LEAST else ""
     if len(_allowed(steps)) == 1:
-        return f"{where} {who} may look at {names[0]} alone."
+        return f"{where} {who} may look at {names[0]} alone{beside}."
     named = [f"{name} {number(float(steps.weights[n]))}" for name, n in zip(names, best, strict=True)]
     half = sum(float(steps.weights[n]) for n in best) > 0.5
-    return f"{where} {who} {'gives most of its weight to' if half else 'looks most at'} {listed(named)}."
+    return f"{where} {who} {'gives most of its weight to' if half else 'looks most at'} {listed(named)}{beside}."
 
 
 def _allowed(steps: Steps) -> list[int]:
@@ -150,7 +157,7 @@ def _comes_about(steps: Steps, query: int, tokens: Sequence[Token], sinks: Colle
     scored = f"q · k = {float(steps.products[n]):.2f}, times {steps.scale:.3g}{root} is {float(steps.scaled[n]):.2f}"
     if float(steps.scores[n]) != float(steps.scaled[n]):
         scored += f", with {'softcap and ' * (steps.softcap is not None)}bias {float(steps.scores[n]):.2f}"
-    largest = float(steps.scores.max())
+    largest = max(float(steps.scores.max()), float("-inf") if steps.sink is None else steps.sink)
     top = f"exp({float(steps.scores[n]):.2f} - {largest:.2f}) / {steps.total:.2f} = {number(float(steps.weights[n]))}"
     return f"For {_name(tokens, n)}: {scored}; softmax makes {top} of it."
 
@@ -169,4 +176,5 @@ def _gives(steps: Steps, tokens: Sequence[Token]) -> str:
         if most != best[0]
         else ""
     )
-    return f"Most of the context vector (the weighted sum of values) comes from {listed(named)}{other}."
+    share = "Most" if sum(float(parts[n]) for n in best) > 0.5 else "The largest part"
+    return f"{share} of the context vector (the weighted sum of values) comes from {listed(named)}{other}."

@@ -97,7 +97,8 @@ def _pair(matrix: Matrix) -> str:
     first = matrix.pairs[0]
     way = "ahead" if first.key.token > first.query.token else "back"
     query, key = (f"{quoted(place.text)} ({place.token})" for place in (first.query, first.key))
+    within = "" if matrix.band is None else " within a window"
     return (
-        f"The strongest link over more than {matrix.far} tokens: {query} looks {first.distance} tokens {way} at {key}, "
-        f"{first.weight:.2f} in head {first.head}."
+        f"The strongest link over more than {matrix.far} tokens{within}, special tokens and sinks aside: {query} looks "
+        f"{first.distance} tokens {way} at {key}, {first.weight:.2f} in head {first.head}."
     )

@@ -57,7 +57,8 @@ def _nearness(table: Float[Tensor, "rows columns"]) -> str:
     if len(found) == 1:
         return f"Neighbouring positions have vectors of cosine {first.cosine:.2f}."
     falls = all(a.cosine >= b.cosine for a, b in pairwise(found))
-    how = "the further apart, the less alike" if falls else "no steady fall with distance"
+    asked = ", ".join(str(each.distance) for each in found)
+    how = f"ever less alike at distances {asked}" if falls else "no steady fall with distance"
     return (
         f"Neighbouring positions have vectors of cosine {first.cosine:.2f} on average, those {last.distance} apart "
         f"{last.cosine:.2f}: {how}."

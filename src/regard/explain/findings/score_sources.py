@@ -3,6 +3,7 @@
 What moves attention is how far a score lies from those of the other keys, so the sentences are about that difference.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from regard.explain.causes.score_sources import Pair, ScoreSources
@@ -18,6 +19,15 @@ def score_findings(found: ScoreSources) -> list[str]:
     beside = found.beside_the_others()
     about = (_score(found), _pairs(beside), _side(beside, "key"), _side(beside, "query"), _apart(found))
     return [sentence for sentence in about if sentence]
+
+
+def exactness(found: ScoreSources) -> str:
+    """How exact the split is, what is held fixed in it, and what a part does not say."""
+    return (
+        f"the pairs sum to the score within {found.error:.1e} of the sum of their absolute values; norms' statistics "
+        "are held fixed, and a part is its writer's, whatever made it write that: without it the score would be "
+        "another, ablate it to see"
+    )
 
 
 def signed(value: float) -> str:
@@ -44,24 +54,17 @@ def _pairs(beside: ScoreSources) -> str:
         return ""
     *_, scores = beside.table()
     every, most = float(scores.abs().sum()), beside.top(1)[0]
-    for_it = beside.score >= 0
-    looks = "looks at" if for_it else "does not favour"
-    start = f"{quoted(beside.query)} {looks} {quoted(beside.key)}"
+    side = "above" if beside.score >= 0 else "below"
     if every == 0:
-        return f"{start} no more than at any other token: all of them have the same score."
+        return "No pair of parts takes the score above or below the mean."
     if abs(most.score) < STANDS_OUT * every:
         return (
             f"No pair of parts says why: of {scores.numel():,} the largest, {_named(most, beside)} "
             f"({signed(most.score)}), is {abs(most.score) / every:.0%} of the sum of their absolute values."
         )
-    toward = [pair for pair in beside.top(10 * NAMED) if (pair.score >= 0) == for_it][:NAMED]
-    toward = [pair for pair in toward if abs(pair.score) >= LEAST * abs(most.score)]
-    if not toward:
-        return ""
-    against = [pair for pair in beside.top(NAMED) if (pair.score >= 0) != for_it][:1]
-    but = f"; against it stands {_named(against[0], beside)} ({signed(against[0].score)})" if against else ""
-    because = listed([f"{_named(pair, beside)} ({signed(pair.score)})" for pair in toward])
-    return f"{start} because of {because}{but}."
+    pairs = [(_named(pair, beside), pair.score) for pair in beside.top(scores.numel())]
+    what = f"Of all {scores.numel():,} pairs of parts, what takes the score {side} the mean most"
+    return f"{what} is {_most(pairs, beside)}."
 
 
 def _side(beside: ScoreSources, side: Literal["query", "key"]) -> str:
@@ -70,8 +73,21 @@ def _side(beside: ScoreSources, side: Literal["query", "key"]) -> str:
     if beside.seen == 1 or len(parts) < 2 or parts[0][1] == 0:
         return ""
     word, than = (beside.query, "") if side == "query" else (beside.key, " beside what the other tokens hold")
-    named = [f"{name} ({signed(score)})" for name, score in parts[:NAMED] if abs(score) >= LEAST * abs(parts[0][1])]
-    return f"What {quoted(word)} holds{than} makes {signed(beside.score)}, most by {listed(named)}."
+    return f"What {quoted(word)} holds{than} makes {signed(beside.score)}, most by {_most(parts, beside)}."
+
+
+def _most(parts: Sequence[tuple[str, float]], beside: ScoreSources) -> str:
+    """The parts that bring most of the difference, and the one that stands most against it.
+
+    parts: the largest absolute scores first. Where all stand against it, as rounding may have it, they are named.
+    """
+    sign = 1 if beside.score >= 0 else -1
+    least = LEAST * abs(parts[0][1])
+    along = [each for each in parts if each[1] * sign > 0][:NAMED]
+    along = [each for n, each in enumerate(along) if n == 0 or abs(each[1]) >= least]
+    against = [each for each in parts if each[1] * sign < 0 and abs(each[1]) >= least][:1]
+    named = listed([f"{name} ({signed(score)})" for name, score in along]) or "none"
+    return named + (f"; most against it stands {against[0][0]} ({signed(against[0][1])})" if against else "")
 
 
 def _apart(found: ScoreSources) -> str:

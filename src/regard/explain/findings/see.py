@@ -3,23 +3,22 @@
 Every number in a sentence is one of the summary's; a sentence whose condition the numbers do not meet is not said.
 """
 
-from collections.abc import Sequence
+import math
 from itertools import pairwise
 
 import torch
 
+from regard.explain.findings.looks import SHARP, at_most, link_told, push_told, row_told
+from regard.explain.findings.movement import movement_findings
+from regard.explain.findings.pieces import numbered, word_numbered
 from regard.explain.findings.wording import quoted
 from regard.explain.logits.predictions import Prediction
-from regard.explain.texts.occurrences import Occurrence, Pair, Reference
+from regard.explain.texts.occurrences import Occurrence, Pair
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.attended import Attended, Share
 
-SAME = 0.9995  # cosines from here on round to 1.00: nothing is said to differ there
-FAINT = 0.02  # weights below it are not worth a name
+SAME = 1 - 1e-6  # a cosine from which on two vectors are called the same: less is rounding
 NEAR = 0.01  # cosines that differ by less are called about equal
-SHARP = 0.3  # a weight from which on a link is called sharp
-NAMED = 2  # tokens that a sentence names at most
 
 
 def findings(summary: Summary) -> list[str]:
@@ -27,263 +26,161 @@ def findings(summary: Summary) -> list[str]:
     if summary.word is None:
         sentences = [sentence for text in range(len(summary.texts)) for sentence in _worth(summary, text)]
     elif summary.occurrences:
-        about = (_start, _looks, _end, _nearest, _push, _said)
-        sentences = [sentence(summary) for sentence in about]
+        sentences = [sentence(summary) for sentence in (link_told, row_told, _start, _end)]
+        sentences += movement_findings(summary)
+        if summary.target is None:
+            sentences += [push_told(summary), _said(summary)]
     else:  # of an encoder-decoder, a word of the target alone
         sentences = []
     if summary.target is not None:
-        sentences = [*sentences[:3], *_translated(summary, summary.target)]
+        sentences += _translated(summary, summary.target)
     return [sentence for sentence in sentences if sentence]
 
 
 def _worth(summary: Summary, text: int) -> list[str]:
     """What is most worth a look in a text in which no word is followed."""
     found = summary.highlights[text]
-    where = f"In text {summary.labels[text]} " if len(summary.texts) > 1 else ""
+    where = f"In text {summary.labels[text]}, of" if len(summary.texts) > 1 else "Of"
+    aside = " (sinks aside)" if summary.sinks[text] else ""
     sentences = []
     if found.moved:
-        first, *others = found.moved[:3]
-        then = "".join(f", then {quoted(each.word)} ({each.cosine:.2f})" for each in others)
-        says = f"{quoted(first.word)} moves most: it leaves the last layer at cosine {first.cosine:.2f} to what entered"
-        sentences.append(f"{where}{says} layer 0{then}.")
-    links = [link for link in found.links[:3] if link.weight >= SHARP]
-    if links:
-        named = [
-            f"{_numbered(summary, text, link.query)} looks at {_numbered(summary, text, link.key)} in layer "
-            f"{link.layer}, head {link.head} "
-            f"({link.weight:.2f})"
-            for link in links
+        first, *others = [
+            (word_numbered(summary.tokens[text], each.tokens, each.word), each.cosine) for each in found.moved[:3]
         ]
-        sentences.append(f"{where or 'The '}{'the ' if where else ''}sharpest links across words: {'; '.join(named)}.")
-    elif found.links:
-        link = found.links[0]
-        sentences.append(
-            f"{where}{'n' if where else 'N'}o head links words that are no neighbours by more than {link.weight:.2f}."
-        )
+        then = "".join(f", then {word} {moved:z.2f}" for word, moved in others)
+        says = f"moves most: it leaves the last layer at cosine {first[1]:z.2f} to what entered layer 0"
+        sentences.append(f"{where} all words{aside} {first[0]} {says}{then}.")
+    if found.links:
+        rows = next(iter(summary.overview[text]), [])
+        head = rows[0].head if rows else None  # the one that was asked for
+        whose = "" if head is None else f" of head {head}"
+        held = "" if len(rows) == len(summary.layers) else " in the layers held"
+        lead = f"{where} the links{whose}{held} between words that are no neighbours{aside}"
+        sentences.append(f"{lead}, {_sharpest(summary, text, 'head' if head is None else 'layer')}.")
     own = [said for said in summary.predictions if said.text == text and said.candidates]
     return sentences + [_says(said, summary) for said in own[:2]]
 
 
-def _numbered(summary: Summary, text: int, token: int) -> str:
-    """A token in a sentence; with its number where others of its text are called the same."""
-    names = [each.text.strip() for each in summary.tokens[text]]
-    return quoted(names[token]) + (f" {token}" if names.count(names[token]) > 1 else "")
+def _sharpest(summary: Summary, text: int, each: str) -> str:
+    """The sharpest links of a text. each: what has one at most, a head or a layer."""
+    tokens, links = summary.tokens[text], summary.highlights[text].links
+    sharp = [link for link in links[:3] if link.weight >= SHARP]
+    if not sharp:
+        return f"none is sharp: {at_most(links[0].weight)}"
+    named = [
+        f"{numbered(tokens, link.query)} looks at {numbered(tokens, link.key)} in layer {link.layer}, head {link.head} "
+        f"({link.weight:.2f})"
+        for link in sharp
+    ]
+    return f"the sharpest, one a {each} and pair: {'; '.join(named)}"
 
 
 def _translated(summary: Summary, target: Target) -> list[str]:
-    """What target tokens come from, of the followed word where there is one."""
+    """Where target tokens look as they are written; where a word is followed, it or what looks most at it."""
     sentences = []
     for alignment in target.alignments[:3]:
         own = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
         theirs = {n for o in target.summary.occurrences if o.text == alignment.text for n in o.tokens}
-        special = [token.special for token in target.summary.tokens[alignment.text]]
+        tokens, sources = target.summary.tokens[alignment.text], summary.tokens[alignment.text]
         links = [
-            (each.written.top[0].weight, each.text, each.written.top[0].text)
+            (each.written.top[0].weight, each.token, each.written.top[0].token)
             for each in alignment.tokens
-            if each.written is not None and each.written.top and not special[each.token]
+            if each.written is not None and each.written.top and not tokens[each.token].special
             if summary.word is None or each.token in theirs or each.written.top[0].token in own
         ]
-        where = f"In text {alignment.text + 1}, " if len(target.alignments) > 1 else ""
-        layer = f"layer {alignment.written_layer}"
-        if not links:
-            word = quoted(summary.word or "")
-            sentences.append(
-                f"{where}{'no' if where else 'No'} target token looks at {word} more than at other words ({layer})."
-            )
-            continue
+        where = f"In text {summary.labels[alignment.text]}, as" if len(target.alignments) > 1 else "As"
+        head = "mean of heads" if alignment.head is None else f"head {alignment.head}"
+        aside = "special tokens and sinks" if alignment.sinks else "special tokens"
+        lead = f"{where} the target is written (layer {alignment.written_layer}, {head}; {aside} aside)"
         named = ", ".join(
-            f"{quoted(out)} from {quoted(of)} ({weight:.2f})" for weight, out, of in sorted(links)[:-4:-1]
+            f"{numbered(tokens, out)} looks most at {numbered(sources, of)} {weight:.2f}"
+            for weight, out, of in sorted(links)[:-4:-1]
         )
-        sentences.append(
-            f"{where}{'the' if where else 'The'} target is written, by what it looks at most in {layer}: {named}."
-        )
+        if links:
+            sentences.append(f"{lead}, {named}.")
+        elif own:
+            sentences.append(f"{lead}, no token looks most at {quoted(summary.word or '')}.")
     return sentences
-
-
-def _name(summary: Summary, label: str) -> str:
-    """An occurrence in a sentence: "it" where it is the only one, else by the label that tables give it."""
-    if len(summary.occurrences) == 1:
-        return "it"
-    return (
-        f"text {label}'s" if len(summary.texts) == len(summary.occurrences) else f"{quoted(summary.word or '')} {label}"
-    )
-
-
-def _named(share: Share, occurrence: Occurrence) -> str:
-    """A token in a sentence; the followed word itself, elsewhere in the text, is called another."""
-    same = share.text.strip().casefold() == occurrence.word.strip().casefold()
-    return f"another {quoted(share.text)}" if same else quoted(share.text)
 
 
 def _start(summary: Summary) -> str:
     """Whether the occurrences start as the same vector."""
-    seen, pairs = summary.occurrences, summary.pairs
+    seen, word = summary.occurrences, quoted(summary.word or "")
     if len(seen) == 1:
         return _pieces(summary, seen[0])
     every = "Both" if len(seen) == 2 else f"All {len(seen)}"
-    equal = [pair.learned_equal for pair in pairs]
-    enters = [pair.hidden_states[0] for pair in pairs if pair.hidden_states[0] is not None]
-    if all(equal) and enters and min(enters) >= SAME:
-        return f"{every} {quoted(summary.word or '')} start as the same vector."
-    if all(equal):
-        apart = f" (cosine {min(enters):.2f})" if enters else ""
-        where = f"; their positions set them apart before layer 0{apart}" if enters else ""
-        return f"{every} {quoted(summary.word or '')} start as the same learned embedding{where}."
-    known = [pair for pair in pairs if pair.learned is not None]
+    if all(pair.learned_equal for pair in summary.pairs):
+        enters = [alike for pair in summary.pairs if (alike := _number(pair.hidden_states[0])) is not None]
+        if len(enters) < len(summary.pairs):
+            return f"{every} {word} start as the same learned embedding."
+        if min(enters) >= SAME:
+            return f"{every} {word} start as the same vector."
+        moved = len({tuple(each.tokens) for each in seen}) > 1
+        apart = "their positions set them apart before layer 0" if moved else "they enter layer 0 apart"
+        return f"{every} {word} start as the same learned embedding; {apart} (cosine {_near_one(min(enters))})."
+    known = [(alike, pair) for pair in summary.pairs if (alike := _number(pair.learned)) is not None]
     if not known:
         return ""
-    least = min(known, key=lambda pair: pair.learned or 0.0)
-    return (
-        f"The learned embeddings of {quoted(summary.word or '')} differ, for its tokens do: cosine {least.learned:.2f} "
-        f"between texts {least.a} and {least.b}."
-    )
+    least, pair = min(known, key=lambda each: each[0])
+    between = "" if len(seen) == 2 else f" between {pair.a} and {pair.b}, the least"
+    return f"The learned embeddings of {word} differ, for its tokens do: cosine {_near_one(least)}{between}."
+
+
+def _number(value: float | None) -> float | None:
+    """A cosine, None where there is none: not held, or with a zero vector."""
+    return None if value is None or math.isnan(value) else value
+
+
+def _near_one(value: float) -> str:
+    """A cosine of vectors that are not the same: not 1.00 where it rounds to that, as far as four decimals tell."""
+    return f"{value:.4f}" if value >= 0.995 else f"{value:z.2f}"
 
 
 def _pieces(summary: Summary, only: Occurrence) -> str:
     tokens = summary.tokens[only.text]
     pieces = [tokens[n].text.strip() for n in only.tokens]
     if len(pieces) == 1:
-        return f"{quoted(summary.word or '')} is one token, number {only.tokens[0]} of {len(tokens)}."
+        return f"{quoted(summary.word or '')} is one token, number {only.tokens[0]} of {len(tokens)}, counted from 0."
     return f"{quoted(summary.word or '')} is read as {len(pieces)} tokens: {' '.join(pieces)}."
-
-
-def _others(row: Attended, occurrence: Occurrence) -> list[Share]:
-    """What a row of attention gives to other tokens than the word's own, special ones and sinks aside."""
-    return [share for share in row.top if share.token not in occurrence.tokens]
-
-
-def _beside(row: Attended) -> str:
-    """What takes more than half of a row, where that is nothing with a meaning of its own."""
-    if row.apart <= 0.5:
-        return ""
-    return (
-        " beside special tokens"
-        if not row.sinks
-        else " beside special tokens and sinks"
-        if row.special
-        else " beside sinks"
-    )
-
-
-def layer_looked_at(summary: Summary) -> int | None:
-    """Find the layer in which the occurrences look at other words most: its place in their `attends`, None for none."""
-    seen = summary.occurrences
-    if not seen or not seen[0].attends:
-        return None
-
-    def most(place: int) -> float:
-        return sum(max((share.weight for share in _others(each.attends[place], each)), default=0.0) for each in seen)
-
-    return max(range(len(seen[0].attends)), key=most)
-
-
-def _looks(summary: Summary) -> str:
-    """Where the occurrences look in the layer in which they look at other words most."""
-    seen, place = summary.occurrences, layer_looked_at(summary)
-    if place is None:
-        return ""
-    if not any(_others(row, each) for each in seen for row in each.attends):
-        return "There is no other word that it could look at."
-    parts = [_look(summary, each, each.attends[place]) for each in seen[:3]]
-    more = "" if len(seen) <= 3 else f" (and {len(seen) - 3} more)"
-    return f"In layer {seen[0].attends[place].layer} (mean of its heads) {', '.join(parts)}{more}."
-
-
-def _look(summary: Summary, occurrence: Occurrence, row: Attended) -> str:
-    who = _name(summary, occurrence.label)
-    named = [share for share in _others(row, occurrence)[:NAMED] if share.weight >= FAINT]
-    if not named:
-        return f"{who} hardly looks at other words"
-    looks = " and ".join(f"{_named(share, occurrence)} ({share.weight:.2f})" for share in named)
-    return f"{who} looks most at {looks}" + _beside(row)
 
 
 def _end(summary: Summary) -> str:
     """How alike the occurrences are after the last layer; of a single one, how far it is from where it began."""
-    seen, pairs = summary.occurrences, summary.pairs
-    last = len(seen[0].hidden_states) - 2
+    seen, last = summary.occurrences, len(summary.occurrences[0].hidden_states) - 2
     if len(seen) == 1:
         first, final = seen[0].hidden_states[0], seen[0].hidden_states[-1]
         if first is None or final is None or len(first) != len(final):
             return ""
-        apart = cosine(torch.tensor(first), torch.tensor(final))
-        return f"After layer {last} its vector is at cosine {apart:.2f} to the one that entered layer 0."
-    ends = [pair for pair in pairs if pair.hidden_states[-1] is not None]
-    if not ends:
+        apart = _number(cosine(torch.tensor(first), torch.tensor(final)))
+        says = f"After layer {last} its vector is at cosine"
+        return "" if apart is None else f"{says} {apart:z.2f} to the one that entered layer 0."
+    ends = [(alike, pair) for pair in summary.pairs if (alike := _number(pair.hidden_states[-1])) is not None]
+    if len(ends) < len(summary.pairs):
         return ""
+    (low, least), (high, most) = (each(ends, key=lambda end: end[0]) for each in (min, max))
     if len(seen) == 2:
-        return f"They end at cosine {ends[0].hidden_states[-1]:.2f} after layer {last}{_drop(ends[0])}."
-    order = sorted(ends, key=lambda pair: pair.hidden_states[-1] or 0.0)
-    least, most = order[0], order[-1]
+        began = _number(least.hidden_states[0])
+        nearer = "" if began is None or low - began < NEAR else f", nearer than they began ({began:z.2f})"
+        return f"They end at cosine {low:z.2f} after layer {last}{nearer}{_drop(least)}."
+    if f"{low:z.2f}" == f"{high:z.2f}":
+        return f"After layer {last} any two of them are about as alike (cosine {low:z.2f})."
     return (
-        f"After layer {last} {least.a} and {least.b} are least alike (cosine {least.hidden_states[-1]:.2f}), "
-        f"{most.a} and {most.b} most ({most.hidden_states[-1]:.2f})."
+        f"After layer {last}, {least.a} and {least.b} are least alike (cosine {low:z.2f}), {most.a} and {most.b} most "
+        f"({high:z.2f})."
     )
 
 
 def _drop(pair: Pair) -> str:
     """In which layer two occurrences part most, where they part at all."""
-    states = [(n, a, b) for n, (a, b) in enumerate(pairwise(pair.hidden_states)) if a is not None and b is not None]
-    if not states:
+    states = [_number(each) for each in pair.hidden_states]
+    steps = [(n, a, b) for n, (a, b) in enumerate(pairwise(states)) if a is not None and b is not None]
+    if not steps:
         return ""
-    layer, before, after = min(states, key=lambda each: each[2] - each[1])
+    held = "" if len(steps) == len(states) - 1 else "of the layers held, "
+    layer, before, after = min(steps, key=lambda each: each[2] - each[1])
     if before - after < NEAR:
-        return ": no layer sets them apart"
-    return f"; layer {layer} sets them apart most ({before:.2f} → {after:.2f})"
-
-
-def _nearest(summary: Summary) -> str:
-    """Which reference word each occurrence ends nearest to."""
-    parts = []
-    for each in summary.occurrences[:3]:
-        own = sorted(
-            (r for r in summary.references if r.occurrence == each.label), key=lambda r: r.contextual, reverse=True
-        )
-        if not own:
-            return ""
-        parts.append(f"{_name(summary, each.label)} {_ends_near(own)}")
-    if not parts:
-        return ""
-    several = len({reference.word for reference in summary.references}) > 1
-    lead = "Of the reference words, " if several else "Before and after attention, "
-    return f"{lead}{', '.join(parts)}."
-
-
-def _ends_near(references: Sequence[Reference]) -> str:
-    """references: of one occurrence, the nearest first."""
-    best = references[0]
-    now, before = f"{best.contextual:.2f}", best.learned
-    now = now if before is None else f"{before:.2f} → {now}"
-    if len(references) == 1:
-        return f"is at cosine {now} to {quoted(best.word)}"
-    close = [r for r in references[1:] if best.contextual - r.contextual < NEAR]
-    if close:
-        others = " and ".join(f"{quoted(r.word)} ({r.contextual:.2f})" for r in close[:NAMED])
-        return f"ends about as near to {quoted(best.word)} (cosine {now}) as to {others}"
-    return f"ends nearest to {quoted(best.word)} (cosine {now})"
-
-
-def _push(summary: Summary) -> str:
-    """Which token moved each occurrence most through attention, where layers can be split exactly."""
-    parts = []
-    for each in summary.occurrences[:3]:
-        found = next((own.updates for own in summary.layer_updates if own.occurrence == each.label), None)
-        tokens = summary.tokens[each.text]
-        apart = {sink.token for sink in summary.sinks[each.text]}
-        sources = [
-            (source, step.layer)
-            for step in found or ()
-            for source in (step.attention.top if step.attention else ())
-            if source.token not in each.tokens and not tokens[source.token].special
-            if source.token not in apart and source.share >= FAINT
-        ]
-        if sources:
-            source, layer = max(sources, key=lambda pair: pair[0].share)
-            same = source.text.strip().casefold() == each.word.strip().casefold()
-            text = f"another {quoted(source.text)}" if same else quoted(source.text)
-            share = f"{source.share:.0%} of its step in layer {layer}"
-            parts.append(f"{_name(summary, each.label)} most through {text} ({share})")
-    return f"Attention moved {', '.join(parts)}." if parts else ""
+        return f": {held}no layer parts them by {NEAR:.2f}"
+    return f"; {held}layer {layer} parts them most ({before:z.2f} → {after:z.2f})"
 
 
 def _said(summary: Summary) -> str:
@@ -297,4 +194,5 @@ def _said(summary: Summary) -> str:
 def _says(said: Prediction, summary: Summary) -> str:
     best, after = said.candidates[0], "After" if said.after else "In the place of"
     where = f" in text {summary.labels[said.text]}" if len(summary.texts) > 1 else ""
-    return f"{after} {quoted(said.at)}{where} the model would say {quoted(best.text)} ({best.probability:.2f})."
+    at = numbered(summary.tokens[said.text], said.token)
+    return f"{after} {at}{where} the model would say {quoted(best.text)} ({best.probability:.2f})."

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from regard.explain.findings.pieces import spelling, wordlike, words
 from regard.explain.findings.wording import listed, quoted
 from regard.text.tokens import Token
+from regard.text.word_pieces import spelling, wordlike, words
 
 NAMED = 3  # words that a sentence names at most
 

@@ -85,9 +85,9 @@ def _held(log: Log, last: float) -> list[str]:
     elif end.validation - best.validation >= SAME:
         says = (
             f"Held out it was smallest at step {best.step} ({best.validation:.2f}) and is {end.validation:.2f} at step "
-            f"{end.step}: since then it learned its own texts, not others."
+            f"{end.step}: since then it {'learned its own texts, not others' if end.loss < best.loss else 'rose'}."
         )
-    elif len(found) > 2 and found[-2].validation - end.validation >= SAME:
+    elif len(found) > 2 and best is end and found[-2].validation - end.validation >= SAME:
         says = (
             f"Held out it is smallest at its last evaluation, {end.validation:.2f} at step {end.step}: still falling."
         )

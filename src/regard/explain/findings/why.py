@@ -1,9 +1,13 @@
-"""State in a few sentences which tokens and heads moved a word, and whether attention weights tell as much."""
+"""State in a few sentences which tokens and heads moved a word, and whether attention weights tell as much.
+
+A ranking of tokens has special tokens, attention sinks and the word itself in it. What is said of other words alone
+says that these are left out, and then what they do.
+"""
 
 from collections.abc import Sequence
 
 from regard.explain.causes.why import Cause, Why
-from regard.explain.findings.wording import CLOSE, agreement, listed, number, quoted
+from regard.explain.findings.wording import CLOSE, agreement, capital, listed, number, quoted
 
 MOST = 5  # sentences
 LEAST = 1e-4  # measured changes below it are not worth a name
@@ -15,6 +19,7 @@ MEASURES = {
 
 
 AFTER = {"effect": "the contextual embedding of {}", "divergence": "what the model says after {}"}  # of no one's look
+ASIDE = "special tokens, attention sinks and the word itself aside"
 
 
 def why_findings(found: Sequence[tuple[str, Why]]) -> list[str]:
@@ -51,8 +56,15 @@ def _name(one: tuple[str, Why], every: Sequence[tuple[str, Why]]) -> str:
     return quoted(why.word) + (f" of {where} {label}" if len(every) > 1 else "")
 
 
-def _token(cause: Cause) -> str:
-    return quoted(cause.name) + (" of the source" if cause.part == "cross" else "")
+def _token(cause: Cause, why: Why) -> str:
+    """A token's name, and what it is where it is no other word."""
+    of = " of the source" if cause.part == "cross" else ""
+    if cause.own:
+        whole = cause.name.strip().casefold() == why.word.strip().casefold()
+        return f"{quoted(cause.name)} itself" if whole else f"its own {quoted(cause.name)}"
+    if cause.special:
+        return f"the special token {cause.name.strip()}{of}"
+    return ("the attention sink " if cause.sink else "") + quoted(cause.name) + of
 
 
 def _others(why: Why) -> list[Cause]:
@@ -60,8 +72,19 @@ def _others(why: Why) -> list[Cause]:
     return [cause for cause in _by_change(why) if has_meaning(cause) and measured(cause, why) >= LEAST]
 
 
+def _set_aside(why: Why) -> list[Cause]:
+    """The tokens without a meaning of their own, those first that changed most."""
+    return [cause for cause in _by_change(why) if not has_meaning(cause)]
+
+
 def _by_change(why: Why) -> list[Cause]:
     return sorted(why.tokens, key=lambda cause: -measured(cause, why))
+
+
+def _aside(named: Sequence[Cause], why: Why) -> bool:
+    """Whether a sentence that names these words first leaves out a token that changed no less than one of them."""
+    least = min((measured(each, why) for each in named), default=LEAST)
+    return any(measured(each, why) >= least for each in _set_aside(why))
 
 
 def _words(why: Why, name: str) -> str:
@@ -72,14 +95,16 @@ def _words(why: Why, name: str) -> str:
     if not others:
         what = "it" if why.by == "effect" else "what the model says next"
         return f"No single other word matters to {name}: without any one of them {what} changes by less than {LEAST}."
-    first, *more = _largest(others, why)
+    largest = _largest(others, why)
+    first, *more = largest
     changed, unit = MEASURES[why.by]
     then = "; next " + listed([_sized(each, why) for each in more]) if more else ""
     by = f"by {number(measured(first, why))}, {unit}"
     who = name if why.tokens_by == "edges" else "no token"
     changed = changed if why.tokens_by == "edges" else AFTER[why.by].format(name)
     may = "could not" if why.tokens_by == "edges" else "could"
-    return f"If {who} {may} look at {_token(first)}, {changed} would change most ({by}){then}."
+    sentence = f"if {who} {may} look at {_token(first, why)}, {changed} would change most ({by}){then}."
+    return capital(f"{ASIDE}: {sentence}" if _aside(largest, why) else sentence)
 
 
 def _largest(causes: Sequence[Cause], why: Why) -> list[Cause]:
@@ -88,52 +113,54 @@ def _largest(causes: Sequence[Cause], why: Why) -> list[Cause]:
 
 
 def _sized(cause: Cause, why: Why) -> str:
-    return f"{_token(cause)} ({number(measured(cause, why))})"
+    return f"{_token(cause, why)} ({number(measured(cause, why))})"
 
 
 def _shortly(why: Why, name: str) -> str:
     others = _others(why)
     if not others:
         return _words(why, name)
-    rest = [_sized(each, why) for each in _largest(others, why)]
+    largest = _largest(others, why)
+    rest = [_sized(each, why) for each in largest]
     of = "" if why.by == "effect" else ", by what the model says next"
-    return f"{name} would change most without {rest[0]}{of}" + (f"; then {listed(rest[1:])}." if rest[1:] else ".")
+    aside = f"{capital(ASIDE)}, " if _aside(largest, why) else ""
+    return f"{aside}{name} would change most without {rest[0]}{of}" + (
+        f"; then {listed(rest[1:])}." if rest[1:] else "."
+    )
 
 
 def _beside(why: Why) -> str:
-    """What changes more than any other word: special tokens, sinks, the word itself."""
-    best = max((measured(each, why) for each in _others(why)), default=LEAST)
-    more = [each for each in _by_change(why) if not has_meaning(each) and measured(each, why) > best]
-    if not more:
+    """What special tokens, sinks and the word itself change, where the words' sentence left them out."""
+    apart, named = _set_aside(why), _largest(_others(why), why)
+    if not apart or measured(apart[0], why) < LEAST or not _aside(named, why):
         return ""
-    first, change = more[0], number(measured(more[0], why))
-    if first.own:
-        what = "its look at itself" if why.tokens_by == "edges" else "its own part, seen by it or by others"
-        return f"More than any other word does {what}: {change}."
-    who = f"word does {first.name}, a special token" if first.special else ""
-    who = who or f"other word does {quoted(first.name)}, an attention sink"
-    return f"More than any {who} ({change}): without it others share its weight."
+    first, *more = _largest(apart, why)
+    then = f", next {listed([_sized(each, why) for each in more])}" if more else ""
+    share = "" if first.own else "; without a special token or a sink others share its weight"
+    return f"Of special tokens, sinks and the word itself, {_sized(first, why)} changes it most{then}{share}."
 
 
 def _most_looked_at(why: Why) -> str:
-    """Whether the word that is looked at most is the one that matters most."""
+    """Which token gets most weight, which other word does, and whether that is the one that matters most."""
     others = _others(why)
     seen = [cause for cause in why.tokens if has_meaning(cause)]
     if len(seen) < 2 or not others:
         return ""
-    most, first = max(seen, key=lambda cause: cause.weight), others[0]
-    mean = "mean of all layers and heads"
-    if (most.token, most.part) == (first.token, first.part):
-        return f"{_token(first)} is also the word that it looks at most (weight {number(first.weight)}, {mean})."
-    return (
-        f"It looks most at {_token(most)} (weight {number(most.weight)}, {mean}), which matters less: "
-        f"{number(measured(most, why))} against {number(measured(first, why))} for {_token(first)}."
-    )
+    top, most = (max(some, key=lambda cause: cause.weight) for some in (why.tokens, seen))
+    first, change = others[0], measured(most, why)
+    said = f"It looks most at {_token(top, why)} (weight {number(top.weight)}, mean of all layers and heads)"
+    if top is not most:
+        said += f"; special tokens, sinks and itself aside, at {_token(most, why)} ({number(most.weight)})"
+    if change < measured(first, why):
+        less = f"{number(change)} against {number(measured(first, why))}"
+        return f"{said}, which changes it less than {_token(first, why)} does: {less}."
+    return f"{said}, which {'of other words ' * _aside([first], why)}changes it most, too."
 
 
 def _heads(why: Why, name: str = "") -> str:
     """Which heads matter most."""
-    found = [cause for cause in why.heads if measured(cause, why) >= LEAST]
+    ranked = sorted(why.heads, key=lambda cause: -measured(cause, why))
+    found = [cause for cause in ranked if measured(cause, why) >= LEAST]
     of = f" for {name}" if name else ""
     if not found:
         return f"No single head matters{of}: without any one of them nothing changes by {LEAST}."
@@ -144,13 +171,15 @@ def _heads(why: Why, name: str = "") -> str:
 
 
 def _predicts(why: Why) -> str:
-    """How well attention weights and contributions rank the tokens as ablating them does."""
+    """How well attention weights and contributions rank the tokens as taking them away does."""
     weight, given = why.tokens_agreement
     if weight != weight or given != given or len(why.tokens) < 4:
         return ""
     than = "about as well" if abs(given - weight) < CLOSE else "better" if given > weight else "worse"
-    alike = f"{agreement(weight)} their removal does (rank correlation {weight:.2f})"
+    what = "ablating its looks at them" if why.tokens_by == "edges" else "their removal"
+    shown = [f"{round(each, 2) + 0.0:.2f}" for each in (weight, given)]  # no "-0.00"
+    alike = f"{agreement(weight)} {what} does (rank correlation {shown[0]})"
     return (
         f"Attention weights alone rank the tokens {alike}; "
-        f"contributions (weight × value × output projection) {than} ({given:.2f})."
+        f"contributions (weight × value × output projection) {than} ({shown[1]})."
     )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from regard.explain.findings.pieces import named, wordlike
+from regard.explain.findings.pieces import named
 from regard.explain.findings.wording import capital, listed, number, quoted
 from regard.explain.logits.written_tokens import Writing
 from regard.text.tokens import Token
+from regard.text.word_pieces import wordlike
 
 ENDED = {
     "end": "and ended the text itself",
@@ -74,9 +75,12 @@ def _parts(found: Writing) -> str:
 def _looked_at(found: Writing, tokens: Sequence[Token]) -> str:
     """The word of the prompt that it looked at most, where it did."""
     special = [token.special for token in tokens]
-    words = [n for n in range(found.given) if wordlike(tokens[n].text) and not special[n]]
-    words = [n for n in words if n > 0 or found.sinks < PART]  # the first token of a causal model is mostly a sink
+    every = [n for n in range(found.given) if wordlike(tokens[n].text) and not special[n]]
+    words = [n for n in every if n > 0 or found.sinks < PART]  # the first token of a causal model is mostly a sink
+    aside = ", the first aside," if words != every else ""
     best = max(words, key=lambda n: found.received[n], default=None)
     if best is None or found.received[best] < LOOKED or len(words) < 2:
         return ""
-    return capital(f"of the prompt's words it looked most at {named(tokens, best)} ({number(found.received[best])}).")
+    return capital(
+        f"of the prompt's words{aside} it looked most at {named(tokens, best)} ({number(found.received[best])})."
+    )

@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
 from regard.text.tokens import Token
+from regard.text.word_pieces import blank_before
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -58,18 +59,22 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
-    """Group the numbers of tokens to words, as the tokenizer split them; special tokens and some others aside."""
+    """Group the numbers of tokens to words, as the tokenizer split them; special tokens and some others aside.
+
+    A blank ends a word, also where a tokenizer that splits nothing calls the whole text one.
+    """
     words: list[list[int]] = []
-    before: int | None = None
+    before: Token | None = None
     for number, token in enumerate(tokens):
         if token.special or number in without:
             before = None
             continue
-        if token.word is not None and token.word == before:
+        goes_on = before is not None and token.word is not None and token.word == before.word
+        if goes_on and before is not None and not blank_before(before, token):
             words[-1].append(number)
         else:
             words.append([number])
-        before = token.word
+        before = token
     return words
 
 
@@ -96,11 +101,26 @@ def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
     return sorted(found, key=lambda each: each.cosine)
 
 
-def _links(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
-    """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
+def strongest_link(trace: Trace, layer: int, head: int, sinks: Collection[int] = ()) -> Link | None:
+    """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without."""
+    words = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    weight, query, key = _largest(trace.attention[layer], head, _places(trace, words))
+    if not weight > 0:
+        return None
+    return Link(layer, head, query, trace.tokens[query].text, key, trace.tokens[key].text, weight)
+
+
+def _places(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
+    """The number of each token's word, -1 where it is left out."""
     place = torch.full((len(trace.tokens),), -1)
     for number, word in enumerate(words):
         place[list(word)] = number
+    return place
+
+
+def _links(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
+    """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
+    place = _places(trace, words)
     found: dict[tuple[int, int], Link] = {}
     for layer in kept_numbers(trace.attention):
         weights = trace.attention[layer]

@@ -7,8 +7,10 @@ import torch
 
 from regard.errors import RegardError
 from regard.explain.frames import Row, Table
+from regard.explain.vectors.neutral import cosines
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import Attended, attended
+from regard.explain.weights.word_links import WordLink, sharpest_link
 from regard.text.words import Word, letters
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -20,7 +22,9 @@ class Occurrence(Table):
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
     hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
-    attends: per layer, mean of heads. heads: single heads.
+    attends: per layer, mean of heads. heads: single heads. link: the largest weight of any head of the layers that a
+    trace holds on another word; the neighbouring words, the same word again and unknown tokens aside. None where there
+    is no such word.
     """
 
     label: str
@@ -34,6 +38,7 @@ class Occurrence(Table):
     contextual: list[float]
     attends: list[Attended]
     heads: list[Attended]
+    link: WordLink | None
 
     def as_word(self) -> Word:
         """The word itself, as a trace knows it."""
@@ -67,15 +72,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference word beside one occurrence: cosine of learned embeddings, and of contextual ones.
+    """A reference word beside one occurrence: cosine of learned embeddings, of contextual ones, and of every state.
 
-    The reference's contextual embedding is its own as a text of its own.
+    The reference's contextual embedding and states are its own as a text of its own. The two cosines `learned` and
+    `contextual` are of two spaces: nothing follows from their difference. `states[n]` is of states n of both, as
+    `Neutral` has them; the last is `contextual`.
     """
 
     word: str
     occurrence: str
     learned: float | None
     contextual: float
+    states: list[float | None]
 
 
 Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words found in each
@@ -145,8 +153,10 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
     learned = None
     if reference.learned is not None and trace.learned is not None:
         learned = cosine(reference.learned[own].mean(0), trace.learned[occurrence.tokens].mean(0))
-    contextual = cosine(reference.contextual[own].mean(0), trace.contextual[occurrence.tokens].mean(0))
-    return Reference(reference.text, occurrence.label, learned, contextual)
+    states = cosines(trace, occurrence.as_word(), reference)
+    contextual = states[-1]
+    assert contextual is not None
+    return Reference(reference.text, occurrence.label, learned, contextual, states)
 
 
 def _occurrence(
@@ -180,4 +190,5 @@ def _occurrence(
         contextual=vector(trace.contextual, word).tolist(),
         attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
         heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],
+        link=sharpest_link(rows, trace.tokens, word.tokens, sinks),
     )

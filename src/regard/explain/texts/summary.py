@@ -5,12 +5,11 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 from regard.errors import RegardError
-from regard.explain.causes.layer_updates import LayerUpdate, layer_updates
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
 from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
 from regard.explain.texts.highlights import Highlights, highlights
@@ -25,45 +24,41 @@ from regard.explain.texts.occurrences import (
     occurrences,
 )
 from regard.explain.texts.window_texts import Unfolded, Window
+from regard.explain.texts.word_updates import WordUpdates, word_updates
 from regard.explain.vectors.movement import Movement, movement
+from regard.explain.vectors.neutral import Control, Neutral, neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_heads
 from regard.explain.weights.sinks import Sink, sinks
 from regard.models.readout import Readout
 from regard.text.tokens import Token
-from regard.text.words import on_neither_side, which
-from regard.trace.layer_subset import kept_numbers
+from regard.text.words import Word, on_neither_side, which
+from regard.trace.layer_subset import calls_made, kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
-
-
-@dataclass(frozen=True)
-class WordUpdates:
-    """An occurrence's layer updates, or the reason why they cannot be split exactly."""
-
-    occurrence: str
-    updates: list[LayerUpdate] | None
-    refused: str | None
 
 
 @dataclass(frozen=True)
 class Summary:
     """All that is shown of some texts.
 
-    labels: what tables call the texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`:
-    the attention sinks of text t.
+    layers: the numbers of those with attention, also where a trace does not hold it. labels: what tables call the
+    texts. windows: where each comes from, of texts that were read in windows. `sinks[t]`: text t's attention sinks.
     `overview[t][i]`: per layer, where token i of text t sends its attention; highlights: of each text, what is most
     worth a look; both empty where a word is followed. movement: the occurrences' paths on a plane, in their order; None
     where no word is followed or a trace does not hold all hidden states. layer_updates: how much of what each layer
     added to them came from attention. predictions: of models with a language head, what they would say at the
     occurrences and at the end; of a decoder, in the place of the occurrences. logit_lenses: what each layer would say
     at such places, where that was asked for. target: of encoder-decoders, the other side. static: the word's static
-    vector, where that was asked for.
+    vector, where that was asked for. neutral: of each reference word, its cosines to the followed word in neutral
+    sentences; empty without reference words or such sentences, or where `control.refused` says why. control: what the
+    sentences can be taken for, None without them.
     """
 
     word: str | None
     top: int
+    layers: list[int]
     labels: list[str]
     windows: list[Window]
     texts: list[str]
@@ -82,6 +77,8 @@ class Summary:
     reference_statuses: list[Status]
     target: "Target | None"
     static: Static | None = None
+    neutral: list[Neutral] = field(default_factory=list)
+    control: Control | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,7 @@ def summarise(
     word: str | None = None,
     *,
     references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
@@ -119,6 +117,8 @@ def summarise(
         traces: of texts, or of an encoder-decoder's texts and targets.
         word: in every text; of an encoder-decoder in every text or its target.
         references: traces of reference words, each a text of its own (of an encoder-decoder, its encoder's).
+        control: traces of neutral sentences that have the word, which tell what a text does to its cosines to the
+            reference words from what any sentence does; at least 12.
         layer, head: single heads to show beside the mean of heads: one head of one layer, all heads of a layer, or one
             head of every layer. Counted from 0, or from the end: -1 is the last, of an encoder-decoder the last of
             each side.
@@ -130,7 +130,7 @@ def summarise(
 
     Raises:
         RegardError: the word is not in one of the texts, layer or head is out of range (the range is named), or there
-            is nothing that the model would say.
+            is nothing that the model would say, or a neutral sentence does not have the word.
     """
     lone = [trace for trace in traces if isinstance(trace, Trace)]
     both = [trace for trace in traces if isinstance(trace, PairTrace)]
@@ -143,17 +143,18 @@ def summarise(
         layer, head = check_heads(lone[0], layer, head)
         found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
         names = names_of(*lone) if names is None else names
-        made = _side(lone, found, word, references, layer, head, top, names, unfolded)
+        made = _side(lone, found, word, references, layer, head, top, names, unfolded, control=control)
         if lens_of is not None:
             made = replace(made, logit_lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
         return made
-    return _see_pairs(both, word, references, layer, head, top, names, lens_of, generated)
+    return _see_pairs(both, word, references, control, layer, head, top, names, lens_of, generated)
 
 
 def _see_pairs(
     pairs: Sequence[PairTrace],
     word: str | None,
     references: Sequence[Trace],
+    control: Sequence[Trace] | None,
     layer: int | None,
     head: int | None,
     top: int,
@@ -165,7 +166,8 @@ def _see_pairs(
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
     in_sources, in_targets = _find_either(sources, targets, word)
-    source = _side(sources, in_sources, word, references if in_sources else (), *encoder, top, names)
+    beside = references if in_sources else ()
+    source = _side(sources, in_sources, word, beside, *encoder, top, names, control=control)
     target = _side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
         raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
@@ -212,6 +214,7 @@ def _side(
     unfolded: Unfolded | None = None,
     *,
     both: Sequence[PairTrace] = (),
+    control: Sequence[Trace] | None = None,
 ) -> Summary:
     """A summary of texts that are read by one stack of layers. both: where these are targets, with what they are of."""
     windows = [] if unfolded is None else unfolded.windows
@@ -221,9 +224,16 @@ def _side(
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
     words = [(traces[o.text], o.as_word()) for o in seen]
     whole = all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
+    ranges: list[Neutral] = []
+    held: Control | None = None
+    in_control: list[tuple[Trace, Word]] = []
+    if control is not None and references and seen and word is not None:
+        placed = [(o.label, traces[o.text], o.as_word()) for o in seen]
+        ranges, held, in_control = neutral(word, placed, control, references)
     return Summary(
         word=word,
         top=top,
+        layers=sorted({layer for layer, _ in calls_made(traces[0].attention)}),
         labels=labels,
         windows=windows,
         texts=[trace.text for trace in traces],
@@ -238,8 +248,10 @@ def _side(
         highlights=[]
         if word is not None
         else [highlights(trace, head=head, top=top, sinks=own) for trace, own in zip(traces, numbers, strict=True)],
-        movement=movement(words, traces, references, [o.label for o in seen]) if words and whole else None,
-        layer_updates=[_updates_of(both[o.text] if both else traces[o.text], o, top) for o in seen],
+        movement=movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
+        if words and whole
+        else None,
+        layer_updates=[word_updates(both[o.text] if both else traces[o.text], o, top, numbers[o.text]) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
@@ -250,6 +262,8 @@ def _side(
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
         target=None,
+        neutral=ranges,
+        control=held,
     )
 
 
@@ -279,13 +293,6 @@ def _spoken(
     """The places of a text at which it is worth to see what the model would say."""
     own = [(o.label, o.tokens) for o in seen if o.text == number]
     return spoken(trace, own) if not writes or word is None else written(own)
-
-
-def _updates_of(trace: Trace | PairTrace, occurrence: Occurrence, top: int) -> WordUpdates:
-    try:
-        return WordUpdates(occurrence.label, layer_updates(trace, occurrence.as_word(), top=top), None)
-    except RegardError as error:
-        return WordUpdates(occurrence.label, None, str(error))
 
 
 def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:

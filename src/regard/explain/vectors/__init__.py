@@ -7,6 +7,7 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.vectors import massive_activations as massive_activations
     from regard.explain.vectors import movement as movement
+    from regard.explain.vectors import neutral as neutral
     from regard.explain.vectors import plane_order as plane_order
     from regard.explain.vectors import planes as planes
     from regard.explain.vectors import positions as positions

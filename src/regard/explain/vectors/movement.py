@@ -1,19 +1,25 @@
-"""Project a word's path through the layers onto a plane that keeps which of two points is nearer.
+"""Put a word's path, or where it ends beside reference words, onto a plane that keeps which of two points is nearer.
 
 Every state x is taken at length 1, u = x / |x|, so that |u - v|² = 2 - 2 cos(u, v): the nearer of two has the larger
-cosine. The plane starts as the two directions of largest variance (PCA; Pearson 1901) and is turned until the order of
-distances on it is that in all dimensions; where no plane has all of them, that is reported.
+cosine. The plane starts as the two directions of largest variance (PCA; Pearson 1901) and is turned until every order
+of distances that a reader can take from the picture is that in all dimensions. What no such plane was found for is not
+drawn.
+
+Beside reference words only ends are drawn: a state on its way and a reference word at its end are of two spaces, and
+the cosine of the two may rise while that of the same state of both falls.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
-from regard.explain.vectors.plane_order import comparisons, turned
+from regard.explain.vectors.neutral import Control, Neutral, direction
+from regard.explain.vectors.plane_order import COMPARED, Comparisons, comparisons, how_many, turned
 from regard.explain.vectors.planes import Path2D, Plane, Point, along, plane
 from regard.text.words import Word
 from regard.trace.trace import Trace
@@ -21,15 +27,14 @@ from regard.trace.word_rows import vector
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 Pair = tuple[int, int]  # two points whose distance is compared
-# A plane, how many distances were compared on it, how many come out otherwise, and what is said of these.
-Held = tuple[Plane, int, int, str | None]
+Said = Callable[[Pair, Pair], str]  # that one pair is nearer than another
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """What is on no plane for its massive activation: its state's length is times the median in some layer.
 
-    kind: "token", "word" or "reference". of: the label of the text or occurrence, empty for a reference word.
+    kind: "word" or "reference". of: the label of the occurrence, empty for a reference word.
     """
 
     kind: str
@@ -39,33 +44,65 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A set of points for which a plane was looked for.
+
+    states: the numbers of the states of each path. neutral: whether the neutral sentences are among the points.
+    compared: how many comparisons of two distances. wrong: how many come out otherwise on the best plane found than in
+    all dimensions; None where there are too many to be tried. disagreement: a sentence with their number and the worst.
+    """
+
+    states: list[int]
+    neutral: bool
+    compared: int
+    wrong: int | None
+    disagreement: str | None
+
+
+@dataclass(frozen=True)
 class Movement:
-    """Words and tokens on one plane, every state at length 1: there the nearer of two has the larger cosine.
+    """Words on one plane, every state at length 1: there the nearer of two has the larger cosine.
 
-    A path has one point a state: [0] enters layer 0, [n + 1] leaves layer n, the last is the contextual embedding, as
-    cosines to reference words are of (behind the final norm where there is one). words: one path for each word asked
-    for. references: the path of each reference word, a text of its own. tokens: where each text's tokens end. None for
-    what is left_out.
+    states: the numbers of the states that are on it: [0] enters layer 0, [n + 1] leaves layer n, the last is the
+    contextual embedding, as cosines to reference words are of (behind the final norm where there is one). Beside
+    reference words the last alone; else all, or the first and the last; none where no plane was found. words: one path
+    for each word asked for, a point for each of these states. references: where each reference word ends, a text of its
+    own. None for what is left_out, and where there is no plane.
 
-    fitted: the reference words whose final states, with those of the word, the plane is fitted to; none: it is fitted
-    to the word's own states. share: the part of the variance of these that each axis keeps.
+    neutral: where the word ends in neutral sentences, the mean of them. leaves: of each word, whether its end leaves
+    the range that these have of cosines to a reference word: then what its text did to it is more than any would do;
+    false of a word of other tokens than in those sentences.
 
-    compared: how many comparisons of two distances the plane was held against, in all of a state's width dimensions:
-    between the ends of the words and the reference words, where there are some; else of each path's states to its
-    start, and of the words' ends to each other. wrong: how many come out otherwise on the plane. disagreement: a
-    sentence with their number and the worst of them.
+    fitted: the reference words that the plane is fitted to, with the words' ends; none: it is fitted to the words' own
+    states. share: the part of the variance of these that each axis keeps. width: dimensions of a state. tried: the
+    planes looked for, one after another until one had every comparison right: the last one is drawn where it has.
     """
 
     share: tuple[float, float]
+    states: list[int]
     words: list[Path2D | None]
-    references: list[Path2D | None]
-    tokens: list[list[Point | None]]
+    references: list[Point | None]
+    neutral: Point | None
+    leaves: list[bool]
     fitted: list[str]
     width: int
-    compared: int
-    wrong: int
-    disagreement: str | None
+    tried: list[Tried]
     left_out: list[LeftOut]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points for which a plane is looked for, and the comparisons that a reader would make among them.
+
+    full: how far every two are apart in all dimensions. say: one comparison in words.
+    """
+
+    states: list[int]
+    neutral: bool
+    at: Float[Tensor, "p M"]
+    full: Float[Tensor, "p p"]
+    groups: list[list[Pair]]
+    say: Said
 
 
 def movement(
@@ -73,51 +110,58 @@ def movement(
     traces: Sequence[Trace],
     references: Sequence[Trace],
     labels: Sequence[str] = (),
+    control: Sequence[tuple[Trace, Word]] = (),
+    ranges: Sequence[Neutral] = (),
+    held: Control | None = None,
 ) -> Movement:
-    """Compute the paths of words through the layers, on a plane that keeps the order of distances where one can.
+    """Compute where words go on a plane that keeps the order of distances.
 
-    labels: what the words are called, by default their numbers from 1.
+    labels: what the words are called, by default their numbers from 1. control: the word in neutral sentences. ranges:
+    what its cosines to the reference words are there. held: which words they cannot be taken for.
     """
     labels = list(labels) or [str(n + 1) for n in range(len(words))]
     times = times_median(traces, references)
-    paths = [torch.stack([unit(vector(state, word)) for state in _shown(trace)]) for trace, word in words]
-    marks = [torch.stack([unit(state[own(r)].mean(0)) for state in _shown(r)]) for r in references]
-    last = [unit(trace.contextual) for trace in traces]
     of_words = [float(times[id(trace)][list(word.tokens)].max()) for trace, word in words]
     of_marks = [float(times[id(r)][own(r)].max()) for r in references]
     left = [LeftOut("word", w.text, n, t) for (_, w), n, t in zip(words, labels, of_words, strict=True) if t > MASSIVE]
     left += [LeftOut("reference", r.text, "", t) for r, t in zip(references, of_marks, strict=True) if t > MASSIVE]
-    for number, trace in enumerate(traces, 1):
-        mine = {token for each, word in words if each is trace for token in word.tokens}
-        long = [(n, float(times[id(trace)][n])) for n in own(trace) if n not in mine]
-        left += [LeftOut("token", trace.tokens[n].text, str(number), most) for n, most in long if most > MASSIVE]
 
-    drawn = [path for path, most in zip(paths, of_words, strict=True) if most <= MASSIVE]
-    called = [label for label, most in zip(labels, of_words, strict=True) if most <= MASSIVE]
-    ends = {r.text: mark[-1] for r, mark, most in zip(references, marks, of_marks, strict=True) if most <= MASSIVE}
-    width = last[0].shape[1]
-    held = _by_references(drawn, ends, called) if drawn and ends else _by_paths(drawn, called, width)
-    flat, compared, wrong, disagreement = held
+    kept = [n for n, most in enumerate(of_words) if most <= MASSIVE]
+    called = [labels[n] for n in kept]
+    paths = [torch.stack([unit(vector(state, words[n][1])) for state in _shown(words[n][0])]) for n in kept]
+    beside = [n for n, most in enumerate(of_marks) if most <= MASSIVE]
+    ends = {references[n].text: unit(references[n].contextual[own(references[n])].mean(0)) for n in beside}
+    of_control = [unit(vector(trace.contextual, word)) for trace, word in control]
+    if not paths:
+        wanted: list[Points] = []
+    elif ends:
+        wanted = _beside_references(paths, ends, called, of_control)
+    else:
+        wanted = _paths(paths, called)
 
-    def points(vectors: Float[Tensor, "n M"]) -> Path2D:
-        return [(x, y) for x, y in flat.place(vectors).tolist()]
-
-    def where(vectors: Sequence[Float[Tensor, "N M"]], most: Sequence[float]) -> list[Path2D | None]:
-        return [points(each) if t <= MASSIVE and drawn else None for each, t in zip(vectors, most, strict=True)]
-
+    tried: list[Tried] = []
+    flat, drawn = Plane(torch.zeros(1), torch.zeros(1, 2), (0.0, 0.0)), None
+    for points in wanted:
+        flat, found = _held(points)
+        tried.append(found)
+        if found.wrong == 0:
+            drawn = points
+            break
+    placed = iter([] if drawn is None else [(x, y) for x, y in flat.place(drawn.at).tolist()])
+    at = {n: [next(placed) for _ in drawn.states] for n in kept} if drawn else {}
+    marks = {n: next(placed) for n in beside} if drawn and ends else {}
+    far = _leaves(paths, ends, ranges)
+    otherwise = [] if held is None else held.otherwise
     return Movement(
         share=flat.share,
-        words=where(paths, of_words),
-        references=where(marks, of_marks),
-        tokens=[
-            [place if t <= MASSIVE and drawn else None for place, t in zip(points(each), most.tolist(), strict=True)]
-            for each, most in zip(last, (times[id(trace)] for trace in traces), strict=True)
-        ],
+        states=drawn.states if drawn else [],
+        words=[at.get(n) for n in range(len(words))],
+        references=[marks.get(n) for n in range(len(references))],
+        neutral=next(placed, None),
+        leaves=[n in kept and far[kept.index(n)] and labels[n] not in otherwise for n in range(len(words))],
         fitted=list(ends) if drawn else [],
-        width=width,
-        compared=compared,
-        wrong=wrong,
-        disagreement=disagreement,
+        width=traces[0].contextual.shape[1],
+        tried=tried,
         left_out=left,
     )
 
@@ -133,68 +177,108 @@ def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:
     return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-30)
 
 
-def _by_references(
-    paths: Sequence[Float[Tensor, "N M"]], references: Mapping[str, Float[Tensor, " M"]], labels: Sequence[str]
-) -> Held:
-    """The plane of the ends of words and reference words: which word is nearer to which of these, and which to it."""
+def _beside_references(
+    paths: Sequence[Float[Tensor, "N M"]],
+    references: Mapping[str, Float[Tensor, " M"]],
+    labels: Sequence[str],
+    control: Sequence[Float[Tensor, " M"]],
+) -> list[Points]:
+    """The ends of words and reference words, with the mean of the neutral sentences where there are some, or without.
+
+    Compared are the distances between an end and a reference word: seen from either. That of the neutral mean is of
+    the mean of the cosines.
+    """
     count, names = len(paths), [f"“{name}”" for name in references]
-    points = torch.stack([*(path[-1] for path in paths), *references.values()])
-    marks = range(count, len(points))
-    groups = [[(n, mark) for mark in marks] for n in range(count)]
-    groups += [[(n, mark) for n in range(count)] for mark in marks]
+    at = [*(path[-1] for path in paths), *references.values()]
+    marks = range(count, len(at))
+    last, found = len(paths[0]) - 1, []
+
+    def name(n: int) -> str:
+        return labels[n] if n < count else "the neutral mean"
 
     def say(near: Pair, far: Pair) -> str:
         (word, mark), (other, beyond) = near, far
-        than = f"than to {names[beyond - count]}" if word == other else f"than {labels[other]} does"
-        return f"{labels[word]} ends nearer to {names[mark - count]} {than}"
+        than = f"than to {names[beyond - count]}" if word == other else f"than {name(other)} does"
+        return f"{name(word)} ends nearer to {names[mark - count]} {than}"
 
-    return _held([points, torch.cat([points, *paths])], points, groups, say)
-
-
-def _by_paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str], width: int) -> Held:
-    """The plane of the words' states in all layers: how far each is from its path's start, the ends from each other."""
-    if not paths:
-        return Plane(torch.zeros(width).double(), torch.zeros(width, 2).double(), (0.0, 0.0)), 0, 0, None
-    points, states = torch.cat(list(paths)), len(paths[0])
-    starts = range(0, len(points), states)
-    ends = [start + states - 1 for start in starts]
-    groups = [[(start, start + n) for n in range(1, states)] for start in starts]
-    groups += [[(one, other) for other in ends if other != one] for one in ends if len(ends) > 2]
-
-    def say(near: Pair, far: Pair) -> str:
-        (one, first), (_, second) = near, far
-        label = labels[one // states]
-        if one % states == 0:
-            return f"{label} is nearer to its start after layer {first % states - 1} than after {second % states - 1}"
-        return f"{label} ends nearer to {labels[first // states]} than to {labels[second // states]}"
-
-    return _held([points], points, groups, say)
+    for neutral in [True, False] if control else [False]:
+        rows = torch.stack([*at, torch.stack(list(control)).mean(0)] if neutral else at)
+        own_ends = [*range(count), *([len(at)] if neutral else [])]
+        groups = [[(n, mark) for mark in marks] for n in own_ends]
+        groups += [[(n, mark) for n in own_ends] for mark in marks]
+        full = (2 - 2 * rows @ rows.T).clamp_min(0).sqrt()
+        found.append(Points([last], neutral, rows, full, groups, say))
+    return found
 
 
-def _held(
-    fits: Sequence[Float[Tensor, "_ M"]],
-    points: Float[Tensor, "p M"],
-    groups: Sequence[Sequence[Pair]],
-    say: Callable[[Pair, Pair], str],
-) -> Held:
-    """The plane of the first of some sets of vectors that has two directions, turned until near is near, and checked.
+def _paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str]) -> list[Points]:
+    """The words' states in all layers; or their first and last.
 
-    groups: pairs of points whose distances are compared with each other. say: that one pair is nearer than another.
+    Compared are, seen from each state, all of its own path and those of the others at its layer; from a start all of
+    all paths; and how far two paths are apart, layer by layer.
     """
-    wanted = comparisons(points, groups)
-    fit = next((vectors for vectors in fits if plane(vectors).share[1] > FLAT), fits[-1])
-    flat = plane(fit)
+    count, every = len(paths), len(paths[0])
+    found = []
+    for states in (list(range(every)), [0, every - 1]):
+        rows, size = torch.cat([path[states] for path in paths]), len(states)
+        places = [(p, s) for p in range(count) for s in range(size)]
+        groups = [
+            [(p * size + s, q * size + t) for q, t in places if (q, t) != (p, s) and (q == p or t == s or s == 0)]
+            for p, s in places
+        ]
+        groups += [[(p * size + s, q * size + s) for s in range(size)] for p, q in combinations(range(count), 2)]
+
+        def say(near: Pair, far: Pair, size: int = size, states: Sequence[int] = states) -> str:
+            def name(point: int) -> str:
+                state = states[point % size]
+                return f"{labels[point // size]} {'as it enters layer 0' if state == 0 else f'after layer {state - 1}'}"
+
+            (one, first), (other, second) = near, far
+            than = f"than to {name(second)}" if one == other else f"than {name(other)} to {name(second)}"
+            return f"{name(one)} is nearer to {name(first)} {than}"
+
+        found.append(Points(states, False, rows, (2 - 2 * rows @ rows.T).clamp_min(0).sqrt(), groups, say))
+        if count == 1 or every == 2:
+            break  # of one path's start and end there is nothing to compare
+    return found
+
+
+def _held(points: Points) -> tuple[Plane, Tried]:
+    """The plane of some points, turned until near is near, and checked. What has nothing to compare has no plane."""
+    flat = (
+        plane(points.at)
+        if len(points.at) > 1
+        else Plane(points.at[0], points.at.new_zeros(len(points.at[0]), 2), (0.0, 0.0))
+    )
+    many = how_many(points.groups)
+    if many > COMPARED:
+        most = f"{many:,} comparisons of near and far are too many for a plane: {COMPARED:,} are tried at most"
+        return flat, Tried(points.states, points.neutral, many, None, most)
+    wanted = comparisons(points.at, points.groups, points.full)
+    if not len(wanted):
+        return flat, Tried(points.states, points.neutral, 0, None, "there are no two distances to compare")
     if flat.share[1] > FLAT:
-        flat = along(fit, turned(points, flat.axes, wanted))
-    wrong = (~wanted.kept(flat.place(points))).nonzero()[:, 0]
-    if not len(wrong):
-        return flat, len(wanted), 0, None
-    full = wanted.distances(points)
-    worst = wrong[(full[wanted.far[wrong]] - full[wanted.near[wrong]]).argmax()]
+        flat = along(points.at, turned(points.at, flat.axes, wanted))
+    wrong = (~wanted.kept(flat.place(points.at))).nonzero()[:, 0]
+    said = None if not len(wrong) else _worst(points, wanted, wrong)
+    return flat, Tried(points.states, points.neutral, len(wanted), len(wrong), said)
+
+
+def _worst(points: Points, wanted: Comparisons, wrong: Tensor) -> str:
+    """How many comparisons come out otherwise on a plane, and the one that is furthest off in all dimensions."""
+    worst = wrong[(wanted.full[wanted.far[wrong]] - wanted.full[wanted.near[wrong]]).argmax()]
     near, far = int(wanted.near[worst]), int(wanted.far[worst])
     first, second = ((int(wanted.pairs[n, 0]), int(wanted.pairs[n, 1])) for n in (near, far))
-    cosines = f"cosine {1 - float(full[near]) ** 2 / 2:.3f} against {1 - float(full[far]) ** 2 / 2:.3f}"
-    count = (
-        f"{len(wrong)} of {len(wanted)} comparisons of near and far come out otherwise here: in all {points.shape[1]} "
+    cosines = f"cosine {1 - float(wanted.full[near]) ** 2 / 2:.3f} against {1 - float(wanted.full[far]) ** 2 / 2:.3f}"
+    return (
+        f"{len(wrong):,} of {len(wanted):,} comparisons of near and far come out otherwise on the best plane found: "
+        f"in all {points.at.shape[1]} dimensions {points.say(first, second)} ({cosines})"
     )
-    return flat, len(wanted), len(wrong), count + f"dimensions {say(first, second)} ({cosines})"
+
+
+def _leaves(
+    paths: Sequence[Float[Tensor, "N M"]], references: Mapping[str, Float[Tensor, " M"]], ranges: Sequence[Neutral]
+) -> list[bool]:
+    """Of each path, whether its end goes towards or away from a reference word, as the sentences have it."""
+    known = [each for each in ranges if each.word in references]
+    return [any(direction(float(path[-1] @ references[n.word]), n) is not None for n in known) for path in paths]

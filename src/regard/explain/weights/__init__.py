@@ -16,5 +16,6 @@ if TYPE_CHECKING:
     from regard.explain.weights import score_directions as score_directions
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights
+    from regard.explain.weights import word_links as word_links
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

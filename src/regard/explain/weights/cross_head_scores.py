@@ -57,4 +57,5 @@ def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
         raise RegardError("cross_head_scores: no target token has a source that is not special: there is no score")
     empty = np.full(tuple(sums["written"][0].shape), np.nan)
     scores = {name: torch.stack(each).mean(0).numpy() if each else empty for name, each in sums.items()}
-    return HeadMeans(scores, {"queries": len(sums["written"])}, layers)
+    counts = {"queries": len(sums["written"]), "successors": len(sums["successor"])}
+    return HeadMeans(scores, counts, layers)

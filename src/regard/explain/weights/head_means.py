@@ -10,17 +10,20 @@ from regard.errors import RegardError
 from regard.explain.frames import Row, Table
 from regard.explain.weights.head_scores import NAMES, HeadScores
 
-COUNTS = ("queries", "duplicates", "inductions")
-OVER = {"duplicate": "duplicates", "induction": "inductions"}  # the others are means over all queries
+COUNTS = ("queries", "nexts", "duplicates", "inductions")
+OVER = {  # the others are means over all queries
+    "next": "nexts", "duplicate": "duplicates", "induction": "inductions", "successor": "successors",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadMeans(Table):
     """The scores of every head by their names, (layers, H) each; NaN where no query has such a key.
 
-    entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with an
-    earlier token of their id (duplicates) and with one that has a token behind it (inductions). layers: the layer of
-    each row, empty for 0, 1, 2, …. model, notes: of a store's, what read the texts, and what to know of them.
+    entropy is in nats, distance in tokens, the others are shares from 0 to 1. counts: queries in all, those with a
+    token after them (nexts), with an earlier token of their id (duplicates) and with one that has a token behind it
+    (inductions); of cross-attention those whose source has a token behind it (successors). layers: the layer of each
+    row, empty for 0, 1, 2, …. model, notes: of a store's, what read the texts, and what to know of them.
     """
 
     scores: dict[str, Float[np.ndarray, "layers H"]]
@@ -32,6 +35,10 @@ class HeadMeans(Table):
     def layer(self, row: int) -> int:
         """Return the layer of a row."""
         return self.layers[row] if self.layers else row
+
+    def count(self, name: str) -> int:
+        """Over how many tokens a score is a mean."""
+        return self.counts.get(OVER.get(name, "queries"), self.counts["queries"])
 
     def rows(self) -> list[Row]:
         """One row a head: layer, head, and every score."""

@@ -49,8 +49,8 @@ class HeadScores(Table):
     """The scores of every head, by their definitions above: (layers, heads) in float64, one row for each of calls.
 
     calls: (layer, which of its attention calls) of each row. NaN: no query of the text has such a key, or the layer has
-    fewer heads than others. queries, duplicates, inductions: how many queries the means, those of duplicate and those
-    of induction are over. sink_tokens: the numbers of the tokens that are attention sinks.
+    fewer heads than others. queries, nexts, duplicates, inductions: how many queries the means, those of next, of
+    duplicate and of induction are over. sink_tokens: the numbers of the tokens that are attention sinks.
     """
 
     calls: tuple[CallNumber, ...]
@@ -63,6 +63,7 @@ class HeadScores(Table):
     duplicate: Scores
     induction: Scores
     queries: int
+    nexts: int
     duplicates: int
     inductions: int
     sink_tokens: tuple[int, ...]
@@ -124,6 +125,7 @@ def head_scores(trace: Trace) -> HeadScores:
         calls,
         **tables,
         queries=counts.queries,
+        nexts=counts.counts["next"],
         duplicates=counts.duplicates,
         inductions=counts.inductions,
         sink_tokens=tuple(sink_tokens),

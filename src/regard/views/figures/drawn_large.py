@@ -15,11 +15,15 @@ Large = tuple[Occurrence, SpecificWeight | None]  # an occurrence that is drawn 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is drawn large of a text. best: of each of its words (or of the whole text), what made it the choice."""
+    """What is drawn large of a text. best: of each of its words, what made it the choice; without words empty.
+
+    found: of each layer that was looked at, the weights that say most.
+    """
 
     layer: int
     head: int | None
     best: list[SpecificWeight | None]
+    found: list[list[SpecificWeight]]
 
 
 def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
@@ -48,7 +52,7 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
         if summary.occurrences:
             best = max((each for each in of_words if each is not None), key=lambda each: each.divergence, default=None)
         own = head if head is not None or best is None else best.head
-        made.append(Choice(shown, own, of_words if summary.occurrences else [best]))
+        made.append(Choice(shown, own, of_words if summary.occurrences else [], text))
     return made
 
 

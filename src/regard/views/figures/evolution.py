@@ -13,6 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.evolution import Evolution
+from regard.explain.findings.evolution import change_title
 from regard.files import whole
 from regard.views.figures.elements.canvas import missing_glyphs, stack, write
 from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
@@ -55,19 +56,12 @@ def paint_evolution(found: Evolution) -> Figure:
 
 
 def _title(found: Evolution) -> str:
-    """What is shown, and which weight changed most."""
+    """What is shown, and below it which weight changed most."""
     first, last = found.steps[0], found.steps[-1]
     if len(found.steps) == 1:
         return f"{found.title}: step {first}{_grey(found)}"
     title = f"{found.title}: steps {first} to {last}{_grey(found)}"
-    spot = found.most_changed()
-    if spot is None:
-        return f"{title}\nno weight changed"
-    i, j = spot
-    return (
-        f"{title}\nmost changed: “{spelled(found.queries[i], 16)}” gives “{spelled(found.keys[j], 16)}” "
-        f"{found.weights[0][i][j]:.2f} at step {first}, {found.weights[-1][i][j]:.2f} at step {last}"
-    )
+    return f"{title}\n{change_title(found)}"
 
 
 def _ends(figure: FigureBase, place: Any, found: Evolution) -> None:

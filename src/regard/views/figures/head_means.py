@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from regard.explain.findings.head_means import counted
 from regard.explain.weights.head_means import HeadMeans
 from regard.files import whole
 
@@ -55,7 +56,7 @@ def _draw(found: HeadMeans, grid: np.ndarray, share: float) -> None:
         values = found.scores[name]
         most = float(np.nanmax(values)) if name in OPEN_ENDED and _has(values) else share
         image = axes.imshow(values, vmin=0, vmax=most, cmap="Blues", aspect="auto", gid=name)
-        axes.set_title(f"{name} ({OPEN_ENDED.get(name, 'share')})", fontsize=9)
+        axes.set_title(f"{name} ({OPEN_ENDED.get(name, 'share')}), {counted(found, name)}", fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel("head", fontsize=7)
         axes.set_ylabel("layer", fontsize=7)

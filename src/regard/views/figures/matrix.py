@@ -77,7 +77,8 @@ def _far(axes: Axes, matrix: Matrix) -> None:
         axes.text(0.5, 0.6, "none: no token attends so far", transform=axes.transAxes, ha="center", fontsize=10)
     heads = "" if matrix.head is not None else ", of single heads"
     axes.set_title(
-        f"The largest weights between tokens more than {matrix.far} apart{heads}; ●: who attends, ▼: to what",
+        f"The largest weights between tokens more than {matrix.far} apart{heads}, special tokens and sinks aside; "
+        "●: who attends, ▼: to what",
         fontsize=10,
     )
     axes.tick_params(labelbottom=False, length=0)

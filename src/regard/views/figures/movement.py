@@ -1,141 +1,173 @@
-"""A word's path through the layers as a picture, which says itself what near and far mean in it."""
+"""A word's way as a picture: how near it is to reference words, layer by layer, and a plane that says what near means.
+
+The plane is drawn only where every comparison that a reader can take from it holds in all dimensions; else the curves
+stand alone, and it is said why.
+"""
 
 import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.texts.summary import Occurrence, Summary
-from regard.explain.vectors.movement import Movement
-from regard.explain.vectors.planes import Point
-from regard.views.figures.elements import cosines
-from regard.views.figures.elements.canvas import LABELS
+from regard.explain.findings.path_plane import plane_sentences, plane_title
+from regard.explain.texts.curves import curves as every_curve
+from regard.explain.texts.summary import Summary
+from regard.explain.vectors.planes import Path2D, Point
+from regard.views.figures.elements import cosines, curves
 from regard.views.figures.elements.colours import line_style
-from regard.views.figures.elements.cosines import MOST
-from regard.views.figures.elements.labels import framed
-from regard.views.movement_sentences import agreement, axes_sentence, not_drawn
-from regard.views.terminal.layout import short, spelled
+from regard.views.figures.elements.labels import Labels, framed
+from regard.views.terminal.layout import short, visible
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th
 ACROSS, UP = 7.6, 5.0  # the room for the plane, in inches
 COSINES = 4.4  # and beside it
 LINE = 106  # characters of a line above the picture
+ALONE = 2.8  # inches of what stands beside the plane where there is no plane
+
+PARTS = [n / 20 for n in range(21)]  # of an arrow
+
+Drawn = list[tuple[str, Path2D, tuple[str, str]]]  # an occurrence's label, its path, and its colour and dashes
 
 
-def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
-    """Its height in inches, and what draws it into its part of a grid. first: as in `paint`."""
-    moved = summary.movement
+def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]:
+    """The curves, and the plane with how alike the occurrences are: heights in inches, and what draws each.
+
+    first: the occurrences that come before others where not all are named. A single panel of curves stands beside the
+    plane, several above it.
+    """
+    moved, told = summary.movement, cosines.named(summary, first)
     assert moved is not None
-    lines = len(_above(summary, moved).splitlines()) + len(_below(summary, moved).splitlines()) - 1
-    lines += -(-min(MOST, len(summary.occurrences)) // 2)
-    return UP + 0.7 + 0.2 * lines, lambda figure, place: paint(figure, place, summary, first)
+    lines, pairs = _below(summary), cosines.has_pairs(summary)
+    several = len(every_curve(summary)) > 1
+
+    def put(figure: FigureBase, place: Any) -> None:
+        paint(figure, place, summary, told, several)
+
+    found = [curves.row(summary, first)] if several else []
+    high = UP + 0.5 if moved.states else ALONE if pairs or not several else 0.0
+    high += 0.2 * (len(lines) + 1) + (0 if several else 0.2 * (1 + len(told) // 2))
+    return [*found, (high, put)] if high > 0.2 else found
 
 
-def paint(figure: FigureBase, place: Any, summary: Summary, first: Sequence[str] = ()) -> None:
-    """Draw the word's paths, one line an occurrence, with the reference words where they end; beside them, cosines.
+def paint(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str], several: bool) -> None:
+    """Draw the plane, beside it how alike the occurrences are, layer by layer, and the curves where not several.
 
-    Of more than twelve occurrences twelve paths are named, those of `first` before others; the others are grey.
-    Where there are no reference words the texts' tokens stand around as dots. Both axes have the same scale: near in
-    the picture is near on its plane. What was left out of the plane is named, and so is what comes out otherwise.
+    told: of the occurrences those that are named; of the others the paths are grey. Both axes of the plane have the
+    same scale: near in the picture is near on it. What is not on it is named below.
     """
     moved = summary.movement
     assert moved is not None
-    parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES))
-    axes = figure.add_subplot(parts[0])
-    axes.set_title(_above(summary, moved), fontsize=9.5)
-    below = _below(summary, moved)
-    axes.set_xlabel(below, fontsize=8)
+    beside: list[Any] = [] if several else [lambda at: _one_curve(figure, at, summary, told)]
+    if cosines.has_pairs(summary):
+        beside.append(lambda at: cosines.paint_pairs(figure.add_subplot(at), summary, told))
+    if moved.states and beside:
+        parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES) if several else (COSINES, ACROSS))
+        plane, rest = (parts[0], parts[1]) if several else (parts[1], parts[0])
+        inner = rest.subgridspec(len(beside), 1)
+    else:
+        plane = place
+        inner = place.subgridspec(1, max(2, len(beside)))
+    for at, put in enumerate(beside):
+        put(inner[at])
+    if moved.states:
+        axes = figure.add_subplot(plane)
+        axes.set_title(textwrap.fill(visible(plane_title(summary) or ""), LINE), fontsize=9.5)
+        _plane(axes, summary, told)
+    elif not beside:
+        figure.add_subplot(place).set_axis_off()
+    figure.supxlabel("\n".join(_below(summary)), fontsize=8.5)
+    if not several:
+        curves.legend(figure, summary, told, "upper")
+
+
+def _one_curve(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]) -> None:
+    """The one panel of curves, with what it is above it."""
+    (axes,) = curves.panels(figure, place, summary, told)
+    lines = [part for line in curves.above(summary, told) for part in textwrap.wrap(line, LINE // 2)]
+    axes.set_title("\n".join(lines), fontsize=9.5)
+
+
+def _plane(axes: Axes, summary: Summary, told: Sequence[str]) -> None:
+    """Paths of all states, straight lines from the first to the last, or the ends alone with arrows that lead there."""
+    moved = summary.movement
+    assert moved is not None
     axes.tick_params(labelsize=7)
     axes.set_aspect("equal")
-    ends = [
-        (reference, path[-1]) for reference, path in zip(_references(summary), moved.references, strict=True) if path
-    ]
-    dots = [] if ends else _dots(summary, moved)
-    one = len(summary.texts) == 1
-    paths = [
-        (o, path, line_style(nth))
+    every: Drawn = [
+        (o.label, path, line_style(nth))
         for nth, (o, path) in enumerate(zip(summary.occurrences, moved.words, strict=True))
         if path
     ]
-    told = cosines.named(summary, first)
-    grey, paths = [each for each in paths if each[0].label not in told], [p for p in paths if p[0].label in told]
-    shown = [
-        *(point for _, path, _ in [*grey, *paths] for point in path),
-        *(e for _, e in ends),
-        *(p for *_, p in dots),
-    ]
-    cosines.paint(figure, parts[1], summary, first)
-    if not shown:
-        axes.set_axis_off()
-        return
-    labels = framed(axes, shown, ACROSS, UP)
+    grey, paths = [each for each in every if each[0] not in told], [each for each in every if each[0] in told]
+    names = dict.fromkeys(each.word for each in summary.references)
+    marks = [(name, point) for name, point in zip(names, moved.references, strict=True) if point]
+    middle = [] if moved.neutral is None else [moved.neutral]
+    labels = framed(axes, [*(p for _, path, _ in every for p in path), *(p for _, p in marks), *middle], ACROSS, UP)
     labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
     labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
-    labels.keep_free([point for _, point in ends], 6.0)
-    for occurrence, path, _ in grey:
-        axes.plot(*zip(*path, strict=True), color="#bbbbbb", linewidth=0.7, gid=f"path {occurrence.label}")
-        axes.plot(*path[-1], "*", color="#bbbbbb", markersize=6, gid=f"end {occurrence.label}")
-    for occurrence, path, (colour, dashes) in paths:
-        axes.plot(*zip(*path, strict=True), dashes, marker="o", color=colour, markersize=4, linewidth=1.6,
-                  label=_named(summary, occurrence), gid=f"path {occurrence.label}")  # fmt: skip
-        axes.plot(*path[-1], "*", color=colour, markersize=14, gid=f"end {occurrence.label}")
-        labels.put(occurrence.label, path[-1], 11.0, color=colour, fontweight="bold")
-    for start, colour in _starts([(path[0], colour) for _, path, (colour, _) in paths]):
-        labels.put("in", start, 8.0, color=colour)
-    for name, point in ends:
+    labels.keep_free([*(point for _, point in marks), *middle], 8.0)
+    for label, path, _ in grey:
+        axes.plot(*zip(*path, strict=True), color="#bbbbbb", linewidth=0.7, gid=f"path {label}")
+        axes.plot(*path[-1], "*", color="#bbbbbb", markersize=6, gid=f"end {label}")
+    leaves = {o.label for o, far in zip(summary.occurrences, moved.leaves, strict=True) if far}
+    for label, path, _ in paths:
+        if moved.neutral is not None and label in leaves:
+            labels.keep_free(_along(moved.neutral, path[-1]), 6.0)
+    for label, path, style in paths:
+        if moved.neutral is not None and label in leaves:
+            _arrow(axes, label, moved.neutral, path[-1], style)
+        _path(axes, label, path, style, len(moved.states))
+        labels.put(label, path[-1], 11.0, color=style[0], fontweight="bold")
+    if moved.neutral is not None:
+        axes.plot(*moved.neutral, "o", color="#444444", markerfacecolor="white", markersize=8, gid="neutral")
+        labels.put("neutral", moved.neutral, 9.0, color="#444444")
+    for name, point in marks:
         axes.plot(*point, "D", color="#666666", markersize=5, gid=f"reference {name}")
         labels.put(short(name), point, 10.0, color="#333333")
+    if len(moved.states) > 1:
+        _steps(labels, paths)
+
+
+def _arrow(axes: Axes, label: str, start: Point, end: Point, style: tuple[str, str]) -> None:
+    """From the neutral mean to where a text's word ends."""
+    colour, dashes = style
+    line = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.6, "linestyle": dashes, "shrinkA": 5, "shrinkB": 7}
+    axes.annotate("", end, start, arrowprops=line, gid=f"arrow {label}")
+
+
+def _along(start: Point, end: Point) -> list[Point]:
+    """Points of an arrow, which no name should cover."""
+    return [(start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1])) for part in PARTS]
+
+
+def _path(axes: Axes, label: str, path: Path2D, style: tuple[str, str], states: int) -> None:
+    """A line with a mark a state, and a star where it ends."""
+    colour, dashes = style
+    if states > 1:
+        mark = "o" if states > 2 else ""
+        axes.plot(*zip(*path, strict=True), dashes, marker=mark, color=colour, markersize=4, linewidth=1.6,
+                  gid=f"path {label}")  # fmt: skip
+    axes.plot(*path[-1], "*", color=colour, markersize=14, gid=f"end {label}")
+
+
+def _steps(labels: Labels, paths: Drawn) -> None:
+    """Where paths begin, and the numbers of the layers along them."""
+    for start, colour in _starts([(path[0], colour) for _, path, (colour, _) in paths]):
+        labels.put("in", start, 8.0, color=colour)
     for _, path, (colour, _) in paths:
         step = -(-(len(path) - 1) // NUMBERED)
         for n in reversed(range(len(path) - 1 - step, 0, -step)):
             labels.put(str(n - 1), path[n], 7.0, needed=False, color=colour)
-    colours = {o.text: colour for o, _, (colour, _) in reversed(paths)} if not one else {}
-    for text, name, point in dots:
-        axes.plot(*point, ".", color=colours.get(text, "#777777"), markersize=5, alpha=0.4)
-        if len(dots) <= LABELS:
-            labels.put(name, point, 6.0, needed=False, color=colours.get(text, "#777777"), alpha=0.7)
-    axes.legend(
-        fontsize=8,
-        frameon=False,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0),
-        borderaxespad=3.5 + 1.2 * len(below.splitlines()),
-        ncols=min(2, len(paths)),
-    )
 
 
-def _above(summary: Summary, moved: Movement) -> str:
-    """What the picture is, what near and far mean in it, and what is not in it."""
-    end = "; ◆: reference words, at their ends" if moved.fitted else ""
-    legend = f"in: enters layer 0; n: leaves layer n; ★: the end{end}"
-    lines = [f"The path of “{short(summary.word or '')}” through the layers ({legend})"]
-    if len(summary.occurrences) > MOST:
-        lines.append(f"{MOST} of {len(summary.occurrences)} paths are named, the others grey")
-    lines += [line for line in (agreement(moved), not_drawn(moved)) if line is not None]
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, LINE))
-
-
-def _below(summary: Summary, moved: Movement) -> str:
-    """What the axes are."""
-    return textwrap.fill(axes_sentence(summary.word or "", moved), LINE)
-
-
-def _references(summary: Summary) -> list[str]:
-    return list(dict.fromkeys(reference.word for reference in summary.references))
-
-
-def _dots(summary: Summary, moved: Movement) -> list[tuple[int, str, Point]]:
-    """(text, name, place) of the texts' tokens that are neither special nor the word's own, nor left out."""
-    own = {(o.text, token) for o in summary.occurrences for token in o.tokens}
-    return [
-        (text, spelled(token.text), place)
-        for text, (tokens, places) in enumerate(zip(summary.tokens, moved.tokens, strict=True))
-        for n, (token, place) in enumerate(zip(tokens, places, strict=True))
-        if place is not None and not token.special and (text, n) not in own
-    ]
+def _below(summary: Summary) -> list[str]:
+    """What has to be known to read the plane, in lines."""
+    wide = round(LINE * 1.6)
+    return [part for each in plane_sentences(summary) for part in textwrap.wrap(visible(each), wide)]
 
 
 def _starts(starts: list[tuple[Point, str]]) -> list[tuple[Point, str]]:
@@ -148,11 +180,3 @@ def _starts(starts: list[tuple[Point, str]]) -> list[tuple[Point, str]]:
         else:
             found[same] = found[same][0], "black"
     return found
-
-
-def _named(summary: Summary, occurrence: Occurrence) -> str:
-    """The occurrence with the words around it."""
-    text = summary.texts[occurrence.text]
-    start, end = max(0, occurrence.start - 36), occurrence.end + 24
-    around = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
-    return f"{occurrence.label}  {short(around, 72)}"

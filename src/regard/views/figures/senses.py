@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from regard.corpus.asking.sense_sentences import sense_label, senses_title
 from regard.corpus.asking.senses import Senses
 from regard.files import whole
 from regard.views.figures.elements.colours import LINES
-from regard.views.terminal.layout import short, visible
+from regard.views.terminal.layout import short
 
 SIGNS = ("o", "s", "^", "D")  # of the first four senses, and the next four
 
@@ -32,7 +33,7 @@ def sense_figure(found: Senses) -> Figure:
     for number, sense in enumerate(found.senses):
         own = found.points[found.clusters.labels == number]
         sign = SIGNS[(number + number // len(LINES)) % len(SIGNS)]
-        label = f"{short(visible(sense.name), 30)}: {sense.occurrences:,} ({sense.share:.0%})"
+        label = short(sense_label(found, sense), 60)
         axes.scatter(own[:, 0], own[:, 1], s=size, marker=sign, color=LINES[number % len(LINES)], alpha=0.7,
                      linewidths=0, label=label, gid=f"sense {number}")  # fmt: skip
     axes.set_aspect("equal", adjustable="datalim")
@@ -40,5 +41,5 @@ def sense_figure(found: Senses) -> Figure:
     kept = " + ".join(f"{part:.0%}" for part in found.axes)
     axes.set_xlabel(f"first two principal axes of layer {found.layer}: {kept} of the variance", fontsize=8)
     axes.tick_params(labelsize=7)
-    axes.set_title(f"“{short(visible(found.word), 40)}”: {len(found.points):,} occurrences", fontsize=10)
+    axes.set_title(short(senses_title(found), 90), fontsize=10)
     return figure

@@ -9,11 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
+from regard.explain.findings.choice import strongest_links, text_choice, word_choice
 from regard.explain.matrices.matrix import matrix
+from regard.explain.texts.highlights import Link as StrongLink
+from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.views.choice import why
 from regard.views.figures import alignment, movement, predictions, static_words
 from regard.views.figures import matrix as long_text
 from regard.views.figures.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
@@ -81,7 +83,7 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
     for side in sides:
         rows += predictions.rows(side)
     if summary.target is None and summary.movement:
-        rows.append(movement.row(summary, [occurrence.label for text in large for occurrence, _ in text]))
+        rows += movement.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
     return canvas.stack(rows, WIDE), few
@@ -106,12 +108,11 @@ def text_rows(
         if summary.occurrences:
             rows += _word_rows(summary, trace, number, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            best = reason_of(chosen)
-            reason = "" if best is None else why(best, trace.tokens, layer is not None and head is not None)
+            reason = _text_reason(summary, trace, number, chosen, layer, head)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.rows(whole, f"Text {summary.labels[number]}: ", reason)
         else:
-            rows.append(_overview_row(summary, trace, number, chosen, layer is not None and head is not None))
+            rows.append(_overview_row(summary, trace, number, chosen, layer, head))
     return rows
 
 
@@ -124,15 +125,16 @@ def _word_rows(
     height = min(8.0, max(4.6, 1.9 + 0.22 * min(len(trace.tokens), LABELS),
                           1.6 + 0.17 * trace.attention[chosen.layer].shape[0]))  # fmt: skip
 
-    asked = layer is not None and head is not None
-
     def first(figure: FigureBase, place: Any) -> None:
         parts = place.subgridspec(1, 2)
         axes = figure.add_subplot(parts[0])
         if len(trace.tokens) > LABELS:
-            _arcs(axes, summary, each[0], chosen, asked, (WIDE / 2 - 0.3, height - 1))
+            _arcs(
+                axes, summary, each[0], chosen, _word_reason(trace, chosen, layer, head), (WIDE / 2 - 0.3, height - 1)
+            )
         else:
-            _matrix(axes, summary, trace, number, chosen, asked)
+            framed = _framed(trace, chosen)
+            _matrix(axes, summary, trace, number, chosen, [_word_reason(trace, chosen, layer, head)], framed)
         each[0].large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
     rows: Rows = [(height, first), *strip_rows(each[0], chosen.layer)]
@@ -147,20 +149,57 @@ def _word_rows(
     return rows
 
 
-def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, asked: bool) -> tuple[float, Any]:
+def _text_reason(
+    summary: Summary, trace: Trace, number: int, chosen: Choice, layer: int | None, head: int | None
+) -> str:
+    """Why the layer and head are drawn of a text in which no word is followed."""
+    asked = {"layer_asked": layer is not None, "head_asked": head is not None}
+    sinks = [sink.token for sink in summary.sinks[number]]
+    return text_choice(chosen.found, trace.tokens, chosen.layer, apart=sinks, **asked)
+
+
+def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | None) -> str:
+    """Why the layer and head are drawn of a text in which a word is followed; "" where nothing says anything."""
+    best = reason_of(chosen)
+    if best is None:
+        return ""
+    rows = trace.attention[chosen.layer][:, list(best.queries)].double().mean(1).cpu()
+    own = None if head is None else chosen.head
+    return word_choice(best, rows, trace.tokens, head=own, asked=layer is not None and head is not None)
+
+
+def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
+    """The cells of the drawn head that made the choice: of each word the query that gives the key most."""
+    cells = []
+    for each in chosen.best:
+        if each is not None and each.head == chosen.head:
+            row = trace.attention[chosen.layer][each.head, list(each.queries)]
+            cells.append((each.queries[int(row[:, each.key].argmax())], each.key))
+    return cells
+
+
+def _overview_row(
+    summary: Summary, trace: Trace, number: int, chosen: Choice, layer: int | None, head: int | None
+) -> tuple[float, Any]:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
+    own: StrongLink | None = None
+    if chosen.head is not None:
+        own = strongest_link(trace, chosen.layer, chosen.head, sinks)
+    links = strongest_links(own, summary.highlights[number].links, trace.tokens, head=head is not None)
+    said = [_text_reason(summary, trace, number, chosen, layer, head), links]
+    framed_cells = [] if own is None else [(own.query, own.key)]
 
     def put(figure: FigureBase, place: Any) -> None:
         parts = place.subgridspec(1, 2)
-        _matrix(figure.add_subplot(parts[0]), summary, trace, number, chosen, asked)
+        _matrix(figure.add_subplot(parts[0]), summary, trace, number, chosen, said, framed_cells)
         axes, layers = figure.add_subplot(parts[1]), stacked(trace)
         if not layers:
             axes.set_axis_off()
             return
-        own = own_tokens(trace.tokens, sinks)
+        shown = own_tokens(trace.tokens, sinks)
         framed = None if chosen.head is None else (chosen.layer, chosen.head)
-        image = paint_grid(axes, layers, own, framed)
+        image = paint_grid(axes, layers, shown, framed)
         axes.set_title(f"Text {summary.labels[number]}: the matrix of every head; framed: the one on the left",
                        fontsize=10)  # fmt: skip
         weight_bar(figure, image, axes, trace.tokens, sinks)
@@ -168,8 +207,14 @@ def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, a
     return min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put
 
 
-def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Choice, asked: bool) -> None:
-    """The attention matrix of one head (or the mean of heads), tokens on both axes; above it, why this head."""
+def _matrix(
+    axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Choice, said: Sequence[str],
+    framed: Sequence[tuple[int, int]],
+) -> None:  # fmt: skip
+    """The attention matrix of one head (or the mean of heads), tokens on both axes; above it, why this head.
+
+    framed: the cells that get a frame, as (query, key).
+    """
     weights = trace.attention[chosen.layer]
     shown = weights.dense().mean(0) if chosen.head is None else weights[chosen.head]
     values = shown.cpu().double().numpy()
@@ -186,18 +231,13 @@ def _matrix(axes: Axes, summary: Summary, trace: Trace, number: int, chosen: Cho
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
     title = f"Text {summary.labels[number]}: attention weights of {whose(chosen.layer, chosen.head)}"
-    best = reason_of(chosen)
-    for each in chosen.best:
-        if each is not None and each.head == chosen.head:
-            frame(axes, max(each.queries, key=lambda query: values[query, each.key]), each.key)
-    reason = [] if best is None else [why(best, trace.tokens, asked)]
-    axes.set_title(_wrapped(title, *reason), fontsize=9.5)
+    for query, key in framed:
+        frame(axes, query, key)
+    axes.set_title(_wrapped(title, *said), fontsize=9.5)
     bare(axes)
 
 
-def _arcs(
-    axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, asked: bool, inches: tuple[float, float]
-) -> None:
+def _arcs(axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, said: str, inches: tuple[float, float]) -> None:
     """A long text as a line, with arcs from the word to the tokens that any head of the layer gives most."""
     trace, occurrence = rows.trace, rows.occurrence
     most = rows.layers[chosen.layer].max(0).copy()
@@ -213,8 +253,8 @@ def _arcs(
     title += " that a head gives most"
     if keys:
         title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
-    best = reason_of(chosen)
-    lines = [title, *([] if best is None else [f"head {best.head} {why(best, trace.tokens, asked)}"])]
+    title += ", special tokens, sinks and the word itself aside"
+    lines = [title, *([f"head {chosen.head} {said}"] if said else [])]
     axes.set_title(_wrapped(*lines), fontsize=9)
 
 

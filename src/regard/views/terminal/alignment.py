@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from regard.explain.findings.alignment import alignment_findings
+from regard.explain.findings.alignment import alignment_findings, told_first
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Across, Alignment
 from regard.explain.weights.attended import Attended
@@ -63,10 +63,10 @@ def _sources(summary: Summary, alignments: Sequence[Alignment], width: int) -> R
     left, whose, marked = 0, "", False
     for each in alignments:
         source = summary.tokens[each.text]
-        written = [aligned for aligned in each.tokens if aligned.written is not None and aligned.written.top]
+        written = told_first(summary, each, len(each.tokens))
         left += max(0, len(written) - most)
         whose = f"layer {each.written_layer}" + ("" if each.head is None else f", head {each.head}")
-        for aligned in written[:most]:
+        for aligned in told_first(summary, each, most):
             row = aligned.written
             assert row is not None
             label = [summary.labels[each.text]] if len(alignments) > 1 else []
@@ -84,7 +84,7 @@ def _sources(summary: Summary, alignments: Sequence[Alignment], width: int) -> R
                 rest,
             )
     notes = [f"cross-attention of {whose}, the row that writes each token"]
-    notes += [f"{left} more target tokens with --all"] if left else []
+    notes += [f"the words with the largest weights, {left} more target tokens with --all"] if left else []
     notes += [MARK] if marked else []
     return Group(table, Text("; ".join(notes), style="dim"), Text())
 
@@ -103,7 +103,8 @@ def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:
     for name, each in zip(names, alignment.tokens, strict=True):
         first = Text("–", style="dim") if each.written is None else _looks(each.written, source, room, 2)
         table.add_row(name, first, _looks(each.read, source, room, 2))
-    agree = f"these two layers agree most of all, by {alignment.agreement:.2f}"
+    together = " over the texts together, here" if len(summary.tokens) > 1 else ","
+    agree = f"these two layers agree most of all{together} by {alignment.agreement:.2f}"
     mark = MARK_SINKS if alignment.sinks else MARK
     note = (
         "a decoder's row reads one token and writes the next: written is the row before a token, read its own;\n"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.gradients import TokenAttribution
-from regard.explain.findings.attribution import Attributed, attribution_findings
+from regard.explain.findings.attribution import Attributed, attribution_findings, exactness
 from regard.explain.findings.score_sources import signed
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, section, visible
@@ -25,14 +25,6 @@ def show_attribution(
     parts = [sentences(attribution_findings(found, by)), *render(found, by, top)]
     notes = [exactness(found)] if isinstance(found, Attribution) else []
     put([*parts, ending(statuses, "--top K, --json FILE, --csv FILE, --figure FILE", took, notes)], console)
-
-
-def exactness(found: Attribution) -> str:
-    """How exact the split is, in one line."""
-    return (
-        f"the parts sum to the outcome within {found.error:.1e} of the sum of their absolute values; norms' statistics "
-        "are held fixed, and a part is its writer's, whatever made it write that"
-    )
 
 
 def render(found: Attributed, by: Unit, top: int) -> list[RenderableType]:

@@ -1,14 +1,14 @@
 """A summary on one screen: what was found in sentences, the texts with a bar under each token, one table."""
 
-from collections.abc import Sequence
-
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from regard.explain.findings import findings, layer_looked_at
-from regard.explain.texts.occurrences import Occurrence
+from regard.explain.findings.looks import given_to_others
+from regard.explain.findings.movement import told
+from regard.explain.texts.occurrences import Occurrence, Reference
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.attended import Share
+from regard.explain.vectors.neutral import Neutral
 from regard.trace.status import merge_statuses
 from regard.views.terminal.alignment import alignment
 from regard.views.terminal.layout import columns, put, short, shown, spelled
@@ -20,7 +20,6 @@ from regard.views.terminal.token_bars import token_bars
 from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
 MOST_LAYERS = 8  # layers that the table has, of a deeper model those in which most happens
-_NOTHING = Share(0, "", 0.0)
 MORE = "--all (every layer and value), --figure FILE, --json FILE"
 MOST_ROWS = 8  # of tables of occurrences and links
 
@@ -66,7 +65,7 @@ def _word_tables(summary: Summary, width: int) -> list[RenderableType]:
 
 def _by_layer(summary: Summary, width: int) -> RenderableType:
     seen, pair = summary.occurrences, next(iter(summary.pairs), None)
-    rows = _telling(seen)
+    rows = _telling(summary)
     headings: list[str | tuple[str, str]] = ["layer"]
     if pair is not None:
         headings.append(("cosine", "right"))
@@ -80,21 +79,19 @@ def _by_layer(summary: Summary, width: int) -> RenderableType:
             cells.append(shown(state, ".2f"))
         table.add_row(*cells, *(_looks(each, place, summary, room) for each in seen))
     left = len(seen[0].attends) - len(rows)
-    notes = [] if pair is None else ["cosine: of the two vectors that leave the layer"]
+    notes = ["special tokens and sinks not listed"]
+    if pair is not None:
+        notes.insert(0, "cosine: of the two that leave the layer")
     if left:
         notes.append(f"{left} layers in which they look at other words less are left out")
-    return Group(table, *([Text("; ".join(notes), style="dim")] if notes else []), Text())
+    return Group(table, Text("; ".join(notes), style="dim"), Text())
 
 
-def _telling(seen: Sequence[Occurrence]) -> list[int]:
-    """Places in `attends` of the layers that a table shows: those where the most goes to other words, in order."""
-    count = len(seen[0].attends)
-
-    def most(place: int) -> float:
-        return max(share.weight for each in seen for share in [*each.attends[place].top, _NOTHING])
-
-    best = sorted(range(count), key=most, reverse=True)
-    last = [count - 1] * (count > 0)  # which the findings speak of
+def _telling(summary: Summary) -> list[int]:
+    """Places in `attends` of the layers that a table shows: those in which other words get most, and the last."""
+    most = given_to_others(summary)
+    best = sorted(range(len(most)), key=lambda place: -most[place])
+    last = best and [len(most) - 1]  # which the findings speak of
     return sorted({*last, *[place for place in best if place not in last][: MOST_LAYERS - 1]})
 
 
@@ -130,14 +127,31 @@ def _by_occurrence(summary: Summary, width: int) -> RenderableType:
 
 
 def _references(summary: Summary) -> RenderableType:
-    """A row for each reference word: its cosine to each occurrence before and after the layers."""
+    """A row for each reference word: its cosine to each occurrence, and to the word in neutral sentences."""
     seen = summary.occurrences[:4]
-    table = columns("cosine to", *((f"text {each.label}", "right") for each in seen))
+    neutral = {each.word: each for each in summary.neutral}
+    beside: list[str] = ["neutral: mean (range)"] if neutral else []
+    table = columns("cosine to", *beside, *(f"text {each.label}" for each in seen))
     for word in dict.fromkeys(reference.word for reference in summary.references):
         own = {r.occurrence: r for r in summary.references if r.word == word}
-        cells = [f"{shown(own[e.label].learned, '.2f')} → {shown(own[e.label].contextual, '.2f')}" for e in seen]
-        table.add_row(short(word), *cells)
-    return Group(table, Text())
+        among = neutral.get(word)
+        ranged = [] if among is None else [_ranged(among)]
+        table.add_row(short(word), *ranged, *(_beside(summary, own[each.label], among) for each in seen))
+    left = len(summary.occurrences) - len(seen)
+    notes = [Text(f"… and {left} more occurrences", style="dim")] if left > 0 else []
+    return Group(table, *notes, Text())
+
+
+def _ranged(neutral: Neutral) -> str:
+    """The mean of cosines in neutral sentences, and their range."""
+    mean, low, high = (shown(each[-1], "z.2f") for each in (neutral.mean, neutral.low, neutral.high))
+    return f"{mean} ({low} to {high})"
+
+
+def _beside(summary: Summary, reference: Reference, among: Neutral | None) -> str:
+    """A cosine, and whether it leaves the neutral range."""
+    said = "" if among is None else told(summary, reference, among) or ""
+    return f"{shown(reference.contextual, 'z.2f')} {said}".rstrip()
 
 
 def _links(summary: Summary) -> list[RenderableType]:

@@ -6,27 +6,19 @@ from rich.console import Console
 from rich.text import Text
 
 from regard.corpus.asking.find import Concordance
+from regard.corpus.asking.find_sentences import concordance_sentences
 from regard.corpus.asking.occurrences import Line
-from regard.views.terminal.layout import put, quoted, short, shown, visible
-
-ORDERS = {
-    "source": "in the order of the texts",
-    "left": "by the words before it",
-    "right": "by the words behind it",
-    "meaning": "along the first principal axis of its embeddings: neighbours mean nearly the same",
-}
+from regard.views.terminal.layout import put, short, shown, visible
 
 
 def show_concordance(found: Concordance, console: Console, most: int) -> None:
     """Print the first lines, and how many there are."""
-    order = ORDERS[found.sort] if found.like is None else f"beside {quoted(found.like)}, the nearest first"
-    if found.like is not None and found.sort != "meaning":
-        order = ORDERS[found.sort]
-    title = Text(f"{quoted(found.word)}: {found.total:,} {'rows' if found.total > 1 else 'row'}, {order}", style="bold")
+    title, *rest = (visible(sentence) for sentence in concordance_sentences(found, most))
     left = len(found.lines) - most
     more = [Text(f"… and {left:,} more lines: --top K, --csv FILE", style="dim")] if left > 0 else []
     notes = [Text(note, style="yellow") for note in found.notes]
-    put([title, *context_lines(found.lines[:most], console.width), *more, *notes], console)
+    said = [Text(title, style="bold"), *(Text(sentence, style="dim") for sentence in rest)]
+    put([*said, *context_lines(found.lines[:most], console.width), *more, *notes], console)
 
 
 def context_lines(lines: Sequence[Line], width: int) -> list[Text]:

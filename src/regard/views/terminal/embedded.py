@@ -13,8 +13,11 @@ KINDS = {
 }
 
 
-def show_embedded(report: EmbedReport, console: Console, most: int) -> None:
-    """Print what a store holds, what was left out and why. most: documents in quarantine that are named."""
+def show_embedded(report: EmbedReport, console: Console, most: int, missing: str = "") -> None:
+    """Print what a store holds, what was left out and why.
+
+    most: documents in quarantine that are named. missing: which words have no row, as `missing_words` says it.
+    """
     counts = report.counts
 
     def put(text: str, style: str = "") -> None:
@@ -23,6 +26,8 @@ def show_embedded(report: EmbedReport, console: Console, most: int) -> None:
     rows, tokens = counts.get("rows", 0), counts.get("tokens", 0)
     documents = counts.get("documents", 0)
     put(f"{documents:,} document{'s' * (documents != 1)}, {tokens:,} tokens, {rows:,} rows in {report.store}", "bold")
+    if missing:
+        put(missing, "yellow")
     if report.built:
         rate = report.new_tokens / max(report.seconds, 1e-9)
         put(f"read in {report.seconds:,.0f} s, {rate:,.0f} tokens a second with the model's loading")
@@ -31,6 +36,8 @@ def show_embedded(report: EmbedReport, console: Console, most: int) -> None:
     cut = counts.get("parts", 0) - counts.get("documents", 0)
     if cut > 0:
         put(f"{cut:,} times a document was cut into parts: attention does not reach across (texts.parquet)")
+    for note in report.notes:
+        put(note, "yellow")
     for kind, meaning in KINDS.items():
         if counts.get(kind):
             put(f"{counts[kind]:,} {meaning} (spans.parquet)", "yellow")

@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from regard.explain.evolution import Evolution
-from regard.explain.findings.evolution import evolution_findings, repeats, strongest
+from regard.explain.findings.evolution import evolution_findings, free_queries, repeats, strongest
 from regard.views.terminal.layout import columns, put, section, spelled
 from regard.views.terminal.one_screen import bar, ending, sentences
 
@@ -38,11 +38,18 @@ def show_evolution_shortly(found: Evolution, console: Console) -> None:
     left = len(found.steps) - len(shown)
     note = "spread over: tokens that equal weights would go to (e to the entropy); change: mean absolute difference "
     note += "of the weights, added up since the row above"
+    note += _aside(found)
     notes = [f"{left} of {len(found.steps)} steps are left out here"] if left > 0 else []
     last = ending([], "--all (every step), --figure FILE (.png, .svg, .gif), --json FILE")
     heading = Text(found.title[:1].upper() + found.title[1:], style="bold")
     dim = [Text(each, style="dim") for each in [note, *notes]]
     put([sentences(evolution_findings(found)), heading, rows, *dim, Text(), last], console)
+
+
+def _aside(found: Evolution) -> str:
+    """What the strongest links leave out, where there is something."""
+    alone = len(free_queries(found)) < len(found.queries)
+    return "; strongest: of tokens that may look at more than one" if alone else ""
 
 
 def _some(count: int) -> list[int]:
@@ -60,6 +67,7 @@ def show_evolution(found: Evolution, console: Console) -> None:
         pair = f"{spelled(found.queries[i], 14)} ({i}) → {spelled(found.keys[j], 14)} ({j})"
         rows.add_row(str(step), f"{found.entropy[n]:.3f}", f"{found.change[n]:.4f}", pair, f"{value:.3f}")
     note = "entropy: mean over the queries, in nats; change: mean absolute difference from the step before"
+    note += _aside(found)
     parts: list[RenderableType] = [section(found.title, rows, Text(note, style="dim"))]
     if found.induction:
         parts += _induction_of_heads(found, console.width)

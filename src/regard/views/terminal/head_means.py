@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from jaxtyping import Float
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from regard.explain.findings.head_means import most_of
 from regard.explain.weights.head_means import HeadMeans
 from regard.views.terminal.layout import columns, put, section
 
@@ -18,18 +17,17 @@ MEANINGS = {
     "special": "special tokens",
     "first": "the first token",
     "sinks": "attention sinks",
-    "duplicate": "the same token earlier",
-    "induction": "behind the same token",
-    "entropy": "many tokens, in nats",
-    "distance": "far away, in tokens",
-    "position": "a place, any token",
-    "content": "a token, any place",
-    "written": "source of what is next",
-    "read": "source of the token",
-    "successor": "behind that source",
+    "duplicate": "the same earlier",
+    "induction": "behind the same",
+    "entropy": "many, in nats",
+    "distance": "far, in tokens",
+    "position": "place, any token",
+    "content": "token, any place",
+    "written": "source of next",
+    "read": "source of this",
+    "successor": "behind that",
 }
-LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
-HEADS = "heads are numbered layer.head, from 0"
+HEADS = "heads are numbered layer.head, from 0; all: the mean of all heads; tokens: of how many a score is the mean"
 
 
 def show_head_means(found: HeadMeans, console: Console, notes: Sequence[str] = ()) -> None:
@@ -49,22 +47,13 @@ def show_heads(
 
 def _table(found: HeadMeans) -> RenderableType:
     """One line a score."""
-    table = columns("score", "looks at …", "most: layer.head, mean", ("of all", "right"))
+    table = columns("score", "looks at …", "most: layer.head, mean", ("all", "right"), ("tokens", "right"))
     for name in (each for each in MEANINGS if each in found.scores):
         values = found.scores[name]
+        over = f"{found.count(name):,}"
         if not (values == values).any():
-            table.add_row(name, MEANINGS[name], "– (no token could)", "–")
+            table.add_row(name, MEANINGS[name], "– (no token could)", "–", over)
             continue
-        best = [f"{layer}.{head} {score:.2f}" for layer, head, score in found.best(name, by=_ranked(found, name))]
-        most = ", ".join(each for each in best if not each.endswith(" 0.00")) or "– (no head does)"
-        table.add_row(name, MEANINGS[name], most, f"{values[values == values].mean():.2f}")
+        most = ", ".join(f"{head} {score:.2f}" for head, score in most_of(found, name)) or "– (no head does)"
+        table.add_row(name, MEANINGS[name], most, f"{values[values == values].mean():.2f}", over)
     return table
-
-
-def _ranked(found: HeadMeans, name: str) -> Float[np.ndarray, "layers H"] | None:
-    """By what heads are ranked: those that follow position, by how much more than content, and the other way round; a
-    head that looks everywhere evenly follows neither, though it does both."""
-    other = {"position": "content", "content": "position"}.get(name)
-    if other is None:
-        return None
-    return np.where(found.scores["looked"] >= LOOKED, found.scores[name] - found.scores[other], np.nan)

@@ -7,7 +7,8 @@ from rich.console import Group
 from rich.text import Text
 
 from regard.explain.causes.layer_updates import Attending
-from regard.explain.texts.summary import Summary, WordUpdates
+from regard.explain.texts.summary import Summary
+from regard.explain.texts.word_updates import WordUpdates
 from regard.views.terminal.layout import columns, quoted, section, shown, sink_name, spelled
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By
-from regard.explain.findings.score_sources import score_findings, signed
+from regard.explain.findings.score_sources import exactness, score_findings, signed
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, section, visible
 from regard.views.terminal.one_screen import ending, sentences
@@ -27,14 +27,6 @@ def show_score(
         parts += render_sides(found)
     more = "--top K, --json FILE, --figure FILE" if everything else "--all (each side's parts), --top K, --json FILE"
     put([*parts, ending(statuses, more, took, [exactness(found)])], console)
-
-
-def exactness(found: ScoreSources) -> str:
-    """How exact the split is, in one line."""
-    return (
-        f"the parts sum to the score within {found.error:.1e} of the sum of their absolute values; norms' statistics "
-        "are held fixed, and a part is its writer's, whatever made it write that"
-    )
 
 
 def render_pairs(found: ScoreSources, top: int) -> list[RenderableType]:

@@ -3,18 +3,19 @@
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from regard.corpus.asking.sense_sentences import how_found, sense_label, sense_sentences, senses_title
 from regard.corpus.asking.senses import Sense, Senses
-from regard.views.sense_sentences import how_found
 from regard.views.terminal.concordance import context_lines
-from regard.views.terminal.layout import columns, put, quoted, section, short, shown
+from regard.views.terminal.layout import columns, put, section, short, shown, visible
 
 
 def show_senses(found: Senses, console: Console) -> None:
     """Print every sense, the largest first, and how many were tried."""
-    count = len(found.senses)
-    title = f"{quoted(found.word)}: {len(found.found):,} occurrences, {count} sense{'s' if count > 1 else ''}"
-    parts: list[RenderableType] = [Text(title, style="bold"), Text(how_found(found), style="dim"), Text()]
-    parts += [_sense(each, console.width) for each in found.senses]
+    parts: list[RenderableType] = [Text(visible(senses_title(found)), style="bold")]
+    if not found.told_apart:
+        parts += [Text(visible(sentence)) for sentence in sense_sentences(found)]
+    parts += [Text(how_found(found), style="dim"), Text()]
+    parts += [_sense(found, each, console.width) for each in found.senses]
     if any(word.checked for each in found.senses for word in each.words):
         parts.append(
             Text(
@@ -27,7 +28,7 @@ def show_senses(found: Senses, console: Console) -> None:
     put(parts, console)
 
 
-def _sense(each: Sense, width: int) -> RenderableType:
+def _sense(found: Senses, each: Sense, width: int) -> RenderableType:
     parts: list[RenderableType] = list(context_lines(each.examples, width - 2))
     if each.words:
         checked = any(word.checked for word in each.words)
@@ -38,4 +39,4 @@ def _sense(each: Sense, width: int) -> RenderableType:
             cells = [str(word.checked), *shares] if checked else []
             table.add_row(short(word.word), str(word.near), str(word.near_others), f"{word.score:.1f}", *cells)
         parts += [Text(), table]
-    return section(f"sense {short(each.name)}: {each.occurrences:,} ({each.share:.0%})", *parts)
+    return section(f"{'sense ' if found.told_apart else ''}{short(sense_label(found, each), 60)}", *parts)

@@ -8,7 +8,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from regard.explain.findings.movement import told
 from regard.explain.texts.summary import Attended, Occurrence, Pair, Summary
+from regard.explain.vectors.neutral import Neutral
 from regard.explain.weights.sinks import Sink
 from regard.text.tokens import Token
 from regard.trace.status import merge_statuses
@@ -229,13 +231,30 @@ def _attention_table(rows: Sequence[Attended], by: str, repeated: Collection[str
 
 def _references(summary: Summary) -> Group:
     labels = [o.label for o in summary.occurrences]
-    table = columns("word", "text", ("learned (before)", "right"), ("contextual (after)", "right"))
+    neutral = {each.word: each for each in summary.neutral}
+    beside = ["neutral", ""] if neutral else []
+    table = columns("word", "text", ("contextual", "right"), *beside, ("learned", "right"))
     for word, group in groupby(summary.references, key=lambda r: r.word):
-        for reference in sorted(group, key=lambda r: labels.index(r.occurrence)):
-            name = short(word) if reference.occurrence == labels[0] else ""
-            table.add_row(name, reference.occurrence, shown(reference.learned), shown(reference.contextual))
-    note = "cosine; a reference word's contextual embedding is its own, as a text of its own"
-    return section(f"{quoted(summary.word)} beside reference words", table, Text(note, style="dim"))
+        for each in sorted(group, key=lambda r: labels.index(r.occurrence)):
+            name, cells = short(word) if each.occurrence == labels[0] else "", []
+            if word in neutral:
+                among = neutral[word]
+                cells = [_ranged(among), told(summary, each, among) or ""]
+            table.add_row(name, each.occurrence, shown(each.contextual), *cells, shown(each.learned))
+    lines: list[RenderableType] = [table]
+    lines.append(Text("cosine; a reference word's embeddings are its own, as a text of its own", style="dim"))
+    apart = "contextual and learned embeddings are of two spaces: nothing follows from the difference of their cosines"
+    lines.append(Text(apart, style="dim"))
+    if summary.control is not None and neutral:
+        count = len(summary.control.sentences)
+        neutral_note = f"neutral: the word in {count} sentences that say nothing of its meaning, mean (range)"
+        lines.append(Text(neutral_note, style="dim"))
+    return section(f"{quoted(summary.word)} beside reference words", *lines)
+
+
+def _ranged(neutral: Neutral) -> str:
+    """The mean of cosines in neutral sentences, and their range."""
+    return f"{shown(neutral.mean[-1])} ({shown(neutral.low[-1])} to {shown(neutral.high[-1])})"
 
 
 def _overview(summary: Summary, number: int, side: str, width: int) -> Group:

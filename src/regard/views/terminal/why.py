@@ -80,7 +80,9 @@ def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
     """A row for each occurrence: the other word and the head that change it most."""
     table = columns("", "most without token", ("changes", "right"), "most without head", ("changes", "right"))
     for label, why in found[:MOST_ROWS]:
-        first = next((cause for cause in why.tokens if has_meaning(cause)), None)
+        first = max(
+            (each for each in why.tokens if has_meaning(each)), key=lambda each: measured(each, why), default=None
+        )
         token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):.3f}")
         head = why.heads[0]
         where = f"{'target' if why.side == 'target' else 'text'} {label}"

@@ -13,7 +13,6 @@ from tests.attention.cases import random, worst
 SIZES = st.sampled_from((0, 1, 2, 5, 7, 8, 13, 31, 33, 67))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @settings(max_examples=60)
 @given(st.integers(0, 999), SIZES, SIZES, st.sampled_from((1, 2, 24, 65)))

@@ -33,7 +33,6 @@ def compare(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, **option
     assert torch.equal(logsumexp == -torch.inf, right.logsumexp == -torch.inf)
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases(SINGLE), st.integers(1, 20), st.integers(1, 20))
 def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) -> None:
@@ -54,7 +53,6 @@ def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) 
     assert torch.equal(done.row_sum == 0, row_sum == 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", SINGLE)
 @pytest.mark.parametrize(
     ("options", "mask"),

@@ -40,7 +40,6 @@ def hold(case: Case, seen: AttentionMap, done: KernelResult, top: int, parts: tu
     compare(case, seen, done.statistics, top, parts)
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     cases(SINGLE),
@@ -81,7 +80,6 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "dtype"), [*((rule, torch.float32) for rule in RULES), ("window", torch.bfloat16), ("bias", torch.float16)]
 )
@@ -138,9 +136,6 @@ def test_what_is_not_finite_comes_through_as_in_torch(what: float, mask: masks.M
     theirs = two_walks.blockwise(query, key, rule, wanted, 0)
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         own, right = getattr(ours.statistics, name), getattr(theirs, name)
-        if name in ("received", "pooled") and mask is not None:  # there a forbidden key of a row with NaN gets 0 or NaN
-            own, right = own.nan_to_num(0.0), right.nan_to_num(0.0)
-            own, right = torch.where(right == 0, 0.0, own), torch.where(own == 0, 0.0, right)
         torch.testing.assert_close(own, right, equal_nan=True, atol=1e-5, rtol=1e-5)
 
 

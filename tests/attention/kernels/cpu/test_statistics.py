@@ -39,7 +39,6 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases(SINGLE), BLOCKS, st.integers(1, 9), st.tuples(*[st.integers(1, 20)] * 2), st.booleans())
 def test_every_kind_of_call_in_any_block_size(
@@ -56,7 +55,6 @@ def test_every_kind_of_call_in_any_block_size(
     compare(case, seen, figures, top, parts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "mask"),
     [

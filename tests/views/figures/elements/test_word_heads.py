@@ -63,7 +63,8 @@ def test_of_a_long_text_the_tokens_that_get_most(minilm) -> None:
     given = gives(trace.attention[1], rows.occurrence.as_word()).double().numpy()
     chosen = sorted(sorted(range(len(trace.tokens)), key=lambda n: -given.max(0)[n])[:SHOWN])
     np.testing.assert_array_equal(drawn_weights(axes)[1:], given[:, chosen])
-    assert f"the {SHOWN} of {len(trace.tokens)} tokens that get most: {given[:, chosen].sum(1).mean():.0%} of it" in (
-        axes.get_title()
+    assert (
+        f"the {SHOWN} of {len(trace.tokens)} tokens that a head gives most: {given[:, chosen].sum(1).mean():.0%} of all"
+        in (axes.get_title())
     )
     assert framed(axes) == []

@@ -43,6 +43,7 @@ def cell_means(
     found[:, -1] /= size - (found.shape[1] - 1) * CELL
     found[:-1] /= CELL
     found[-1] /= rows - (len(found) - 1) * CELL
+    found[np.flatnonzero(np.isnan(row_sum)) // CELL] = np.nan  # of such a query every weight is NaN, out of reach too
     return torch.from_numpy(found), torch.from_numpy(row_max), torch.from_numpy(row_sum)
 
 

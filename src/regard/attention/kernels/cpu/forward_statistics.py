@@ -20,7 +20,7 @@ from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import strip_passes, tiles
 from regard.attention.kernels.matmul import onednn, packed, product
 from regard.attention.kernels.result import KernelResult
-from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, merge_top_k
+from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
 
 STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # scores of a strip: with the key packed once a head; with a part of it
@@ -73,6 +73,7 @@ def compute(
     picture /= cell_sizes(length, geometry.parts[0], picture.device)[:, None] * cell_sizes(
         size, geometry.parts[1], picture.device
     )
+    spread_nan(found.row_sum.isnan(), found.values, received, picture)
     distance = None if offset is None else found.distance
     shares = None if rule.sinks is None else found.shares
     sums_of_keys = received.float(), distance, picture.float()
@@ -174,7 +175,7 @@ def _rows(
         else:
             found.output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
         if np.isnan(row_sum).any():
-            _sort_nan_rows(head, first, begin, end, np.isnan(row_sum), found.values[block], found.keys[block])
+            _sort_nan_rows(head, first, begin, end, np.isnan(row_sum), found.keys[block])
     return received, picture
 
 
@@ -213,9 +214,7 @@ def _scores(head: tiles.Head, ready: Tensor | None, first: int, last: int, begin
     return scores
 
 
-def _sort_nan_rows(
-    head: tiles.Head, first: int, begin: int, end: int, has_nan: np.ndarray, values: Tensor, keys: Tensor
-) -> None:
+def _sort_nan_rows(head: tiles.Head, first: int, begin: int, end: int, has_nan: np.ndarray, keys: Tensor) -> None:
     """Find the top keys of rows with NaN, which comparing numbers cannot order, as torch's sort does."""
     which = torch.from_numpy(np.flatnonzero(has_nan))
     low, high = head.band(first, begin)
@@ -225,4 +224,3 @@ def _sort_nan_rows(
     _, best = merge_top_k(None, scores, slice(begin, end), keys.shape[-1])
     keys[which] = -1
     keys[which, : best.shape[-1]] = best
-    values[which] = torch.nan

@@ -15,7 +15,7 @@ from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import online_softmax, statistics_passes
 from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
 from regard.attention.kernels.matmul import product
-from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k
+from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
 
 Block = tuple[int, int, slice]  # batch, head, rows
@@ -74,6 +74,7 @@ def compute(
         picture[b, h, row_span.cell : row_span.cell + len(row_span.picture)] += torch.from_numpy(row_span.picture)
     picture /= cell_sizes(length, parts[0], picture.device)[:, None] * cell_sizes(size, parts[1], picture.device)
     rows = row_statistics
+    spread_nan(rows.entropy.isnan(), rows.values, received, picture)
     distance = None if offset is None else rows.distance
     shares = None if rule.sinks is None else rows.shares
     sums_of_keys = received.float(), distance, picture.float()
@@ -191,7 +192,7 @@ class _RowSpan:
 
     def _sort_nan_rows(self, block: Block, has_nan: np.ndarray) -> None:
         """Find the top keys of rows with NaN, which comparing numbers cannot order, as torch's sort does."""
-        values, keys = self.row_statistics.values[block], self.row_statistics.keys[block]
+        keys = self.row_statistics.keys[block]
         if keys.shape[-1] == 0 or not has_nan.any():
             return
         which = torch.from_numpy(np.flatnonzero(has_nan))
@@ -202,7 +203,6 @@ class _RowSpan:
             kept = merge_top_k(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
         if kept is not None:
             keys[which, : kept[1].shape[-1]] = kept[1]
-        values[which] = torch.nan
 
     def _cell(self, row: int) -> int:
         return ((row + 1) * self.parts[0] - 1) // self.length

@@ -85,7 +85,8 @@ class WordRows:
         if len(chosen) == len(self.trace.tokens):
             return f"What {what}"
         share = float(values.sum(1).mean())
-        return f"What {what}\nthe {len(chosen)} of {len(self.trace.tokens)} tokens that get most: {share:.0%} of it"
+        part = f"the {len(chosen)} of {len(self.trace.tokens)} tokens that a head gives most: {share:.0%} of all"
+        return f"What {what}\n{part}"
 
     def _named(self) -> str:
         label = f" ({self.occurrence.label})" if len(self.summary.occurrences) > 1 else ""

@@ -3,8 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+from regard.corpus.asking.sense_sentences import (
+    ablation_sentence,
+    how_found,
+    not_told_apart,
+    sense_label,
+    sense_name,
+    sense_sentences,
+    senses_title,
+)
 from regard.corpus.asking.senses import ContextWord, Sense
-from regard.views.sense_sentences import ablation_sentence, how_found, sense_name, sense_sentences
 
 
 def sense(*words: ContextWord, name: str = "1") -> Sense:
@@ -46,10 +54,32 @@ def test_every_sense_has_a_sentence_and_all_cuts_one(bank_store: Any) -> None:
     )
 
 
-def test_one_sense_says_why(bank_store: Any) -> None:
+def test_one_sense_that_was_asked_for_is_one(bank_store: Any) -> None:
     found = bank_store.senses("bank", 1)
     assert len(sense_sentences(found)) == 1  # k was given: there is nothing to explain
-    found = replace(found, silhouettes={2: 0.125, 3: 0.0625})
-    assert "2 senses do so best, with a mean silhouette of 0.12, and 0.25 is needed" in sense_sentences(found)[1]
-    assert how_found(found) == "layer 5; mean silhouette by number of senses: 2: 0.12, 3: 0.06; one below 0.25"
     assert sense_name(found, found.senses[0]) == "sense 1"
+    assert sense_label(found, found.senses[0]) == "1: 16 (100%)"
+    assert senses_title(found) == "“bank”: 16 occurrences, 1 sense"
+
+
+def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
+    found = cloud_store.senses("bank")
+    assert [each.name for each in found.senses] == ["could not be told apart"]
+    assert senses_title(found) == "“bank”: 30 occurrences, whose senses could not be told apart"
+    (said,) = sense_sentences(found)
+    assert said.startswith("The senses of “bank” could not be told apart: of the numbers tried (2, 3")
+    assert said.endswith(f"{max(found.silhouettes.values()):.2f}, and 0.25 is needed.")
+    assert (sense_name(found, found.senses[0]), sense_label(found, found.senses[0])) == (
+        "could not be told apart", "could not be told apart: 30"
+    )  # fmt: skip
+    found = replace(found, silhouettes={2: 0.125, 3: 0.2499})
+    assert how_found(found) == (
+        "layer 5; mean silhouette by number of senses: 2: 0.12, 3: 0.25; below 0.25 not told apart"
+    )
+    assert sense_sentences(found)[0].endswith(
+        "of the numbers tried (2 and 3) 3 senses lie apart most, with a mean silhouette of 0.2499, and 0.25 is needed."
+    )
+    assert not_told_apart("bank", 3, {}) == (
+        "The senses of “bank” could not be told apart: no number of senses gives each of them two of the 3 occurrences "
+        "and 2% of all."
+    )

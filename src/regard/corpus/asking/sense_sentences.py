@@ -1,8 +1,8 @@
 """Say in sentences what the senses of a word are, which words of the context tell them, and what cutting those did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from regard.corpus.asking.clusters import THRESHOLD
+from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
 from regard.corpus.asking.senses import ContextWord, Sense, Senses
 from regard.explain.findings.wording import capital, listed
 
@@ -23,24 +23,48 @@ def how_found(found: Senses) -> str:
         )
     if found.silhouettes:
         tried = ", ".join(f"{k}: {value:.2f}" for k, value in found.silhouettes.items())
-        return f"layer {found.layer}; mean silhouette by number of senses: {tried}; one below {THRESHOLD}"
+        return f"layer {found.layer}; mean silhouette by number of senses: {tried}; below {THRESHOLD} not told apart"
     return f"layer {found.layer}"
 
 
 def sense_name(found: Senses, sense: Sense) -> str:
-    """Return what a sense is called: its label, or "sense 1" where it has a number alone."""
-    return f"sense {sense.name}" if found.learned is None else sense.name
+    """Return what a sense is called: its label, or "sense 1" where it has a number alone; or that there is none."""
+    return f"sense {sense.name}" if found.learned is None and found.told_apart else sense.name
+
+
+def sense_label(found: Senses, sense: Sense) -> str:
+    """Return what a sense is called, shortly, with its size."""
+    return f"{sense.name}: {sense.occurrences:,}" + (f" ({sense.share:.0%})" if found.told_apart else "")
+
+
+def senses_title(found: Senses) -> str:
+    """Head what was found: the word, how often it occurs, and how many senses were told apart."""
+    rows, count = len(found.found), len(found.senses)
+    senses = f"{count} sense{'s' if count != 1 else ''}" if found.told_apart else f"whose senses {NOT_TOLD_APART}"
+    return f"“{found.word}”: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
+
+
+def not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]) -> str:
+    """Say that a word's senses could not be told apart, and by how much they fall short of it."""
+    said = f"The senses of “{word}” {NOT_TOLD_APART}: "
+    if not silhouettes:
+        return (
+            f"{said}no number of senses gives each of them two of the {occurrences:,} occurrence"
+            f"{'s' if occurrences != 1 else ''} and {SMALLEST:.0%} of all."
+        )
+    best, tried = max(silhouettes, key=lambda k: silhouettes[k]), listed([str(k) for k in silhouettes])
+    digits = next(n for n in range(2, 18) if n == 17 or round(silhouettes[best], n) < THRESHOLD)
+    return (
+        f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a mean silhouette of "
+        f"{silhouettes[best]:.{digits}f}, and {THRESHOLD} is needed."
+    )
 
 
 def sense_sentences(found: Senses) -> list[str]:
     """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
+    if not found.told_apart:
+        return [not_told_apart(found.word, len(found.found), found.silhouettes)]
     sentences = [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
-    if len(found.senses) == 1 and found.silhouettes:
-        k, best = max(found.silhouettes.items(), key=lambda each: each[1])
-        sentences.append(
-            f"It is one sense because none of the numbers tried lies apart: {k} senses do so best, with a mean "
-            f"silhouette of {best:.2f}, and {THRESHOLD} is needed."
-        )
     done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
     if done:
         sentences.append(_all_cut(found, done))

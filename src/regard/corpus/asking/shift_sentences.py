@@ -1,0 +1,58 @@
+"""Say in sentences whether a word differs between two groups, and of each sense whether it came, went or neither."""
+
+from regard.corpus.asking.sense_sentences import not_told_apart
+from regard.corpus.asking.sense_shares import LEAST
+from regard.corpus.asking.shift import ABSENT, ALARM, PRESENT, SharedSense, Shift
+
+
+def shift_sentences(found: Shift) -> list[str]:
+    """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
+    sentences = [_whole(found)]
+    if found.k is None and len(found.senses) == 1:
+        return [*sentences, not_told_apart(found.word, sum(found.senses[0].occurrences), found.silhouettes)]
+    told = [_sense(found, each) for each in found.senses if each.fate != "kept" or (each.p or 1) <= ALARM]
+    if not told and len(found.senses) > 1:
+        told = [
+            f"None of the {len(found.senses)} senses came or went (at most {ABSENT:.0%} of one side and at least "
+            f"{PRESENT:.0%} of the other), and none has a share that differs by more than chance."
+        ]
+    return [*sentences, *told]
+
+
+def _whole(found: Shift) -> str:
+    """The outcome of the test of all occurrences."""
+    one, other = found.groups
+    test = f"p = {_p(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
+    if found.permuted == "occurrences":
+        test += ", as if those of one document were not alike"
+    if found.change.p <= ALARM:
+        return f"“{found.word}” differs between {one} and {other} by more than chance: {test}."
+    return f"“{found.word}” differs between {one} and {other} by no more than chance makes: {test}."
+
+
+def _sense(found: Shift, sense: SharedSense) -> str:
+    """A sense that came, went or has another share, with its counts on both sides and its test."""
+    one, other = (
+        f"{count:,} of {whole:,} occurrences in {name} ({share:.0%})"
+        for count, whole, share, name in zip(
+            sense.occurrences, found.change.occurrences, sense.shares, found.groups, strict=True
+        )
+    )
+    several = f", corrected for {len(found.senses)} senses" if len(found.senses) > 1 else ""
+    tested = "" if sense.p is None else f"p = {_p(sense.p)}{several}"
+    if sense.fate == "unsure":
+        what = "gained" if sense.shares[0] < sense.shares[1] else "lost"
+        why = f"{tested}, and {ALARM} or less is needed" if tested else f"it takes {LEAST} occurrences to test it"
+        return f"That sense {sense.name} was {what} is not shown: {one}, {other}; {why}."
+    if sense.fate == "kept":
+        return f"Sense {sense.name} has another share by more than chance: {one}, {other}; {tested}."
+    return f"Sense {sense.name} was {sense.fate}: {one}, {other}; {tested}."
+
+
+def _p(value: float) -> str:
+    """A p with three digits that count, or as many as keep it on its side of what is more than chance."""
+    return next(
+        text
+        for digits in range(3, 18)
+        if (float(text := f"{value:.{digits}g}") <= ALARM) == (value <= ALARM) or digits == 17
+    )

@@ -1,0 +1,167 @@
+"""Go through the documents that a store holds, and keep those that were not read again.
+
+A document that is not there any more may have been taken away, or its disk is not mounted: nobody but the user knows.
+So it stays where it was, and the shards that hold it stay as they are, until the user says otherwise.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+
+from regard.corpus.reading.document import Document, Rejected
+from regard.corpus.reading.find_files import Unseen
+from regard.corpus.reading.seen_ids import SeenIds
+from regard.corpus.writing.shard import TEXTS, documents_of, parquet_of
+from regard.errors import RegardError
+
+KEYS = ("document", "start", "source", "line")
+
+
+@dataclass
+class Compared:
+    """What was read, beside what a store held. read: documents; gone: of the store, not read again; first: of these."""
+
+    read: int = 0
+    gone: int = 0
+    first: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A document of a store, or a part of one, by what tells it apart. whole: reads it with its text."""
+
+    document: str
+    start: int
+    source: str
+    line: int
+    whole: Callable[[], Document]
+
+
+class StoredTexts:
+    """The documents of a store, in the order in which they were read; shards that are not there have none."""
+
+    def __init__(self, folder: Path, shards: Sequence[str]) -> None:
+        """Look at the shards of a folder. shards: their names, in order."""
+        self._shards = [folder / name for name in shards if (folder / name / TEXTS).is_file()]
+
+    def __iter__(self) -> Iterator[Stored]:
+        for shard in self._shards:
+            texts = _Texts(shard)
+            for row, each in enumerate(parquet_of(shard, KEYS).to_pylist()):
+                whole = partial(texts.document, row)
+                yield Stored(each["document"], each["start"], each["source"], each["line"] or 0, whole)
+
+    def sources(self) -> dict[str, int]:
+        """Number the files that documents are from, in order."""
+        found: dict[str, int] = {}
+        for shard in self._shards:
+            for name in parquet_of(shard, ("source",)).column("source").unique().to_pylist():
+                found.setdefault(name, len(found))
+        return found
+
+
+class _Texts:
+    """The documents of one shard, read when the first of them is asked for."""
+
+    def __init__(self, shard: Path) -> None:
+        self._shard = shard
+
+    @cached_property
+    def _documents(self) -> list[Document]:
+        return documents_of(self._shard)
+
+    def document(self, row: int) -> Document:
+        return self._documents[row]
+
+
+def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
+    """Check that whatever a store has documents from can be looked at: else nobody knows whether they are gone.
+
+    Raises:
+        RegardError: a folder cannot be listed from which the store has documents.
+    """
+    unseen = [each for each in found if isinstance(each, Unseen)]
+    sources = stored.sources() if unseen else {}
+    for each in unseen:
+        count = sum(source.startswith(f"{each.source}/") for source in sources)
+        if count:
+            why = each.reason.removeprefix("cannot be read: ")
+            raise RegardError(
+                f"folder {each.source!r} cannot be listed ({why}), and the store has texts of {count:,} files in it: "
+                "make it readable, or give another --out"
+            )
+
+
+def compare(
+    read: Iterable[Document | Rejected], stored: StoredTexts, found: Compared, *, by_id: bool, prune: bool = False
+) -> Iterator[Document | Rejected]:
+    """Yield what is read and, unless they are pruned, the store's documents that are not read again.
+
+    Each stands where it was before: then its shard is the same. by_id: documents have ids of their own, and may have
+    moved from file to file: those that are gone come last, when all ids are known. found: is counted up on the way.
+    """
+    for each in _by_id(read, stored) if by_id else _in_place(read, stored):
+        if isinstance(each, Stored):
+            if each.start == 0:
+                found.gone += 1
+                found.first = found.first or each.document
+            if not prune:
+                yield each.whole()
+            continue
+        found.read += isinstance(each, Document) and each.start == 0
+        yield each
+
+
+def check_same(read: Iterable[Document | Rejected], stored: StoredTexts) -> Compared:
+    """Count the documents of a store that are not among what is read, text and all; standard input's are left out."""
+    held = {_digest(each.whole()): each.document for each in stored if each.source != "-"}
+    for each in read:
+        if isinstance(each, Document):
+            held.pop(_digest(each), None)
+    gone = dict.fromkeys(held.values())  # once, however many of their parts
+    return Compared(gone=len(gone), first=next(iter(gone), ""))
+
+
+def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
+    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines."""
+    numbers = stored.sources()
+    ahead = iter(stored)
+    held, file = next(ahead, None), -1
+    for each in read:
+        if isinstance(each, Document):
+            here = numbers.get(each.source, -1)
+            while held is not None and here != file and numbers[held.source] <= file:  # the rest of the file before
+                yield held
+                held = next(ahead, None)
+            file = here
+        if isinstance(each, Document) and each.source in numbers:
+            place = numbers[each.source], each.line or 0
+            while held is not None and (numbers[held.source], held.line) < place:
+                yield held
+                held = next(ahead, None)
+            while held is not None and (numbers[held.source], held.line) == place:
+                held = next(ahead, None)
+        yield each
+    if held is not None:
+        yield held
+        yield from ahead
+
+
+def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
+    ids = SeenIds()
+    for each in read:
+        if isinstance(each, Document) and each.start == 0:
+            ids.add(each.id, 0, None)
+        yield each
+    gone = False
+    for part in stored:
+        gone = ids.add(part.document, 0, None) is None if part.start == 0 else gone
+        if gone:
+            yield part
+
+
+def _digest(document: Document) -> bytes:
+    return blake2b(json.dumps(astuple(document), sort_keys=True).encode(), digest_size=16).digest()

@@ -1,0 +1,114 @@
+"""State in a line why a picture shows a layer and head, and which weight is the largest of all that it shows.
+
+Chosen is what says most (`regard.explain.weights.specific_weights`): what is beyond the expected, which the largest
+weight need not be. So the largest stands beside it.
+"""
+
+from collections.abc import Collection, Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.explain.findings.wording import quoted
+from regard.explain.texts.highlights import Link
+from regard.explain.weights.specific_weights import SAMPLED, SpecificWeight
+from regard.text.tokens import Token
+from regard.text.word_pieces import wordlike
+
+LONGEST = 16  # characters of a token's name
+BEYOND = "nats beyond the expected"
+
+
+def word_choice(
+    best: SpecificWeight,
+    rows: Float[Tensor, "H S"],
+    tokens: Sequence[Token],
+    *,
+    head: int | None = None,
+    asked: bool = False,
+) -> str:
+    """Say what a word gives in the head that is drawn, what is expected there, and the largest weight that it gives.
+
+    rows: what each head of the layer gives from the word. head: the one that was asked for, all others aside. asked:
+    layer and head were asked for, and not chosen.
+    """
+    given = f"{_word(best.queries, tokens)} gives {_name(tokens, best.key)} {best.weight:.2f}"
+    expected = f"(others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
+    where = f"layer {best.layer}" if head is None else f"head {head} of layer {best.layer}"
+    shown = rows if head is None else rows[head : head + 1]
+    place, key = divmod(int(shown.argmax()), shown.shape[1])
+    at = "itself" if key in best.queries and len(best.queries) == 1 else _name(tokens, key)
+    largest = place if head is None else head
+    if (largest, key) == (best.head, best.key):
+        also = f"most beyond these in {where}, and the largest weight"
+    else:
+        by = f", head {largest}" if head is None else ""
+        also = f"most beyond these in {where}; the largest weight: {at} {float(shown[place, key]):.2f}{by}"
+    return f"{'' if asked else 'chosen: '}{given} {expected}, {also}"
+
+
+def text_choice(
+    found: Sequence[Sequence[SpecificWeight]],
+    tokens: Sequence[Token],
+    layer: int,
+    *,
+    apart: Collection[int] = (),
+    layer_asked: bool = False,
+    head_asked: bool = False,
+) -> str:
+    """Say why a layer and head are drawn of a text in which no word is followed; "" where both were asked for.
+
+    found: of each layer, what `specific_weights` gives; apart: the tokens that are attention sinks. layer: the one that
+    is drawn. layer_asked, head_asked: it was asked for, and not chosen.
+    """
+    here = [each for weights in found for each in weights if each.layer == layer]
+    heads: dict[int, float] = {}
+    for each in here:
+        heads[each.head] = heads.get(each.head, 0.0) + each.divergence
+    if not heads or (layer_asked and head_asked):
+        return ""
+    count = sum(not token.special for token in tokens) - len(set(apart))
+    most = f"says most{'' if count <= SAMPLED else f' about {SAMPLED} of {count:,} tokens'}"
+    head, part = max(heads.items(), key=lambda each: each[1])
+    if head_asked:
+        return f"chosen: of the layers of head {head} layer {layer} {most}, {part:.1f} {BEYOND}"
+    if layer_asked:
+        return f"chosen: of layer {layer} head {head} {most}, {part:.1f} {BEYOND}"
+    return f"chosen: layer {layer} {most}, {sum(heads.values()):.1f} {BEYOND}, and in it head {head}, {part:.1f}"
+
+
+def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[Token], *, head: bool = False) -> str:
+    """Say which link across words is the strongest of a head, and which of all; "" where there is none.
+
+    own: the strongest of the head that is drawn. every: the strongest of all heads, the largest first. head: of the
+    one that was asked for, in every layer.
+    """
+    if own is None:
+        return ""
+    says, whole = f"framed: {_link(own, tokens)}, its strongest link of words that are no neighbours", "all heads"
+    if head:
+        whole = f"head {own.head} in all layers"
+    if not every or every[0].weight <= own.weight:
+        return f"{says}, and that of {whole}"
+    first = every[0]
+    return f"{says}; of {whole} {_link(first, tokens)}, layer {first.layer}{'' if head else f', head {first.head}'}"
+
+
+def _link(link: Link, tokens: Sequence[Token]) -> str:
+    return f"{_name(tokens, link.query)} looks at {_name(tokens, link.key)} {link.weight:.2f}"
+
+
+def _name(tokens: Sequence[Token], number: int) -> str:
+    """A token in a title; with its number where words or numbers of the text are called the same."""
+    text = tokens[number].text.strip()
+    name = text if tokens[number].special else quoted(_short(text))
+    twice = wordlike(text) and sum(token.text.strip() == text for token in tokens) > 1
+    return f"{name} ({number})" if twice else name
+
+
+def _word(queries: Sequence[int], tokens: Sequence[Token]) -> str:
+    return quoted(_short("".join(tokens[n].text for n in queries).strip()))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,94 @@
+"""Say of each score of the heads which have most of it, over how many tokens, and where no head has any.
+
+Terminal, page, picture and JSON name heads by `most_of`, and count tokens by `counted`.
+"""
+
+import numpy as np
+
+from regard.explain.findings.wording import listed
+from regard.explain.weights.head_means import HeadMeans
+
+NAMED = 3  # heads of a score
+LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
+LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
+AGAINST = {"position": "content", "content": "position"}  # two ways to follow a token: the one beside the other
+COUNTED = {  # whose mean a score is, where that is not all tokens
+    "next": "with one after them",
+    "duplicate": "that stood in the same text before",
+    "induction": "that stood in the same text before with another token behind them",
+    "successor": "whose source has another token behind it",
+}
+
+
+def head_findings(found: HeadMeans) -> list[str]:
+    """One sentence a score, its name before it."""
+    return [f"{name}: {score_finding(found, name)}" for name in found.scores]
+
+
+def score_finding(found: HeadMeans, name: str) -> str:
+    """Which heads have most of a score, the mean of all, and over how many tokens: one sentence."""
+    values = found.scores[name]
+    known = values[values == values]
+    if not known.size:
+        return f"There are no tokens {COUNTED.get(name, 'that it could be of')}: there is no number."
+    best, over = most_of(found, name), f"over {counted(found, name)}"
+    mean = f"the mean of all heads is {known.mean():.2f}, {over}"
+    if name in AGAINST and "looked" in found.scores:
+        return _one_against_the_other(found, name, best, mean)
+    if not best:
+        most = float(known.max())
+        none = "No head has any of it: it is 0 everywhere" if most == 0 else f"No head has as much as {LEAST} of it"
+        return f"{none}, {over}."
+    named = listed([f"{head} ({score:.2f})" for head, score in best])
+    return f"{_heads(best)} {named} {'has' if len(best) == 1 else 'have'} most of it; {mean}."
+
+
+def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
+    """The heads with most of a score, as layer.head, and their numbers: three at most, none whose number is 0.00.
+
+    For position and content they are the heads that follow the one most above the other, of those that look at the
+    tokens that were exchanged: a head that looks everywhere evenly is alike in both.
+    """
+    ranked = _ranked(found, name)
+    best = found.best(name, found.scores[name].size, by=ranked)
+    above = found.scores[name] if ranked is None else ranked
+    count = int((np.nan_to_num(above, nan=-np.inf) >= LEAST).sum())
+    return [(f"{layer}.{head}", score) for layer, head, score in best[: min(NAMED, count)]]
+
+
+def counted(found: HeadMeans, name: str) -> str:
+    """Over how many tokens a score is a mean, in words."""
+    count = found.count(name)
+    return "1 token alone" if count == 1 else f"{count:,} tokens"
+
+
+def counts_finding(found: HeadMeans) -> str:
+    """Over how many tokens the scores are means, those of fewer named."""
+    fewer = [name for name in found.scores if found.count(name) != found.counts["queries"]]
+    apart = f" ({listed([f'{name} over {found.count(name):,}' for name in fewer])})" if fewer else ""
+    return f"The scores are means over {found.counts['queries']:,} tokens{apart}."
+
+
+def _ranked(found: HeadMeans, name: str) -> np.ndarray | None:
+    """By what heads are ranked, (layers, H), where it is not by the score itself."""
+    if name not in AGAINST or "looked" not in found.scores:
+        return None
+    more = found.scores[name] - found.scores[AGAINST[name]]
+    return np.where(found.scores["looked"] >= LOOKED, more, np.nan)
+
+
+def _one_against_the_other(found: HeadMeans, name: str, best: list[tuple[str, float]], mean: str) -> str:
+    other = AGAINST[name]
+    looking = int((found.scores["looked"] >= LOOKED).sum())
+    of = f"Of {looking:,} heads that give the exchanged tokens {LOOKED} of their attention or more"
+    if not best:
+        return f"{of}, none follows {name} more than {other}; {mean}."
+    rows = {f"{row['layer']}.{row['head']}": float(str(row[other])) for row in found.rows()}
+    named = f"{_heads(best).lower()} " + listed(
+        [f"{head} ({score:.2f} against {rows[head]:.2f})" for head, score in best]
+    )
+    return f"{of}, {named} {'follows' if len(best) == 1 else 'follow'} {name} most above {other}; {mean}."
+
+
+def _heads(best: list[tuple[str, float]]) -> str:
+    return "Head" if len(best) == 1 else "Heads"

@@ -1,0 +1,159 @@
+"""Tell where a followed word looks: the top of its whole row, its sharpest link, and what attention brought it.
+
+A row is told with the word itself, special tokens and sinks in it. A sentence about other words names what it leaves
+out.
+"""
+
+from collections.abc import Sequence
+
+from regard.explain.findings.pieces import numbered
+from regard.explain.findings.wording import quoted
+from regard.explain.texts.occurrences import Occurrence
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.attended import Attended
+from regard.explain.weights.word_links import other_words
+
+FAINT = 0.02  # weights and shares below it are not worth a name
+SHARP = 0.3  # a weight from which on a head is said to link two words
+NAMED = 4  # parts of a row that are named at most
+TOLD = 3  # occurrences that are told of at most
+
+
+def layer_looked_at(summary: Summary) -> int | None:
+    """Find the layer in which the occurrences look at other words most: its place in their `attends`, None for none."""
+    most = given_to_others(summary)
+    return most.index(max(most)) if most else None
+
+
+def given_to_others(summary: Summary) -> list[float]:
+    """Sum over the occurrences the largest weight that each gives another word, sinks aside: one sum a layer held."""
+    seen = summary.occurrences
+    others = [_others(summary, each) for each in seen]
+    return [
+        sum(max((_weights(row)[n] for n in words), default=0.0) for row, words in zip(rows, others, strict=True))
+        for rows in zip(*(each.attends for each in seen), strict=False)
+    ]
+
+
+def row_told(summary: Summary) -> str:
+    """What each occurrence looks at most, itself included, in the layer in which they look at other words most."""
+    seen, place = summary.occurrences, layer_looked_at(summary)
+    if place is None:
+        return ""
+    words = {each.label: other_words(summary.tokens[each.text], each.tokens) for each in seen}
+    if not any(_weights(row)[n] > 0 for each in seen for row in each.attends for n in words[each.label]):
+        return f"There is no other word that {'it' if len(seen) == 1 else 'they'} could look at."
+    lead = f"What {called(summary)} looks at most in layer {seen[0].attends[place].layer} (mean of its heads)"
+    return of_each(summary, lead, [_top(summary, each, each.attends[place]) for each in seen[:TOLD]])
+
+
+def link_told(summary: Summary) -> str:
+    """Which head links each occurrence most to a token of another word that is no neighbour."""
+    links = [each.link for each in summary.occurrences[:TOLD]]
+    if all(link is None for link in links):
+        return ""
+    held = len(summary.occurrences[0].attends) == len(summary.layers)
+    which = "head" if held else "head of the layers held"
+    beyond = f"another word's token (neighbours{' and sinks' * _has_sinks(summary)} aside)"
+    sharp = [link is not None and link.weight >= SHARP for link in links]
+    told = []
+    for own, link, links_it in zip(summary.occurrences, links, sharp, strict=False):
+        if link is None:
+            told.append("there is no such word")
+        elif links_it:
+            token = numbered(summary.tokens[own.text], link.token)
+            told.append(f"layer {link.layer}, head {link.head}, {token} {link.weight:.2f}")
+        else:
+            most = at_most(link.weight)
+            told.append(f"no head does ({most})" if any(sharp) else most)
+    who = called(summary)
+    lead = f"The {which} linking {who} most to {beyond}" if any(sharp) else f"No {which} links {who} to {beyond}"
+    return of_each(summary, lead, told)
+
+
+def push_told(summary: Summary) -> str:
+    """Which other word had the largest share in a step of each occurrence, where layers can be split exactly."""
+    seen, updates = summary.occurrences[:TOLD], {each.occurrence: each for each in summary.layer_updates}
+    if any(each.label not in updates or updates[each.label].updates is None for each in seen):
+        return ""
+    most = [each if each and each.share >= FAINT else None for each in (updates[own.label].most for own in seen)]
+    if not any(most):
+        return ""
+    told = [
+        f"{numbered(summary.tokens[own.text], each.token)}, {each.share:.0%} in layer {each.layer}"
+        if each
+        else f"none has {FAINT:.0%}"
+        for own, each in zip(seen, most, strict=True)
+    ]
+    aside = " (sinks aside)" if _has_sinks(summary) else ""
+    return of_each(summary, f"The other word{aside} with the largest share in a layer's step, by attention", told)
+
+
+def at_most(weight: float) -> str:
+    """The largest of some weights, where it is not sharp: 0.298 is not told as 0.30, which would be."""
+    return f"{weight:.2f} at most" if weight < SHARP - 0.005 else f"{weight:.3f} at most"
+
+
+def called(summary: Summary) -> str:
+    """The followed word in a sentence: "it" where it occurs once."""
+    return "it" if len(summary.occurrences) == 1 else quoted(summary.word or "")
+
+
+def of_each(summary: Summary, lead: str, told: Sequence[str]) -> str:
+    """Join to one sentence, after a lead, what is told of each of the first occurrences."""
+    seen = summary.occurrences
+    if len(seen) == 1:
+        return f"{lead}: {told[0]}."
+    text = "text " if len(seen) == len(summary.texts) else ""
+    parts = "; ".join(f"{text}{own.label}: {says}" for own, says in zip(seen, told, strict=False))
+    more = f" (and {len(seen) - len(told)} more)" if len(seen) > len(told) else ""
+    return f"{lead}, {parts}{more}."
+
+
+def _others(summary: Summary, occurrence: Occurrence) -> list[int]:
+    """The tokens of other words in an occurrence's text, sinks aside."""
+    sinks = {sink.token for sink in summary.sinks[occurrence.text]}
+    return other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks)
+
+
+def _weights(row: Attended) -> Sequence[float]:
+    """A followed word's whole row, which a summary has."""
+    assert row.weights is not None
+    return row.weights
+
+
+def _top(summary: Summary, occurrence: Occurrence, row: Attended) -> str:
+    """The largest parts of a row in order, the word itself as one of them: to the first other word, two at least."""
+    weights, own, words = _weights(row), occurrence.tokens, _others(summary, occurrence)
+    parts = {own[0]: sum(weights[n] for n in own)} | {n: w for n, w in enumerate(weights) if n not in own}
+    chosen: list[int] = []
+    for number in sorted(parts, key=lambda n: -parts[n])[:NAMED]:
+        if parts[number] < FAINT or (len(chosen) > 1 and not set(words).isdisjoint(chosen)):
+            break
+        chosen.append(number)
+    if not chosen:
+        return f"no token takes {FAINT:.2f}"
+    names = [_part(summary, occurrence, number) for number in chosen]
+    told = [
+        f"{name}{f' ({number})' if names.count(name) > 1 else ''} {parts[number]:.2f}"
+        for name, number in zip(names, chosen, strict=True)
+    ]
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])}, then {told[-1]}"
+
+
+def _part(summary: Summary, occurrence: Occurrence, number: int) -> str:
+    """A part of a row in a sentence; the followed word, elsewhere in the text, is called another."""
+    token = summary.tokens[occurrence.text][number]
+    if number in occurrence.tokens:
+        return "itself" if len(occurrence.tokens) == 1 else "its own tokens together"
+    if token.special:
+        return token.text.strip() or "a special token"
+    if number in (sink.token for sink in summary.sinks[occurrence.text]):
+        return f"the sink {quoted(token.text)}"
+    same = token.text.strip().casefold() == occurrence.word.strip().casefold()
+    return f"{'another ' * same}{quoted(token.text)}"
+
+
+def _has_sinks(summary: Summary) -> bool:
+    """Whether there is a sink in a text that a sentence about other words leaves out."""
+    return any(summary.sinks[each.text] for each in summary.occurrences[:TOLD])

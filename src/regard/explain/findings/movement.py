@@ -1,0 +1,134 @@
+"""State in sentences where texts move a word: what leaves the range of neutral sentences, and how the texts differ.
+
+Each sentence about a text is of all reference words; "towards" and "away from" are said of cosines that leave the
+range, at the two decimals that are shown, and of no others.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from regard.explain.findings.wording import capital, listed, quoted
+from regard.explain.texts.occurrences import Reference
+from regard.explain.texts.summary import Summary
+from regard.explain.vectors.neutral import Neutral, direction
+
+TOLD = 3  # occurrences that are told of, and reference words that a sentence names on either side of their ranges
+
+
+def told(summary: Summary, reference: Reference, neutral: Neutral) -> str | None:
+    """Tell "towards" or "away from" of a cosine; None where it stays in its range, or nothing follows from it."""
+    gone, massive = _massive(summary)
+    if reference.word in gone or reference.occurrence in massive:
+        return None
+    if summary.control is not None and reference.occurrence in summary.control.otherwise:
+        return None
+    return direction(reference.contextual, neutral)
+
+
+def movement_findings(summary: Summary) -> list[str]:
+    """Compose the sentences about a followed word beside reference words; none where there are none."""
+    gone, massive = _massive(summary)
+    references = [each for each in summary.references if each.word not in gone]
+    sentences = []
+    if references:
+        sentences += _against(summary, references, massive)
+        sentences += _between(summary, [each for each in references if each.occurrence not in massive])
+    if gone and summary.references:
+        are, it = ("is a massive activation", "it") if len(gone) == 1 else ("are massive activations", "them")
+        names = listed([quoted(each) for each in gone])
+        sentences.append(f"{names} {are}, each as a text of its own: nothing follows from cosines to {it}.")
+    return sentences
+
+
+def _against(summary: Summary, references: Sequence[Reference], massive: set[str]) -> list[str]:
+    """What each occurrence's cosines are against those in neutral sentences, or why that is not told."""
+    word, control = quoted(summary.word or ""), summary.control
+    untold = f"Whether {{}} moves {word} is not told: {{}}."
+    if control is None:
+        return [untold.format("a text", "there are no neutral sentences to hold it against")]
+    if control.refused is not None:
+        return [untold.format("a text", control.refused)]
+    neutral = {each.word: each for each in summary.neutral}
+    sentences = []
+    for each in summary.occurrences[:TOLD]:
+        where = _where(summary, each.label)
+        if each.label in massive:
+            sentences.append(untold.format(where, f"there {word} is a massive activation"))
+        elif each.label in control.otherwise:
+            sentences.append(untold.format(where, f"there {word} is of other tokens than in the neutral sentences"))
+        else:
+            own = [reference for reference in references if reference.occurrence == each.label]
+            sentences.append(_moved(word, where, own, neutral))
+    more = len(summary.occurrences) - TOLD
+    if more > 0:
+        sentences.append(f"{more} more {'occurrence is' if more == 1 else 'occurrences are'} not told of here.")
+    return sentences
+
+
+def _moved(word: str, where: str, own: Sequence[Reference], neutral: Mapping[str, Neutral]) -> str:
+    """own: the reference words beside one occurrence. Each that leaves its range is named, or counted."""
+    sides: dict[str, list[Reference]] = {"towards": [], "away from": []}
+    for each in own:
+        side = direction(each.contextual, neutral[each.word])
+        if side is not None:
+            sides[side].append(each)
+    if not any(sides.values()):
+        each, still = own[0], f"In {where} {word} is not told apart from a neutral sentence"
+        if len(own) > 1:
+            return f"{still} by any of {len(own)} words."
+        return f"{still}: {quoted(each.word)} {each.contextual:z.2f}, there {_range(neutral[each.word])}."
+    says, there = "cosine ", f"in {neutral[own[0].word].sentences} neutral sentences "
+    parts = []
+    for way, found in sides.items():
+        named = []
+        for each in sorted(found, key=lambda each: _beyond(each.contextual, neutral[each.word]), reverse=True)[:TOLD]:
+            named.append(f"{quoted(each.word)} ({says}{each.contextual:z.2f}; {there}{_range(neutral[each.word])})")
+            says = there = ""
+        named += [f"{len(found) - TOLD} more"] if len(found) > TOLD else []
+        parts += [f"{way} {listed(named)}"] if named else []
+    return f"{capital(where)} moves {word} {' and '.join(parts)}."
+
+
+def _between(summary: Summary, references: Sequence[Reference]) -> list[str]:
+    """To which reference word the occurrences differ most."""
+    rows: dict[str, list[Reference]] = {}
+    for each in references:
+        rows.setdefault(each.word, []).append(each)
+    if not rows or len(next(iter(rows.values()))) < 2:
+        return []
+    ends = []
+    for row in rows.values():
+        most, least = (pick(row, key=lambda each: each.contextual) for pick in (max, min))
+        ends.append((float(f"{most.contextual:z.2f}") - float(f"{least.contextual:z.2f}"), most, least))
+    apart, most, least = max(ends, key=lambda each: (round(each[0], 2), each[1].contextual - each[2].contextual))
+    several = len(summary.texts) == len(summary.occurrences)
+    between = "Between the texts" if several else "Between the occurrences"
+    if round(apart, 2) == 0:
+        return [f"{between} no cosine to a reference word differs, at two decimals."]
+    differs = "differs most" if len(rows) > 1 else "differs"
+    high, low = (f"{each.contextual:z.2f} in {_where(summary, each.occurrence)}" for each in (most, least))
+    return [f"{between} {quoted(most.word)} {differs}: {high}, {low}."]
+
+
+def _massive(summary: Summary) -> tuple[list[str], set[str]]:
+    """The reference words, and the labels of occurrences, whose states are massive activations."""
+    out = summary.movement.left_out if summary.movement is not None else []
+    return [each.name for each in out if each.kind == "reference"], {each.of for each in out if each.kind == "word"}
+
+
+def _where(summary: Summary, label: str) -> str:
+    """An occurrence in a sentence, by the label that tables give it."""
+    if len(summary.occurrences) == 1:
+        return "the text"
+    return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
+
+
+def _range(neutral: Neutral) -> str:
+    return f"{neutral.low[-1]:z.2f} to {neutral.high[-1]:z.2f}"
+
+
+def _beyond(cosine: float, neutral: Neutral) -> float:
+    """How far a cosine lies outside a range."""
+    low, high = neutral.low[-1], neutral.high[-1]
+    assert low is not None
+    assert high is not None
+    return max(cosine - high, low - cosine)

@@ -1,0 +1,164 @@
+"""Measure how near a word is to reference words where nothing is said of its meaning: the control of its movement.
+
+A word's cosine to a reference word means little alone: the word has one in every sentence. So the word is put into
+neutral sentences, and its states there are held against the reference word's own, state n against state n, as those of
+the texts are. What a text does to the word is what leaves the range of these.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
+from regard.explain.vectors.similarity import cosine
+from regard.text.neutral_sentences import LEAST
+from regard.text.words import Word
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+from regard.trace.word_rows import vector
+
+
+@dataclass(frozen=True)
+class Neutral:
+    """A reference word beside the followed one in neutral sentences: mean, smallest and largest cosine of every state.
+
+    [0] is of what enters layer 0, [n + 1] of what leaves layer n, the last of the contextual embeddings, behind the
+    final norm where there is one; None of a state that a trace does not hold. The reference word is a text of its own.
+    sentences: how many have the word.
+    """
+
+    word: str
+    sentences: int
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the neutral sentences can be taken for.
+
+    sentences: those in which the word is made of the same tokens as in a text. refused: why there is no range, None
+    where there is one. otherwise: the labels of occurrences that are of tokens of which too few sentences have it.
+    """
+
+    sentences: list[str]
+    refused: str | None
+    otherwise: list[str]
+
+
+def neutral(
+    word: str, occurrences: Sequence[tuple[str, Trace, Word]], control: Sequence[Trace], references: Sequence[Trace]
+) -> tuple[list[Neutral], Control, list[tuple[Trace, Word]]]:
+    """Compute a word's cosines to reference words in the neutral sentences whose traces are control.
+
+    Returned are also what the sentences can be taken for, and where the word counts in them, a trace each time.
+    occurrences: label, trace and place of the word in the texts. Where the word stands several times in a sentence,
+    each counts; where its state is a massive activation, none does. An occurrence is held against sentences in which
+    the word is of the same tokens, 12 at least; the range is of all such sentences, whatever occurrence they are for.
+
+    Raises:
+        RegardError: a sentence does not have the word.
+    """
+    spelled = {label: _ids(trace, each) for label, trace, each in occurrences}
+    placed = _placed(word, control)
+    enough, most = _enough(placed, set(spelled.values()))
+    refused = None
+    if not enough:
+        like = "" if most == len(control) else " as the tokens that it is in a text"
+        refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} “{word}”{like}, "
+        refused += f"{LEAST} are needed"
+    used = _of_tokens(placed, enough)
+    otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]
+    made = Control([trace.text for trace, _ in used], refused, otherwise)
+    ranges = [] if refused else [_beside(reference, used) for reference in references]
+    return ranges, made, [(trace, each) for trace, words in used for each in words]
+
+
+def _placed(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
+    """Where the word stands in each sentence, but for massive activations."""
+    times = times_median(control) if _whole(control) else {}
+    placed: list[tuple[Trace, list[Word]]] = []
+    for number, trace in enumerate(control, 1):
+        try:
+            found = trace.word(word)
+        except RegardError as error:
+            raise RegardError(f"control: sentence {number}: {error}") from None
+        placed.append((trace, [each for each in found if not _massive(times.get(id(trace)), each)]))
+    return placed
+
+
+def _enough(
+    placed: Sequence[tuple[Trace, Sequence[Word]]], wanted: set[tuple[int, ...]]
+) -> tuple[set[tuple[int, ...]], int]:
+    """The wanted tokens that enough sentences have, and how many have those that most have."""
+    counts = Counter(ids for trace, words in placed for ids in {_ids(trace, each) for each in words})
+    return {ids for ids in wanted if counts[ids] >= LEAST}, max((counts[ids] for ids in wanted), default=0)
+
+
+def _of_tokens(
+    placed: Sequence[tuple[Trace, Sequence[Word]]], ids: set[tuple[int, ...]]
+) -> list[tuple[Trace, list[Word]]]:
+    """The sentences that have the word as some of these tokens, and where."""
+    same = [(trace, [each for each in words if _ids(trace, each) in ids]) for trace, words in placed]
+    return [(trace, words) for trace, words in same if words]
+
+
+def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"] | None:
+    """Tell whether a cosine of contextual embeddings leaves the neutral range, at the two decimals that are shown."""
+    low, high = neutral.low[-1], neutral.high[-1]
+    if low is None or high is None or not math.isfinite(cosine):
+        return None
+    shown, least, most = (float(f"{each:z.2f}") for each in (cosine, low, high))
+    return "towards" if shown > most else "away from" if shown < least else None
+
+
+def cosines(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
+    """Compare a word's states with those of a reference word, all of its own tokens, in the same space: state by state.
+
+    The last is the cosine of the contextual embeddings; None for a state that one of the traces does not hold.
+    """
+    tokens = own(reference)
+    held = set(kept_numbers(trace.hidden_states)) & set(kept_numbers(reference.hidden_states))
+    found: list[float | None] = [
+        cosine(vector(trace.hidden_states[n], word), reference.hidden_states[n][tokens].mean(0)) if n in held else None
+        for n in range(len(trace.hidden_states) - 1)
+    ]
+    return [*found, cosine(vector(trace.contextual, word), reference.contextual[tokens].mean(0))]
+
+
+def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> Neutral:
+    rows = [cosines(trace, word, reference) for trace, words in used for word in words]
+    states = [_known(column) for column in zip(*rows, strict=True)]
+    return Neutral(
+        word=reference.text,
+        sentences=len(used),
+        mean=[None if each is None else float(each.mean()) for each in states],
+        low=[None if each is None else float(each.min()) for each in states],
+        high=[None if each is None else float(each.max()) for each in states],
+    )
+
+
+def _known(column: Sequence[float | None]) -> Float[Tensor, " n"] | None:
+    """One state's cosines, or None where one of them is not known."""
+    values = [each for each in column if each is not None and math.isfinite(each)]
+    return torch.tensor(values, dtype=torch.float64) if len(values) == len(column) else None
+
+
+def _ids(trace: Trace, word: Word) -> tuple[int, ...]:
+    return tuple(trace.tokens[n].id for n in word.tokens)
+
+
+def _whole(traces: Sequence[Trace]) -> bool:
+    return bool(traces) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
+
+
+def _massive(times: Float[Tensor, " L"] | None, word: Word) -> bool:
+    return times is not None and float(times[list(word.tokens)].max()) > MASSIVE

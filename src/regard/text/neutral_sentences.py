@@ -1,0 +1,110 @@
+"""Sentences that say nothing of what a word in them means: the control that a text's effect on it is held against.
+
+Two thirds use the word as a noun, the others as any word; it stands first, last and in between. Of 39 sentences the
+range is one that a sentence like them leaves by chance in one of twenty cases (2 of 40). They are English.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.errors import RegardError
+from regard.files import read_regular
+from regard.text.tokens import shortened
+from regard.text.words import find_spans
+
+SLOT = "{}"  # where the word goes
+LEAST = 12  # sentences from which on they have a range
+SENTENCES = (
+    "Nobody said anything about the {}.",
+    "She asked him about the {}.",
+    "Here is another {}.",
+    "Everyone remembers the {}.",
+    "In the end it was only the {}.",
+    "I have never seen this {}.",
+    "What do you know about the {}?",
+    "They were all there because of the {}.",
+    "The story begins with the {}.",
+    "We talked about the {} for a while.",
+    "This is the {} that I mentioned.",
+    "There is one {} in this picture.",
+    "It was not the first {} that we saw.",
+    "He thought of the {} again.",
+    "My sister likes the {} more than I do.",
+    "I forgot about the {} until today.",
+    "Someone told me about the {} yesterday.",
+    "You can see the {} from here.",
+    "They wrote something about some {} once.",
+    "The {} was the same as before.",
+    "The {} is what matters here.",
+    "That {} is older than this one.",
+    "This {} looks like the other one.",
+    "Our {} is not like theirs.",
+    "One {} was enough for them.",
+    "Any {} will do.",
+    "The word {} is in this sentence.",
+    "I do not know what {} means.",
+    "Please read the word {} aloud.",
+    "{} was mentioned twice.",
+    "He wrote down {} and nothing else.",
+    "They call it {} here.",
+    "It was {} all along.",
+    "It is about {}, as far as I know.",
+    "Let us talk about {} now.",
+    "Today's topic is {}.",
+    "Some people say {} instead.",
+    "We heard {} and then something else.",
+    "She used {} in every sentence.",
+)
+
+
+def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[str]:
+    """Put a word into neutral sentences, in the spelling given: `control` of `Trace.see` takes traces of these.
+
+    sentences: with {} in the word's place, or with the word itself. Without them the 39 that come with the package.
+
+    Raises:
+        RegardError: no word, or a sentence that has neither the word nor its place; it is named.
+    """
+    if not isinstance(word, str) or not word.strip():
+        raise RegardError(f"neutral_sentences: given {word!r}, needs a word")
+    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+        raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
+    for number, sentence in enumerate(sentences, 1):
+        if not _has(sentence, word):
+            raise RegardError(f"control: sentence {number}, {_lacks(sentence, word)}")
+    return list(dict.fromkeys(each.replace(SLOT, word) for each in sentences))
+
+
+def read_sentences(file: Path, word: str, option: str) -> list[str]:
+    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out.
+
+    option: what the user typed, for messages.
+
+    Raises:
+        RegardError: the file cannot be read, is no UTF-8, has fewer than 12 sentences, or one that has neither the word
+            nor its place.
+    """
+    what = f"{option} {str(file)!r}"
+    try:
+        lines = read_regular(file, option).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise RegardError(f"{what} is no text in UTF-8: needs one sentence a line") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not _has(line, word):
+            raise RegardError(f"{what}: line {number}, {_lacks(line.strip(), word)}")
+    found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if len(found) < LEAST:
+        raise RegardError(f"{what}: {len(found)} different sentences, needs {LEAST} or more, one a line")
+    return found
+
+
+def _has(sentence: str, word: str) -> bool:
+    """Whether a sentence has the word or its place."""
+    try:
+        return SLOT in sentence or bool(find_spans(sentence, word))
+    except RegardError:
+        return False
+
+
+def _lacks(sentence: str, word: str) -> str:
+    return f"{shortened(sentence)}, has neither {word!r} nor {SLOT} in its place"

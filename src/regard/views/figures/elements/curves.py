@@ -1,0 +1,134 @@
+"""How near a word is to each reference word, layer by layer: a small panel a reference word, all on one scale."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.lines import Line2D
+
+from regard.explain.findings.path_plane import curves_title
+from regard.explain.texts.curves import Curve, curves
+from regard.explain.texts.summary import Occurrence, Summary
+from regard.views.figures.elements.canvas import spread
+from regard.views.figures.elements.colours import line_style
+from regard.views.figures.elements.cosines import MOST, layer_axis, named, plain
+from regard.views.terminal.layout import short, visible
+
+ACROSS = 5  # panels side by side
+HIGH = 2.5  # inches of a panel
+GREY = "#777777"
+
+
+def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
+    """Its height in inches, and what draws it into its part of a grid, with a title and what the lines are."""
+    told = named(summary, first)
+    count = min(MOST, len(curves(summary)))
+
+    def put(figure: FigureBase, place: Any) -> None:
+        panels(figure, place, summary, told)
+        figure.suptitle("\n".join(above(summary, told)), fontsize=9.5)
+        legend(figure, summary, told)
+
+    high = 0.2 * (len(above(summary, told)) + -(-len(told) // 2))
+    return 0.3 + high + HIGH * -(-count // ACROSS), put
+
+
+def panels(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]) -> list[Axes]:
+    """Draw a panel for each reference word, a line an occurrence, the neutral sentences as a dotted mean in its range.
+
+    told: the labels of the occurrences that are drawn. Of more than twelve reference words twelve are. What a line is
+    stands at its end.
+    """
+    shown = curves(summary)[:MOST]
+    columns = min(ACROSS, len(shown))
+    grid = place.subgridspec(-(-len(shown) // columns), columns)
+    made: list[Axes] = []
+    for nth, curve in enumerate(shown):
+        axes = figure.add_subplot(grid[nth // columns, nth % columns], sharey=made[0] if made else None)
+        made.append(axes)
+        _panel(axes, curve, summary.occurrences, told)
+        if nth % columns:
+            axes.tick_params(labelleft=False)
+        else:
+            axes.set_ylabel("cosine", fontsize=8)
+    for axes, curve in zip(made, shown, strict=True):
+        _names(axes, curve, summary.occurrences, told)  # once the scale of all is known
+    return made
+
+
+def above(summary: Summary, told: Sequence[str]) -> list[str]:
+    """What the panels are, and what is not in them, in lines."""
+    count, lines = len(curves(summary)), [visible(curves_title(summary))]
+    if count > MOST:
+        lines.append(f"{MOST} of {count} reference words are drawn; --json has all")
+    if len(told) < len(summary.occurrences):
+        lines.append(f"{len(told)} of {len(summary.occurrences)} occurrences are drawn; --json has all")
+    return lines
+
+
+def legend(
+    figure: FigureBase, summary: Summary, told: Sequence[str], where: Literal["upper", "lower"] = "lower"
+) -> None:
+    """What the lines are: each occurrence with the words around it, at the lower or the upper edge."""
+    handles = []
+    for nth, each in enumerate(summary.occurrences):
+        if each.label in told:
+            colour, dashes = line_style(nth)
+            line: dict[str, Any] = {"color": colour, "linestyle": dashes, "marker": "o", "markersize": 3}
+            handles.append(Line2D([], [], label=around(summary, each), **line))
+    figure.legend(
+        handles=handles,
+        fontsize=8,
+        frameon=False,
+        loc="outside upper center" if where == "upper" else "outside lower center",
+        ncols=min(2, len(handles)),
+    )
+
+
+def around(summary: Summary, occurrence: Occurrence) -> str:
+    """An occurrence with the words around it."""
+    text = summary.texts[occurrence.text]
+    start, end = max(0, occurrence.start - 36), occurrence.end + 24
+    cut = ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    return f"{occurrence.label}  {short(cut, 72)}"
+
+
+def _panel(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Sequence[str]) -> None:
+    """The lines of one panel."""
+    name = "itself as it enters layer 0" if curve.word is None else short(curve.word, 24)
+    if curve.neutral is not None:
+        axes.fill_between(range(len(curve.neutral.mean)), _numbers(curve.neutral.low), _numbers(curve.neutral.high),
+                          color=GREY, alpha=0.25, linewidth=0, gid=f"range {name}")  # fmt: skip
+        axes.plot(_numbers(curve.neutral.mean), ":", color=GREY, linewidth=1.6, gid=f"neutral {name}")
+    for nth, (each, values) in enumerate(zip(occurrences, curve.paths, strict=True)):
+        if each.label in told:
+            colour, dashes = line_style(nth)
+            axes.plot(_numbers(values), dashes, marker="o", markersize=3, color=colour, linewidth=1.6,
+                      gid=f"curve {each.label} {name}")  # fmt: skip
+    axes.set_title(name, fontsize=9.5)
+    layer_axis(axes, len(curve.paths[0]))
+    plain(axes)
+
+
+def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Sequence[str]) -> None:
+    """What each line is, and its last number, at its end."""
+    ends = [
+        (values[-1], line_style(nth)[0], f"{each.label} {values[-1]:.2f}")
+        for nth, (each, values) in enumerate(zip(occurrences, curve.paths, strict=True))
+        if each.label in told and values[-1] is not None
+    ]
+    if curve.neutral is not None and curve.neutral.mean[-1] is not None:
+        ends.append((curve.neutral.mean[-1], GREY, f"neutral {curve.neutral.mean[-1]:.2f}"))
+    low, high = axes.get_ylim()
+    ends.sort(key=lambda each: each[0])
+    last = len(curve.paths[0]) - 1
+    rows = spread([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
+    for at, (value, colour, text) in zip(rows, ends, strict=True):
+        axes.annotate(text, (last, value), xytext=(last * 1.05, low + (high - low) * at / 1000), fontsize=7,
+                      va="center", color=colour, annotation_clip=False)  # fmt: skip
+    axes.set_xlim(-0.05 * last, last * 1.4)
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [float("nan") if value is None else value for value in values]

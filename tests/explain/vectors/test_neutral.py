@@ -1,0 +1,104 @@
+"""A word in neutral sentences beside reference words: mean and range of every state, in one space."""
+
+import math
+
+import pytest
+import torch
+
+from regard import RegardError
+from regard.explain.texts.occurrences import compare_reference, find, occurrences
+from regard.explain.texts.summary import summarise
+from regard.explain.vectors.neutral import Neutral, cosines, direction, neutral
+from regard.text.neutral_sentences import LEAST
+
+SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
+             for end in (".", " today.", ", he said.")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def control(minilm):
+    return minilm.trace(SENTENCES, logits=False, attention_outputs=False)
+
+
+@pytest.fixture(scope="module")
+def references(minilm):
+    return minilm.trace(["river", "pawnbroking"])  # one token, and several
+
+
+def placed(traces):
+    return [(str(n), trace, trace.word("bank")[0]) for n, trace in enumerate(traces, 1)]
+
+
+def test_mean_and_range_are_those_of_every_sentence(bank, control, references) -> None:
+    river, pawn = neutral("bank", placed(bank), control, references)[0]
+    assert (river.word, pawn.word, river.sentences, len(river.mean)) == ("river", "pawnbroking", LEAST, 7)
+    tokens = {"river": [1], "pawnbroking": list(range(1, len(references[1].tokens) - 1))}
+    for reference, found in zip(references, (river, pawn), strict=True):
+        for state in range(7):
+            beside = reference.hidden_states[state][tokens[found.word]].mean(0)
+            each = torch.tensor([
+                float(torch.cosine_similarity(t.hidden_states[state][t.word("bank")[0].tokens[0]], beside, dim=0))
+                for t in control
+            ])  # fmt: skip
+            assert found.mean[state] == pytest.approx(float(each.mean()), abs=1e-5)
+            assert found.low[state] == pytest.approx(float(each.min()), abs=1e-5)
+            assert found.high[state] == pytest.approx(float(each.max()), abs=1e-5)
+
+
+def test_the_last_state_is_the_contextual_embedding(bank, references) -> None:
+    (river,) = occurrences(bank[:1], find(bank[:1], "bank"), ["1"], None, None, 5)
+    beside = compare_reference(references[0], river, bank[0])
+    assert beside.states == cosines(bank[0], river.as_word(), references[0])
+    assert beside.states[-1] == beside.contextual
+    assert abs(beside.states[0] - beside.learned) > 1e-3  # positions and a norm are in the states: another space
+
+
+def test_what_is_no_control_is_said(minilm, bank, control, references) -> None:
+    found, made, _ = neutral("bank", placed(bank), control[:3], references)
+    assert (found, made.sentences, made.otherwise) == ([], [], [])
+    assert made.refused == f"3 of 3 neutral sentences have “bank”, {LEAST} are needed"
+    with pytest.raises(RegardError, match="control: sentence 2: word 'bank' is not in"):
+        neutral("bank", placed(bank), [control[0], minilm.trace("No such word.")], references)
+
+
+def test_other_tokens_are_no_control(bank, control, references) -> None:
+    """As byte-level tokenizers make of a word at a text's start: another token than behind a blank."""
+    label, trace, word = placed(bank)[1]
+    other = type(word)(word.text, word.start, word.end, (word.tokens[0] - 1, *word.tokens))
+    found, made, _ = neutral("bank", [placed(bank)[0], (label, trace, other)], control, references)
+    assert (len(found), made.refused, made.otherwise) == (2, None, ["2"])
+    found, made, _ = neutral("bank", [(label, trace, other)], control, references)
+    assert (found, made.sentences, made.otherwise) == ([], [], [])
+    there = "neutral sentences have “bank” as the tokens that it is in a text"
+    assert made.refused == f"0 of {LEAST} {there}, {LEAST} are needed"
+
+
+def test_one_sentence_with_its_tokens_is_no_range(minilm, references) -> None:
+    """Two spellings of a word, of other tokens each: twelve sentences have the one, a single one the other."""
+    texts = minilm.trace(["Die Strasse.", "Die Straße."])
+    control = minilm.trace([f"{n} Strasse." for n in range(LEAST)] + ["Eine Straße."], logits=False)
+    occurrences = [(str(n), trace, trace.word("straße")[0]) for n, trace in enumerate(texts, 1)]
+    found, made, _ = neutral("straße", occurrences, control, references)
+    assert (made.otherwise, made.refused, len(made.sentences)) == (["2"], None, LEAST)
+    assert found[0].sentences == LEAST
+    found, made, _ = neutral("straße", occurrences[1:], control, references)
+    assert (found, made.refused) == (
+        [], "1 of 13 neutral sentences has “straße” as the tokens that it is in a text, 12 are needed"
+    )  # fmt: skip
+
+
+def test_a_summary_has_it_where_there_is_a_word_and_something_to_compare_it_with(bank, control, references) -> None:
+    seen = summarise(bank, "bank", references=references, control=control)
+    assert [each.word for each in seen.neutral] == ["river", "pawnbroking"]
+    assert seen.control is not None
+    assert seen.control.sentences == SENTENCES
+    assert all(math.isfinite(each.mean[-1]) for each in seen.neutral)
+    assert summarise(bank, "bank", references=references).control is None
+    assert summarise(bank, "bank", control=control).neutral == []
+
+
+def test_a_direction_is_told_at_the_decimals_that_are_shown() -> None:
+    among = Neutral("river", 39, [0.3], [0.2049], [0.4051])
+    given = (0.4149, 0.4151, 0.1951, 0.1949, 0.3, float("nan"))
+    assert [direction(each, among) for each in given] == [None, "towards", None, "away from", None, None]
+    assert direction(0.9, Neutral("river", 39, [None], [None], [None])) is None

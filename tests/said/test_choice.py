@@ -1,0 +1,193 @@
+"""Titles of pictures, held against every weight that the picture has: what is chosen, framed, called the strongest."""
+
+import math
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from regard.explain.findings.choice import strongest_links, text_choice, word_choice
+from regard.explain.texts.highlights import highlights, strongest_link
+from regard.explain.weights.specific_weights import most_specific, specific_weights
+from tests.said.random_traces import trace_of
+from tests.said.templates import Groups, Template, hold, shows
+
+HEADS, LENGTH, LAYERS = 3, 9, 2
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a picture is of: all weights (layer, head, query, key), the followed token, and what was asked for."""
+
+    weights: list[list[list[list[float]]]]
+    names: list[str]
+    query: int | None
+    sink: int | None
+    layer: int | None
+    head: int | None
+
+
+def mean(values: list[float]) -> float:
+    seen = [value for value in values if value > 0]
+    return sum(seen) / max(1, len(seen))
+
+
+def expected(rows: list[list[float]], i: int, j: int) -> tuple[float, float, float]:
+    """What one head's other queries give as far from them, what they give this key, and an equal share."""
+    far = {q: rows[q][q + j - i] for q in range(LENGTH) if q != i and 0 <= q + j - i < LENGTH}
+    near = [value for q, value in far.items() if abs(q - i) <= 4]
+    by_key = mean([rows[q][j] for q in range(LENGTH) if q != i])
+    return max(mean(list(far.values())), mean(near)), by_key, 1 / sum(w > 0 for w in rows[i])
+
+
+def beyond(numbers: Shown, layer: int, i: int) -> dict[tuple[int, int], float]:
+    """What each head and key has beyond the expected, in nats; special tokens, sinks and the word itself aside."""
+    found = {}
+    for h in range(HEADS) if numbers.head is None else [numbers.head]:
+        rows = numbers.weights[layer][h]
+        for j in set(range(1, LENGTH)) - {i, numbers.sink}:
+            found[h, j] = rows[i][j] * math.log(rows[i][j] / max(expected(rows, i, j))) if rows[i][j] > 0 else 0.0
+    return found
+
+
+def word(groups: Groups, numbers: Shown) -> None:
+    assert numbers.query is not None
+    i, layer = numbers.query, int(groups["layer"] or 0)
+    assert groups["word"] == numbers.names[i]
+    every = beyond(numbers, layer, i)
+    (h, j), _ = max(every.items(), key=lambda each: each[1])
+    rows = numbers.weights[layer]
+    assert numbers.names[j] == groups["key"]
+    shows(groups["weight"], rows[h][i][j])
+    distance, token, _ = expected(rows[h], i, j)
+    shows(groups["distance"], distance)
+    shows(groups["token"], token)
+    assert (groups["head"] is None) == (numbers.head is None)
+    most, largest, at = max((rows[n][i][k], n, k) for n in {n for n, _ in every} for k in range(LENGTH))
+    if groups["most"] is None:
+        assert (largest, at) == (h, j), f"the largest weight is {most} at {numbers.names[at]}"
+        return
+    shows(groups["most"], most)
+    assert groups["at"] == ("itself" if at == i else numbers.names[at] if at == 0 else f"“{numbers.names[at]}”")
+    assert groups["other"] in (None, str(largest))
+    assert (groups["other"] is None) == (numbers.head is not None)
+
+
+def sums(numbers: Shown) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
+    """What the words of the text have beyond the expected, by layer, and by layer and head."""
+    layers: dict[int, float] = defaultdict(float)
+    heads: dict[tuple[int, int], float] = defaultdict(float)
+    for layer in range(LAYERS):
+        for i in set(range(1, LENGTH)) - {numbers.sink}:
+            (h, _), most = max(beyond(numbers, layer, i).items(), key=lambda each: each[1])
+            if most > 0:
+                layers[layer] += most
+                heads[layer, h] += most
+    return layers, heads
+
+
+def text(groups: Groups, numbers: Shown) -> None:
+    layers, heads = sums(numbers)
+    layer, head = int(groups["layer"] or 0), int(groups["head"] or 0)
+    mine = {h: value for (own, h), value in heads.items() if own == layer}
+    assert mine[head] >= max(mine.values()) - 1e-9
+    if numbers.layer is None:
+        assert layers[layer] >= max(layers.values()) - 1e-9
+        shows(groups["nats"], layers[layer])
+        shows(groups["part"] or groups["nats"], mine[head])
+    else:
+        assert layer == numbers.layer
+        shows(groups["nats"], mine[head])
+
+
+def link(groups: Groups, numbers: Shown) -> None:
+    asked = range(HEADS) if numbers.head is None else [numbers.head]
+    words = [n for n in range(1, LENGTH) if n != numbers.sink]
+    place = {n: words.index(n) for n in words}
+    cells = {
+        (layer, h, i, j): numbers.weights[layer][h][i][j]
+        for layer in range(LAYERS) for h in asked for i in words for j in words if abs(place[i] - place[j]) > 1
+    }  # fmt: skip
+    names = {name: n for n, name in enumerate(numbers.names)}
+    i, j = names[groups["query"] or ""], names[groups["key"] or ""]
+    (own,) = {
+        (layer, h) for (layer, h, *cell), w in cells.items()
+        if cell == [i, j] and w == max(v for (a, b, *_), v in cells.items() if (a, b) == (layer, h))
+        and f"{w:.2f}" == groups["weight"] and (layer, h) == drawn(numbers)
+    }  # fmt: skip
+    shows(groups["weight"], cells[(*own, i, j)])
+    most = max(cells.values())
+    if groups["most"] is None:
+        assert cells[(*own, i, j)] == most
+        return
+    shows(groups["most"], most)
+    assert cells[int(groups["layer"] or 0), int(groups["head"] or asked[0]), names[groups["a"] or ""],
+                 names[groups["b"] or ""]] == most  # fmt: skip
+
+
+def drawn(numbers: Shown) -> tuple[int, int]:
+    """The layer and head that say most, by sums of their own."""
+    layers, heads = sums(numbers)
+    layer = max(layers, key=layers.__getitem__)
+    return layer, max((h for own, h in heads if own == layer), key=lambda h: heads[layer, h])
+
+
+NAME = r"“[^”]+”|\[S\]|itself"
+TEMPLATES = [
+    Template(
+        "word", r"(?:chosen: )?“(?P<word>[^”]+)” gives “(?P<key>[^”]+)” (?P<weight>[\d.]+) \(others at that distance "
+        r"(?P<distance>[\d.]+), to that token (?P<token>[\d.]+)\), most beyond these in (?:head (?P<head>\d) of )?"
+        rf"layer (?P<layer>\d)(?:, and the largest weight|; the largest weight: (?P<at>{NAME}) (?P<most>[\d.]+)"
+        r"(?:, head (?P<other>\d))?)", word,
+    ),
+    Template(
+        "text", r"chosen: layer (?P<layer>\d) says most, (?P<nats>[\d.]+) nats beyond the expected, and in it head "
+        r"(?P<head>\d), (?P<part>[\d.]+)", text,
+    ),
+    Template(
+        "layer of a head", r"chosen: of the layers of head (?P<head>\d) layer (?P<layer>\d) says most, "
+        r"(?P<nats>[\d.]+) nats beyond the expected(?P<part>)", text,
+    ),
+    Template(
+        "head of a layer", r"chosen: of layer (?P<layer>\d) head (?P<head>\d) says most, (?P<nats>[\d.]+) nats beyond "
+        r"the expected(?P<part>)", text,
+    ),
+    Template(
+        "link", r"framed: “(?P<query>[^”]+)” looks at “(?P<key>[^”]+)” (?P<weight>[\d.]+), its strongest link of words "
+        r"that are no neighbours(?:; of (?:all heads|head \d in all layers) “(?P<a>[^”]+)” looks at “(?P<b>[^”]+)” "
+        r"(?P<most>[\d.]+), layer (?P<layer>\d)(?:, head (?P<head>\d))?|, and that of .+)", link,
+    ),
+]  # fmt: skip
+
+
+def test_every_title_of_random_pictures_is_true() -> None:
+    spoke: Counter[str] = Counter()
+    draw = random.Random(3)
+    for _ in range(24):
+        trace, query = trace_of(draw, LENGTH, HEADS, LAYERS), draw.randrange(2, LENGTH)
+        sink = draw.choice([None, 1])
+        apart = [] if sink is None else [sink]
+        dense = [weights.dense().double() for weights in trace.attention]
+        names, whole = [token.text for token in trace.tokens], [each.tolist() for each in dense]
+        layer, head = draw.choice([None, draw.randrange(LAYERS)]), draw.choice([None, None, draw.randrange(HEADS)])
+
+        numbers = Shown(whole, names, query, sink, layer, head)
+        (best,) = specific_weights(trace, [[query]], apart, layers=[layer or 0], head=head)[0] or [None]
+        if best is not None:
+            rows = dense[layer or 0][:, [query]].mean(1)
+            said = word_choice(best, rows, trace.tokens, head=head, asked=layer is not None and head is not None)
+            spoke += hold([said], numbers, TEMPLATES)
+
+        found = specific_weights(trace, None, apart, layers=None if layer is None else [layer], head=head)
+        most = most_specific(found)
+        assert most is not None
+        asked = {"layer_asked": layer is not None, "head_asked": head is not None}
+        said = text_choice(found, trace.tokens, most.layer, apart=apart, **asked)
+        assert bool(said) == (layer is None or head is None)
+        numbers = Shown(whole, names, None, sink, layer, head)
+        spoke += hold([said] if said else [], numbers, TEMPLATES)
+
+        if layer is None:
+            own = strongest_link(trace, most.layer, most.head, apart)
+            links = highlights(trace, head=head, sinks=apart).links
+            spoke += hold([strongest_links(own, links, trace.tokens, head=head is not None)], numbers, TEMPLATES)
+    assert set(spoke) == {each.name for each in TEMPLATES}

@@ -1,0 +1,169 @@
+"""What `patch` says of a sweep is true of all of its cells, those by construction named apart."""
+
+import random
+import re
+
+from regard.explain.causes.patch_sweep import PatchSweep
+from regard.explain.findings.patch_sweep import patch_findings
+from tests.said.templates import Groups, Template, hold, shows
+
+Cell = tuple[int, int]
+TOKENS = ("the 0", "quiet 1", "bank 2", ". 3")
+
+
+def cell_of(name: str, sweep: PatchSweep) -> Cell:
+    """The cell of a name as sentences have it: “bank” (2) in layer 3, head 4 entering layer 0."""
+    at = r"(?P<at>entering layer 0|in layer \d+)"
+    found = re.fullmatch(rf"(?:“(?P<token>.+)” \((?P<n>\d+)\)|(?P<head>head \d+)) {at}", name)
+    assert found, name
+    column = sweep.columns.index(found["head"] or f"{found['token']} {found['n']}")
+    layer = "input" if found["at"].startswith("entering") else int(found["at"].removeprefix("in layer "))
+    return sweep.layers.index(layer), column  # type: ignore[arg-type]
+
+
+def share(cell: Cell, sweep: PatchSweep) -> float:
+    return (sweep.outcomes[cell[0]][cell[1]] - sweep.run) / (sweep.source - sweep.run)
+
+
+def every(sweep: PatchSweep) -> list[Cell]:
+    return [(row, column) for row in range(len(sweep.layers)) for column in range(len(sweep.columns))]
+
+
+def apart(sweep: PatchSweep) -> set[Cell]:
+    return {(row, column) for row, column, _ in sweep.given}
+
+
+def intro(groups: Groups, sweep: PatchSweep) -> None:
+    texts = (sweep.corrupted, sweep.clean)
+    assert (groups["read"], groups["other"]) == (texts if sweep.direction == "denoising" else texts[::-1])
+    assert (groups["direction"], groups["what"]) == (sweep.direction, sweep.what)
+    assert (groups["by"] == "head") == (sweep.by == "heads")
+
+
+def ends(groups: Groups, sweep: PatchSweep) -> None:
+    assert (f"{sweep.run:.3g}", f"{sweep.source:.3g}") == (groups["run"], groups["source"])
+
+
+def no_way(groups: Groups, sweep: PatchSweep) -> None:
+    assert sweep.run == sweep.source
+
+
+def step(groups: Groups, sweep: PatchSweep) -> None:
+    """No layer brings more to any place, but where an estimate stands for what is so by construction."""
+    row, column = cell_of(f"{groups['place']} in layer {groups['layer']}", sweep)
+    before, after = share((row - 1, column), sweep), share((row, column), sweep)
+    shows(groups["before"], before)
+    shows(groups["after"], after)
+    depth = [-1 if each == "input" else each for each in sweep.layers]
+    rises = [
+        share((n, k), sweep) - share((n - 1, k), sweep)
+        for n, k in every(sweep)
+        if n and depth[n] == depth[n - 1] + 1  # type: ignore[operator]
+        if (n, k) not in apart(sweep) or abs(share((n, k), sweep) - 1) < 0.005
+    ]
+    assert abs(after - before - max(rises)) < 1e-12
+
+
+def furthest(groups: Groups, sweep: PatchSweep) -> None:
+    """Nothing that is not left out by name is further: the first three, in order, of what is more than 0 %."""
+    left_out = apart(sweep) if groups["aside"] else set()
+    assert left_out == apart(sweep)
+    values = sorted((abs(share(cell, sweep)) for cell in every(sweep) if cell not in left_out), reverse=True)
+    named = [each.rsplit(": ", 1) for each in (groups["named"] or "").split(", ")]
+    assert len(named) == min(3, sum(each >= 0.005 for each in values))
+    for n, (name, figure) in enumerate(named):
+        cell = cell_of(name, sweep)
+        assert cell not in left_out
+        shows(figure, share(cell, sweep))
+        assert abs(abs(share(cell, sweep)) - values[n]) < 1e-12
+
+
+def nothing(groups: Groups, sweep: PatchSweep) -> None:
+    assert bool(groups["other"]) == bool(apart(sweep))
+    assert all(abs(share(cell, sweep)) < 0.005 for cell in every(sweep) if cell not in apart(sweep))
+
+
+def given(groups: Groups, sweep: PatchSweep) -> None:
+    """Each that is so by construction is told once, with its reason, and where it is estimated with the estimate."""
+    reasons = {
+        "elsewhere": "as the texts hold the same everywhere else there",
+        "read": "as the outcome is read there, after the last layer",
+    }
+    left = {(row, column): reason for row, column, reason in sweep.given}
+    for each in (groups["cells"] or "").split("; "):
+        found = re.fullmatch(r"(?P<name>.+?)(?: \(estimated here as (?P<estimates>[^)]+)\))?, (?P<why>as .+)", each)
+        assert found, each
+        rows = re.fullmatch(r".+ in (?P<count>\d+) rows, the first (?P<first>.+)", found["name"])
+        first = cell_of(rows["first"] if rows else found["name"], sweep)
+        reason = left[first]
+        assert found["why"] == reasons[reason]
+        cells = sorted(cell for cell, why in left.items() if cell[1] == first[1] and why == reason)
+        assert cells[0] == first
+        assert len(cells) == (int(rows["count"]) if rows else 1)
+        figures = (found["estimates"] or "").replace(" and ", ", ").split(", ") if found["estimates"] else []
+        for figure, cell in zip(figures, [c for c in cells if abs(share(c, sweep) - 1) > 0.005], strict=True):
+            shows(figure, share(cell, sweep))
+        for cell in cells:
+            left.pop(cell)
+    assert not left
+
+
+P = r"-?\d+%"
+TEMPLATES = [
+    Template(
+        "intro",
+        r"(?P<direction>denoising|noising): '(?P<read>.+)' is read, and (?P<what>\w+) of '(?P<other>.+)' are put in, "
+        r"one (?P<by>head|place) at a time(?:, .+)?",
+        intro,
+    ),
+    Template("ends", r"a number: (?P<run>\S+) without patches, (?P<source>\S+) in the other text", ends),
+    Template("no way", r"both texts have the same outcome: there is no way from one to the other to go", no_way),
+    Template(
+        "step",
+        rf"of all layers and places, layer (?P<layer>\d+) brings most to (?P<place>.+): from (?P<before>{P}) to "
+        rf"(?P<after>{P}) of the way to the other's outcome",
+        step,
+    ),
+    Template(
+        "furthest",
+        r"of the way to the other's outcome, the patches that changed most"
+        r"(?P<aside>, but for those that do so by construction,)? went (?P<named>.+)",
+        furthest,
+    ),
+    Template("nothing", r"no (?P<other>other )?patch changed the outcome by 0\.5% of the way to the other's", nothing),
+    Template("given", r"by construction all of the way, whatever the model does: (?P<cells>.+)", given),
+]
+
+
+def made(draw: random.Random) -> PatchSweep:
+    """A random sweep of states, of feed-forward outputs or of heads, of some layers, some cells by construction."""
+    what = draw.choice(("hidden_states", "hidden_states", "hidden_states", "feed_forward", "head_outputs"))
+    by = "heads" if what == "head_outputs" else "positions"
+    every = ["input", *range(4)] if what == "hidden_states" else list(range(4))
+    layers = tuple(each for each in every if draw.random() < 0.8) or (0,)
+    columns = TOKENS if by == "positions" else tuple(f"head {n}" for n in range(3))
+    run, source = draw.uniform(-2, 2), draw.choice((None, draw.uniform(-2, 2), draw.uniform(-2, 2)))
+    source = run if source is None else source
+    quiet = draw.random() < 0.2
+    shares = [[0.0 if quiet else draw.choice((0.001, 0.3, 1)) * draw.uniform(-1, 1.5) for _ in columns] for _ in layers]
+    cells = []
+    if what == "hidden_states" and source != run:
+        every_cell = [(n, k) for n in range(len(layers)) for k in range(len(columns))]
+        cells = [(*cell, draw.choice(("elsewhere", "read"))) for cell in every_cell if draw.random() < 0.15]
+    estimated = draw.random() < 0.3
+    for n, k, _ in cells:
+        shares[n][k] = draw.uniform(-1, 2) if estimated else 1.0
+    outcomes = [[run + each * (source - run) for each in row] for row in shares]
+    return PatchSweep(
+        what, by, draw.choice(("denoising", "noising")), "a river bank", "a money bank", "a number", run, source,
+        layers, columns, outcomes, given=tuple(cells),
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_what_is_said_of_random_sweeps_holds() -> None:
+    draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
+    for _ in range(200):
+        sweep = made(draw)
+        for name, count in hold(patch_findings(sweep), sweep, TEMPLATES).items():
+            spoke[name] += count
+    assert all(spoke.values()), spoke

@@ -1,0 +1,214 @@
+"""What is said of the plane of a word's movement, of random states: true of every point drawn, by plain loops.
+
+Whatever is on a plane has every comparison right that its sentences speak of; what has not is not on it.
+"""
+
+import re
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from regard.explain.findings.path_plane import plane_sentences
+from regard.explain.vectors.movement import movement
+from regard.explain.vectors.neutral import Neutral
+from regard.text.tokens import Token
+from regard.text.words import Word
+from regard.trace.status import Status
+from regard.trace.trace import Trace
+from tests.said.templates import Template, hold, shows
+from tests.support.summaries import bare_summary
+
+STATUS = Status("made up", (), "cpu", "float32", None, 0, None)
+TIE = 1e-5
+
+
+def made_up(states: list[torch.Tensor], name: str = "word") -> Trace:
+    """A trace of these states (L, M), one token a row."""
+    tokens = tuple(Token(n, f"{name}{n}", n, n + 1, n, False) for n in range(len(states[0])))
+    text = name if len(tokens) == 1 else "x" * len(tokens)
+    return Trace(text, tokens, None, None, None, None, tuple(states), states[-1], None, (), (), STATUS)
+
+
+def in_sentences(reference: Trace, held: list[Trace]) -> Neutral:
+    """What the library has beside a plane: the cosines of neutral sentences' ends to a reference word."""
+    every = [cosine(each.contextual[0].double(), reference.contextual[0].double()) for each in held]
+    return Neutral(reference.text, len(held), [sum(every) / len(every)], [min(every)], [max(every)])
+
+
+def answer(seed: int, count: int, marks: int, width: int, control: int, layers: int = 2) -> Any:
+    """A movement of random states, with what is needed to check it: every state, every reference word's end."""
+    generator = torch.Generator().manual_seed(seed)
+    states = [torch.randn(count, width, generator=generator) for _ in range(layers + 1)]
+    states[0][:] = states[0][0]  # as a word enters every text
+    ends = [torch.randn(1, width, generator=generator) for _ in range(marks)]
+    neutral = [
+        states[-1].mean(0, keepdim=True) + 0.3 * torch.randn(1, width, generator=generator) for _ in range(control)
+    ]
+    references = [made_up([end] * (layers + 1), f"r{n}") for n, end in enumerate(ends)]
+    held = [made_up([end] * (layers + 1)) for end in neutral]
+    text = made_up(states)
+    words = [(text, Word(text.tokens[n].text, n, n + 1, (n,))) for n in range(count)]
+    placed = [(each, Word("word0", 0, 1, (0,))) for each in held]
+    ranges = [in_sentences(reference, held) for reference in references if held]
+    moved = movement(words, [text], references, control=placed, ranges=ranges)
+    labels = [str(n + 1) for n in range(count)]
+    paths = torch.stack(states, 1).double()  # (count, states, M)
+    return SimpleNamespace(
+        movement=moved, summary=bare_summary("bank", labels, moved, [each.text for each in references], control),
+        paths=paths, ends={f"r{n}": end[0].double() for n, end in enumerate(ends)},
+        held=[each[0].double() for each in neutral],
+    )  # fmt: skip
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(torch.cosine_similarity(a, b, dim=0))
+
+
+def far(a: Any, b: Any) -> float:
+    return float(torch.dist(torch.tensor(a).double(), torch.tensor(b).double()))
+
+
+def to_references(numbers: Any) -> dict[tuple[str, str], float]:
+    """The cosine of every end to every reference word, and the mean of the neutral sentences'."""
+    found = {(str(n + 1), r): cosine(path[-1], end) for n, path in enumerate(numbers.paths)
+             for r, end in numbers.ends.items()}  # fmt: skip
+    for r, end in numbers.ends.items():
+        if numbers.held:
+            found["○", r] = sum(cosine(each, end) for each in numbers.held) / len(numbers.held)
+    return found
+
+
+def right(near: dict[Any, float], full: dict[Any, float]) -> None:
+    """Assert that of every two that are compared the nearer has the larger cosine."""
+    for one, other in combinations(full, 2):
+        if abs(full[one] - full[other]) > TIE:
+            assert (near[one] < near[other]) == (full[one] > full[other]), (one, other)
+
+
+def seen_from_ends(groups: Any, numbers: Any) -> None:
+    moved = numbers.movement
+    assert int(groups["width"]) == numbers.paths.shape[-1]
+    assert ("○" in groups["from"]) == (moved.neutral is not None)
+    places = {str(n + 1): path[-1] for n, path in enumerate(moved.words)}
+    if moved.neutral is not None:
+        places["○"] = moved.neutral
+    marks = dict(zip(numbers.ends, moved.references, strict=True))
+    full = {pair: value for pair, value in to_references(numbers).items() if pair[0] in places}
+    near = {(end, r): far(places[end], marks[r]) for end, r in full}
+    for side in (0, 1):  # seen from each end, and from each reference word
+        for name in {pair[side] for pair in full}:
+            right(*({pair: v for pair, v in each.items() if pair[side] == name} for each in (near, full)))
+    for label, leaves in zip(places, moved.leaves, strict=False):  # an arrow's direction, as seen from each ◆
+        for r in marks if leaves and moved.neutral is not None else ():
+            if abs(full[label, r] - full["○", r]) > TIE:
+                assert (near[label, r] < near["○", r]) == (full[label, r] > full["○", r])
+
+
+def seen_along(groups: Any, numbers: Any) -> None:
+    moved = numbers.movement
+    assert int(groups["width"]) == numbers.paths.shape[-1]
+    points = {(p, s): moved.words[p][n] for p in range(len(moved.words)) for n, s in enumerate(moved.states)}
+    for p, s in points:
+        others = [(q, t) for q, t in points if (q, t) != (p, s) and (q == p or t == s or s == 0)]
+        near = {other: far(points[other], points[p, s]) for other in others}
+        right(near, {(q, t): cosine(numbers.paths[q, t], numbers.paths[p, s]) for q, t in others})
+    for p, q in combinations(range(len(moved.words)), 2):
+        right({s: far(points[p, s], points[q, s]) for s in moved.states},
+              {s: cosine(numbers.paths[p, s], numbers.paths[q, s]) for s in moved.states})  # fmt: skip
+
+
+def led_to(groups: Any, numbers: Any) -> None:
+    """Which ends leave the range of the neutral sentences, of some reference word, at the two decimals shown."""
+    full = to_references(numbers)
+    inside = re.split(r", | and ", groups["inside"]) if groups.get("inside") else []
+    for n, leaves in enumerate(numbers.movement.leaves):
+        ranges = {r: [cosine(each, end) for each in numbers.held] for r, end in numbers.ends.items()}
+        rounded = {
+            r: (round(min(own), 2), round(full[str(n + 1), r], 2), round(max(own), 2)) for r, own in ranges.items()
+        }
+        out = any(not low <= own <= high for low, own, high in rounded.values())
+        assert out == leaves == (str(n + 1) not in inside)
+
+
+def kept(groups: Any, numbers: Any) -> None:
+    shows(groups["share"], sum(numbers.movement.share))
+    if groups["names"]:
+        assert re.findall("“(.+?)”", groups["names"]) == [*numbers.ends, "bank"]
+
+
+def otherwise(groups: Any, numbers: Any) -> None:
+    """A set of points without a right plane: how many comparisons there are, and one of them that is true."""
+    moved = numbers.movement
+    tried = moved.tried[-1] if groups["gone"].startswith("Only") else moved.tried[0]
+    assert tried.states != moved.states or tried.neutral != (moved.neutral is not None)
+    assert 0 < int(groups["wrong"].replace(",", "")) <= int(groups["all"].replace(",", "")) == tried.compared
+    near, away = float(groups["near"]), float(groups["away"])
+    assert near >= away
+    if numbers.ends:
+        full = to_references(numbers)
+        label = "○" if groups["who"].startswith("the neutral") else groups["who"].removesuffix(" ends")
+        mark = groups["first"].strip("“”")
+        than = re.fullmatch(r"to “(?P<mark>.+)”|(?P<who>.+) does", groups["than"])
+        assert than is not None
+        other = (label, than["mark"]) if than["mark"] else ("○" if "neutral" in than["who"] else than["who"], mark)
+        shows(groups["near"], full[label, mark])
+        shows(groups["away"], full[other])
+
+
+def nothing(groups: Any, numbers: Any) -> None:
+    """One end and one reference word, or one path's start and end, are no two distances."""
+    assert len(numbers.paths) == 1
+    assert len(numbers.ends) == 1
+    assert not numbers.held
+
+
+NEARER = r"nearer here is nearer in all (?P<width>\d+) dimensions \(has the larger cosine\)\."
+RANGE = r"the neutral sentences' range"
+ENDS = r"(?P<from>Seen from each ◆(?: and from each ★|, from each ★ and from ○))"
+ALONG = r"(?:Seen from each state|Along a path, from a start, and between paths at one layer)"
+THROUGH = r"(?:all states of “bank”|the first and last states of “bank”|where (?P<names>.+) end)"
+GONE = (
+    r"(?P<gone>Only the curves are drawn, no plane|The neutral sentences are not drawn on the plane|"
+    r"What is between the first state and the last is not drawn on the plane)"
+)
+WORST = (
+    r"(?P<who>.+?) (?:is )?nearer to (?P<first>.+?) than (?P<than>.+) "
+    r"\(cosine (?P<near>-?[\d.]+) against (?P<away>-?[\d.]+)\)\."
+)
+OTHERWISE = (
+    rf"{GONE}: (?P<wrong>[\d,]+) of (?P<all>[\d,]+) comparisons of near and far come out otherwise on the best plane "
+    rf"found: in all \d+ dimensions {WORST}"
+)
+TEMPLATES = [
+    Template("ends", f"{ENDS}: {NEARER}", seen_from_ends),
+    Template("paths", f"{ALONG}: {NEARER}", seen_along),
+    Template("arrows", rf"An arrow leads to each end: its cosine to some reference word is outside {RANGE}\.", led_to),
+    Template(
+        "no arrow",
+        rf"No arrow leads to (?P<inside>.+): (?:its|their) cosines are within {RANGE}, to each reference word\.",
+        led_to,
+    ),
+    Template(
+        "plane",
+        rf"The plane is one through {THROUGH}, each of length 1: it keeps (?P<share>\d+%) of their variance\.",
+        kept,
+    ),
+    Template("otherwise", OTHERWISE, otherwise),
+    Template("nothing", r"Only the curves are drawn, no plane: there are no two distances to compare\.", nothing),
+]
+
+
+def test_what_is_drawn_is_right_and_what_is_not_right_is_not_drawn() -> None:
+    spoke: Any = {}
+    for seed in range(24):
+        count, marks = 1 + seed % 3, (0, 1, 2, 4, 7)[seed % 5]
+        numbers = answer(seed, count, marks, (3, 8, 24)[seed % 3], 12 * (seed % 2))
+        for name, times in hold(plane_sentences(numbers.summary), numbers, TEMPLATES).items():
+            spoke[name] = spoke.get(name, 0) + times
+        moved = numbers.movement
+        assert bool(moved.states) == (moved.tried[-1].wrong == 0)
+        drawn = [path for path in moved.words if path] + [point for point in moved.references if point]
+        assert bool(drawn) == bool(moved.states)
+    assert set(spoke) == {each.name for each in TEMPLATES}

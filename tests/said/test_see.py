@@ -1,0 +1,259 @@
+"""Every sentence of `see` about a followed word is true of the whole rows that it speaks of."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from regard.explain.findings import findings
+from regard.explain.texts.occurrences import Occurrence
+from tests.said.random_summaries import Drawn, cosine, drawn
+from tests.said.templates import Groups, Template, hold, shows
+
+DRAWN = 100
+TOKEN = r"“(?P<text>.+?)”(?: of “.+?”)?(?: \((?P<token>\d+)\))?"
+EACH = r"(?P<each>(?:: |, (?:text )?\d[ab]?: ).+)\."
+
+
+def told_of(groups: Groups, numbers: Drawn) -> list[tuple[Occurrence, str]]:
+    """What a sentence says of each occurrence; of several the first three, and how many more there are."""
+    said, seen = groups["each"] or "", numbers.summary.occurrences
+    if len(seen) == 1:
+        assert said.startswith(": ")
+        return [(seen[0], said.removeprefix(": "))]
+    more = re.search(r" \(and (\d+) more\)$", said)
+    parts = said.removeprefix(", ").removesuffix(more[0] if more else "").split("; ")
+    assert len(parts) + int(more[1] if more else 0) == len(seen)
+    pairs = [part.split(": ", 1) for part in parts]
+    own = [(numbers.occurrence(label), says) for label, says in pairs]
+    assert [each for each, _ in own] == seen[: len(own)]
+    return own
+
+
+def who(groups: Groups, numbers: Drawn) -> None:
+    one = len(numbers.summary.occurrences) == 1
+    assert groups["who"] == ("it" if one else f"“{numbers.summary.word}”")
+
+
+def leaves_sinks_out(groups: Groups, numbers: Drawn, own: list[Occurrence]) -> None:
+    """Sinks are named as left out where there are any."""
+    assert bool(groups["sinks"]) == any(numbers.sinks(each) for each in own)
+
+
+def token_of(groups: Groups, numbers: Drawn, own: Occurrence) -> int:
+    """The token that is named: by its number where others of the text are called the same."""
+    called = [n for n, token in enumerate(numbers.tokens(own)) if token.text == groups["text"]]
+    if groups["token"] is None:
+        assert len(called) == 1
+        return called[0]
+    assert len(called) > 1
+    assert int(groups["token"]) in called
+    return int(groups["token"])
+
+
+def row(groups: Groups, numbers: Drawn) -> None:
+    who(groups, numbers)
+    for own, says in told_of(groups, numbers):
+        (shown,) = [each for each in own.attends if str(each.layer) == groups["layer"]]
+        parts = {own.tokens[0]: sum(shown.weights[n] for n in own.tokens)}
+        parts |= {n: weight for n, weight in enumerate(shown.weights) if n not in own.tokens}
+        order = sorted(parts, key=lambda n: -parts[n])
+        if says == "no token takes 0.02":
+            assert parts[order[0]] < 0.02
+            continue
+        named = says.replace(", then ", ", ").split(", ")
+        assert ", then " in says or len(named) == 1
+        for number, item in zip(order, named, strict=False):  # the i-th that is named is the i-th of the whole row
+            match = re.fullmatch(r"(?P<name>.+?)(?: \((?P<token>\d+)\))? (?P<weight>[\d.]+)", item)
+            assert match
+            assert match["name"] == part_name(numbers, own, number), (item, number)
+            assert match["token"] in (None, str(number))
+            shows(match["weight"], parts[number])
+        assert len({item.rsplit(" ", 1)[0] for item in named}) == len(named)  # no two under one name
+        words = numbers.others(own)
+        assert (
+            len(named) in (4, len(order))
+            or parts[order[len(named)]] < 0.02
+            or any(n in words for n in order[: len(named)])
+        )
+
+
+def part_name(numbers: Drawn, own: Occurrence, number: int) -> str:
+    token = numbers.tokens(own)[number]
+    if number in own.tokens:
+        return "itself" if len(own.tokens) == 1 else "its own tokens together"
+    if token.special:
+        return token.text
+    kind = "the sink " if number in numbers.sinks(own) else "another " if token.text.lower() == own.word.lower() else ""
+    return f"{kind}“{token.text}”"
+
+
+def alone(groups: Groups, numbers: Drawn) -> None:
+    seen = numbers.summary.occurrences
+    assert groups["who"] == ("it" if len(seen) == 1 else "they")
+    for own in seen:
+        for n, token in enumerate(numbers.tokens(own)):
+            word = not token.special and n not in own.tokens and any(c.isalnum() for c in token.text)
+            assert not word or all(row.weights[n] == 0 for row in own.attends)
+
+
+def link(groups: Groups, numbers: Drawn) -> None:
+    who(groups, numbers)
+    told = told_of(groups, numbers)
+    leaves_sinks_out(groups, numbers, [own for own, _ in told])
+    found = []
+    for own, says in told:
+        held = [each.layer for each in own.attends]
+        assert bool(groups["held"]) == (held != list(range(len(numbers.weights[own.text]))))
+        far = numbers.far(own)
+        rows = numbers.weights[own.text][held][:, :, own.tokens].mean(2)[:, :, far]  # (layers held, H, far)
+        most = float(rows.max()) if rows.numel() else 0.0
+        match = re.fullmatch(rf"layer (?P<layer>\d+), head (?P<head>\d+), {TOKEN} (?P<weight>[\d.]+)", says)
+        if match:
+            shows(match["weight"], most)
+            place = held.index(int(match["layer"]))
+            assert float(rows[place, int(match["head"]), far.index(token_of(match, numbers, own))]) == most >= 0.3
+        elif says == "there is no such word":
+            assert most == 0
+        else:
+            faint = re.fullmatch(r"no head does \(([\d.]+) at most\)|([\d.]+) at most", says)
+            assert faint
+            assert most < 0.3
+            shows(faint[1] or faint[2], most)
+        found.append(bool(match))
+    assert any(found) == (groups["lead"] == "The")
+
+
+def brought(groups: Groups, numbers: Drawn) -> None:
+    told = told_of(groups, numbers)
+    leaves_sinks_out(groups, numbers, [own for own, _ in told])
+    for own, says in told:
+        (updates,) = [each.updates for each in numbers.summary.layer_updates if each.occurrence == own.label]
+        others = numbers.others(own)
+        shares = {
+            (step.layer, each.token): each.share for step in updates for each in step.attention.top
+            if each.token in others
+        }  # fmt: skip
+        most = max(shares.values(), default=0.0)
+        match = re.fullmatch(rf"{TOKEN}, (?P<share>\d+%) in layer (?P<layer>\d+)", says)
+        if match is None:
+            assert says == "none has 2%"
+            assert most < 0.02
+            continue
+        shows(match["share"], most)
+        assert shares[int(match["layer"]), token_of(match, numbers, own)] == most
+
+
+def same(groups: Groups, numbers: Drawn) -> None:
+    seen = numbers.summary.occurrences
+    assert groups["every"] == ("Both" if len(seen) == 2 else f"All {len(seen)}")
+    assert len({tuple(numbers.tokens(own)[n].text for n in own.tokens) for own in seen}) == 1
+    enters = [own.hidden_states[0] for own in seen]
+    if groups["vector"]:
+        assert all(each == pytest.approx(enters[0], rel=1e-5) for each in enters)
+    elif groups["cosine"]:
+        least = min(pair.hidden_states[0] for pair in numbers.summary.pairs)
+        shows(groups["cosine"], least)
+        assert least < 1
+        assert bool(groups["positions"]) == (len({tuple(own.tokens) for own in seen}) > 1)
+    else:
+        assert None in enters
+
+
+def differ(groups: Groups, numbers: Drawn) -> None:
+    pairs, seen = numbers.summary.pairs, numbers.summary.occurrences
+    assert len({tuple(numbers.tokens(own)[n].text for n in own.tokens) for own in seen}) > 1
+    shows(groups["cosine"], min(pair.learned for pair in pairs))
+    assert groups["a"] is not None or len(pairs) == 1
+    assert groups["a"] is None or min(pairs, key=lambda pair: pair.learned).a == groups["a"]
+
+
+def pieces(groups: Groups, numbers: Drawn) -> None:
+    (own,) = numbers.summary.occurrences
+    tokens = numbers.tokens(own)
+    if groups["place"]:
+        assert own.tokens == [int(groups["place"])]
+        assert len(tokens) == int(groups["size"])
+    else:
+        assert groups["pieces"].split() == [tokens[n].text for n in own.tokens]
+        assert int(groups["count"]) == len(own.tokens)
+
+
+def end(groups: Groups, numbers: Drawn) -> None:
+    ends = {(pair.a, pair.b): pair.hidden_states[-1] for pair in numbers.summary.pairs}
+    if not ends:
+        (own,) = numbers.summary.occurrences
+        shows(groups["alone"], cosine(own.hidden_states[0], own.hidden_states[-1]))
+    elif len(ends) == 1:
+        shows(groups["cosine"], *ends.values())
+        states = numbers.summary.pairs[0].hidden_states
+        if groups["began"]:
+            shows(groups["began"], states[0])
+            assert states[-1] - states[0] >= 0.01
+        else:
+            assert states[0] is None or states[-1] - states[0] < 0.01
+        falls = {
+            n: states[n] - states[n + 1]
+            for n in range(len(states) - 1)
+            if states[n] is not None and states[n + 1] is not None
+        }
+        assert bool(groups["held"]) == (len(falls) < len(states) - 1)
+        if groups["layer"] is None:
+            assert max(falls.values()) < 0.01
+            return
+        layer = int(groups["layer"])
+        assert falls[layer] == max(falls.values()) >= 0.01
+        shows(groups["before"], states[layer])
+        shows(groups["after"], states[layer + 1])
+    elif groups["about"]:
+        for value in ends.values():
+            shows(groups["about"], value)
+    else:
+        for a, b, value, most in ("a", "b", "low", min), ("c", "d", "high", max):
+            assert ends[groups[a], groups[b]] == most(ends.values())
+            shows(groups[value], most(ends.values()))
+
+
+def says(groups: Groups, numbers: Drawn) -> None:
+    first = numbers.summary.predictions[0]
+    own = numbers.summary.occurrences[0]
+    assert token_of(groups, numbers, own) == first.token == own.tokens[-1]
+    best = max(first.candidates, key=lambda each: each.probability)
+    assert groups["said"] == best.text
+    shows(groups["probability"], best.probability)
+    assert groups["where"] in (None, str(own.text + 1))
+
+
+SEE = [
+    Template("same", r"(?P<every>Both|All \d) “bank” start as the same (?:(?P<vector>vector)|learned embedding"
+        r"(?:; (?:(?P<positions>their positions set them apart before layer 0)|they enter layer 0 apart) \(cosine "
+        r"(?P<cosine>[-\d.]+)\))?)\.", same),
+    Template("differ", r"The learned embeddings of “bank” differ, for its tokens do: cosine (?P<cosine>[-\d.]+)"
+        r"(?: between (?P<a>\d[ab]?) and (?P<b>\d[ab]?), the least)?\.", differ),
+    Template("pieces", r"“bank” is (?:one token, number (?P<place>\d+) of (?P<size>\d+), counted from 0|"
+        r"read as (?P<count>\d) tokens: (?P<pieces>.+))\.", pieces),
+    Template("row", r"What (?P<who>it|“bank”) looks at most in layer (?P<layer>\d+) \(mean of its heads\)" + EACH, row),
+    Template("no word", r"There is no other word that (?P<who>it|they) could look at\.", alone),
+    Template("link", r"(?P<lead>The|No) head(?P<held> of the layers held)? (?:linking|links) (?P<who>it|“bank”) "
+        r"(?:most )?to another word's token \(neighbours(?P<sinks> and sinks)? aside\)" + EACH, link),
+    Template("brought", r"The other word(?P<sinks> \(sinks aside\))? with the largest share in a layer's step, by "
+        r"attention" + EACH, brought),
+    Template("end", r"After layer 2 its vector is at cosine (?P<alone>[-\d.]+) to the one that entered layer 0\.", end),
+    Template("two ends", r"They end at cosine (?P<cosine>[-\d.]+) after layer 2"
+        r"(?:, nearer than they began \((?P<began>[-\d.]+)\))?(?:: |; )(?P<held>of the layers held, )?"
+        r"(?:no layer parts them by 0\.01|layer (?P<layer>\d) parts them most \((?P<before>[-\d.]+) → "
+        r"(?P<after>[-\d.]+)\))\.", end),
+    Template("ends", r"After layer 2 any two of them are about as alike \(cosine (?P<about>[-\d.]+)\)\.|"
+        r"After layer 2, (?P<a>\w+) and (?P<b>\w+) are least alike \(cosine (?P<low>[-\d.]+)\), (?P<c>\w+) "
+        r"and (?P<d>\w+) most \((?P<high>[-\d.]+)\)\.", end),
+    Template("says", rf"After {TOKEN}(?: in text (?P<where>\d))? the model would say “(?P<said>.+)” "
+        r"\((?P<probability>[\d.]+)\)\.", says),
+]  # fmt: skip
+
+
+def test_every_sentence_about_a_word_is_true_of_whole_rows() -> None:
+    spoke: Counter[str] = Counter()
+    for seed in range(DRAWN):
+        numbers = drawn(seed)
+        spoke += hold(findings(numbers.summary), numbers, SEE)
+    assert set(spoke) == {each.name for each in SEE}, spoke

@@ -1,0 +1,37 @@
+"""What sentences have in common says its numbers: two digits that count, counts of tokens, how well rankings agree."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.explain.findings.wording import agreement, as_among, listed, number
+
+
+@given(st.floats(1e-6, 0.0999))
+def test_a_small_number_keeps_two_digits_that_count(value: float) -> None:
+    assert abs(float(number(value)) - value) <= 0.0501 * value
+    assert number(value) != "0.00"
+
+
+@given(st.floats(0.1, 1))
+def test_a_number_of_a_tenth_and_more_has_two_decimals(value: float) -> None:
+    assert number(value) == f"{value:.2f}"
+
+
+@given(st.integers(1, 5000))
+def test_equal_weights_are_spread_over_as_many_as_there_are(count: int) -> None:
+    assert as_among(math.log(count)) == f"{count}.0"
+
+
+@given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=5))
+def test_a_list_names_every_part_in_order(parts: list[str]) -> None:
+    assert listed(parts).replace(" and ", ", ").split(", ") == parts
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_a_larger_correlation_is_never_said_to_agree_less(one: float, other: float) -> None:
+    steps = ["quite otherwise than", "only loosely as", "roughly as", "nearly as"]
+    low, high = sorted((one, other))
+    assert steps.index(agreement(low)) <= steps.index(agreement(high))
+    assert (agreement(one) == steps[-1]) == (one >= 0.9)
