@@ -1,8 +1,9 @@
 """The served page in a real browser: typed, traced, ablated, zoomed, linked, lost and found again."""
 
 import json
-import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -48,7 +49,14 @@ def server(map_file: tuple[Path, torch.Tensor]) -> Iterator[str]:
 
 
 @pytest.fixture
-def visit(chromium: Any) -> Iterator[Callable[..., Opened]]:
+def serve() -> Iterator[Callable[..., tuple[subprocess.Popen[str], int, str]]]:
+    """Run servers of the test's own, which end after its pages are closed: Chromium tells of answers cut off."""
+    with ExitStack() as servers:
+        yield lambda *arguments: servers.enter_context(served(*arguments))
+
+
+@pytest.fixture
+def visit(chromium: Any, serve: Any) -> Iterator[Callable[..., Opened]]:
     """Open a link: visit(link, width=). A page whose console complained, but of refusals, fails its test."""
     opened: list[Opened] = []
 
@@ -469,28 +477,28 @@ def test_everyone_can_use_experiments_and_the_map(server: str, visit: Any, width
     usable()
 
 
-def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any) -> None:
-    with served(RIVER) as (process, port, token):
-        page = visit(f"http://127.0.0.1:{port}/?token={token}")
-        traced(page, RIVER[:20])
-        page.choose("head", "3")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any, serve: Any) -> None:
+    process, port, token = serve(RIVER)
+    page = visit(f"http://127.0.0.1:{port}/?token={token}")
+    traced(page, RIVER[:20])
+    page.choose("head", "3")
+    process.kill()
+    process.wait()
     page.tab.click("button:has-text('Trace')")
     page.tab.wait_for_selector("text=it was stopped")
     traced(page, RIVER[:20])
     page.errors.clear()  # Chromium tells of connections that are refused
-    with served("--port", str(port), RIVER) as (_, again, token):
-        assert again == port
-        page.tab.click("button:has-text('try again')")
-        page.tab.wait_for_selector("text=an old one")
-        page.tab.fill(".closed input", "http://evil.example/?token=1")
-        page.tab.click("button:has-text('go on')")
-        page.tab.wait_for_selector("text=no link of regard serve")
-        page.tab.fill(".closed input", f"http://127.0.0.1:{port}/?token={token}")
-        page.tab.click("button:has-text('go on')")
-        traced(page, RIVER[:20])
-        assert page.tab.locator("[data-choose=head]").input_value() == "3"
+    _, again, token = serve("--port", str(port), RIVER)
+    assert again == port
+    page.tab.click("button:has-text('try again')")
+    page.tab.wait_for_selector("text=an old one")
+    page.tab.fill(".closed input", "http://evil.example/?token=1")
+    page.tab.click("button:has-text('go on')")
+    page.tab.wait_for_selector("text=no link of regard serve")
+    page.tab.fill(".closed input", f"http://127.0.0.1:{port}/?token={token}")
+    page.tab.click("button:has-text('go on')")
+    traced(page, RIVER[:20])
+    assert page.tab.locator("[data-choose=head]").input_value() == "3"
 
 
 def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: Any) -> None:
@@ -508,43 +516,43 @@ def test_numbers_are_fetched_only_when_they_are_looked_at(server: str, visit: An
 
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
-def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: Any) -> None:
+def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: Any, serve: Any) -> None:
     text = "Once upon a time, there was a little"
-    with served("--model", str(STORIES), text) as (_, port, token):
-        page = visit(f"http://127.0.0.1:{port}/?token={token}")
-        traced(page, text)
-        page.tab.fill("input[type=number]", "12")
-        page.tab.click("button:has-text('Go on writing')")
-        page.tab.wait_for_selector("[role=tab]:has-text('Generation')", timeout=60_000)
-        written = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False)
-        assert " ".join(written.text.split())[:80] in page.tab.locator("h1").inner_text()
-        page.choose("layer", "0")
-        page.choose("head", "1")
-        page.tab.click("summary:has-text('Ablate what')")
-        page.tab.click("button:has-text('Ablate head 1 of layer 0')")
-        page.tab.wait_for_selector("text=head 1 of layer 0 ablated")
-        cut = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
-        findings = page.tab.locator(".findings li").all_inner_texts()
-        shown = [" ".join(line.replace("\u2068", "").replace("\u2069", "").split()) for line in findings]
-        assert " ".join(written.new.split()) in shown[0]
-        assert " ".join(cut.new.split()) in shown[1]
-        assert cut.new != written.new
+    _, port, token = serve("--model", str(STORIES), text)
+    page = visit(f"http://127.0.0.1:{port}/?token={token}")
+    traced(page, text)
+    page.tab.fill("input[type=number]", "12")
+    page.tab.click("button:has-text('Go on writing')")
+    page.tab.wait_for_selector("[role=tab]:has-text('Generation')", timeout=60_000)
+    written = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False)
+    assert " ".join(written.text.split())[:80] in page.tab.locator("h1").inner_text()
+    page.choose("layer", "0")
+    page.choose("head", "1")
+    page.tab.click("summary:has-text('Ablate what')")
+    page.tab.click("button:has-text('Ablate head 1 of layer 0')")
+    page.tab.wait_for_selector("text=head 1 of layer 0 ablated")
+    cut = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
+    findings = page.tab.locator(".findings li").all_inner_texts()
+    shown = [" ".join(line.replace("\u2068", "").replace("\u2069", "").split()) for line in findings]
+    assert " ".join(written.new.split()) in shown[0]
+    assert " ".join(cut.new.split()) in shown[1]
+    assert cut.new != written.new
 
 
-def test_a_corpus_is_asked(visit: Any, bank_folder: Path) -> None:
-    with served("--store", str(bank_folder)) as (_, port, token):
-        page = visit(f"http://127.0.0.1:{port}/?token={token}")
-        page.tab.fill("form[aria-label=Corpus] input", "bank")
-        page.tab.click("button:has-text('where it occurs')")
-        traced(page, "“bank” in the corpus")
-        with Store(bank_folder) as store:
-            found = store.find("bank")
-        assert f"occurs {found.total} times" in page.tab.locator(".findings").inner_text()
-        page.tab.reload()
-        traced(page, "“bank” in the corpus")
-        page.tab.fill("form[aria-label=Corpus] input", "zebra")
-        page.tab.click("button:has-text('where it occurs')")
-        assert "zebra" in page.tab.wait_for_selector(".trouble").inner_text()
+def test_a_corpus_is_asked(visit: Any, serve: Any, bank_folder: Path) -> None:
+    _, port, token = serve("--store", str(bank_folder))
+    page = visit(f"http://127.0.0.1:{port}/?token={token}")
+    page.tab.fill("form[aria-label=Corpus] input", "bank")
+    page.tab.click("button:has-text('where it occurs')")
+    traced(page, "“bank” in the corpus")
+    with Store(bank_folder) as store:
+        found = store.find("bank")
+    assert f"occurs {found.total} times" in page.tab.locator(".findings").inner_text()
+    page.tab.reload()
+    traced(page, "“bank” in the corpus")
+    page.tab.fill("form[aria-label=Corpus] input", "zebra")
+    page.tab.click("button:has-text('where it occurs')")
+    assert "zebra" in page.tab.wait_for_selector(".trouble").inner_text()
 
 
 def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, minilm: Any) -> None:
