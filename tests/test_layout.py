@@ -38,7 +38,6 @@ THROUGH_OTHERS = {
     "train/samples",
     "train/watched",
     "views/terminal/layer_updates",
-    "views/terminal/layout",
     "views/terminal/predictions",
     "views/terminal/static_words",
 }

@@ -51,7 +51,7 @@ def shows(printed: str | None, value: float) -> None:
     digits = len(plain.partition(".")[2])
     want = f"{value * 100 if part else value:.{digits}f}"
     want = want.lstrip("-") if float(want) == 0 else want
-    assert plain.removeprefix("+") == want, f"{printed!r} is printed, the number is {value}"
+    assert plain.removeprefix("+" if float(want) > 0 else "") == want, f"{printed!r} is printed, the number is {value}"
 
 
 def largest(name: str, among: Mapping[str, float]) -> None:

@@ -5,13 +5,25 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.findings.wording import agreement, as_among, listed, number
+from regard.explain.findings.wording import agreement, as_among, listed, number, signed
+from tests.said.templates import shows
 
 
 @given(st.floats(1e-6, 0.0999))
 def test_a_small_number_keeps_two_digits_that_count(value: float) -> None:
     assert abs(float(number(value)) - value) <= 0.0501 * value
     assert number(value) != "0.00"
+
+
+@given(st.floats(-1e-6, 1e-6) | st.floats(-100, 100), st.sampled_from([None, ".0f", ".2f", ".4f"]))
+def test_a_signed_number_has_a_sign_only_where_what_is_shown_is_not_0(value: float, form: str | None) -> None:
+    said = signed(value, form)
+    zero = not any(digit in said for digit in "123456789")
+    assert said[0] == ("0" if zero else "+" if value > 0 else "−")
+    assert said.lstrip("+−") == (number(abs(value)) if form is None else f"{abs(value):{form}}")
+    shows(said, value)
+    below = value < 0 and any(digit in number(value) for digit in "123456789")
+    assert number(value) == "−" * below + number(abs(value))
 
 
 @given(st.floats(0.1, 1))

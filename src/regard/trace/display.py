@@ -340,4 +340,4 @@ def _cell(value: Any) -> str:
 
     if value is None:
         return "–"
-    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
+    return f"{value:z.3f}" if isinstance(value, float) else visible(str(value))

@@ -150,5 +150,5 @@ def _layers(found: Attribution) -> Data:
 
 def _parts(found: Attribution) -> Data:
     rows: list[Row] = [[name, added] for name, added in found.by()]
-    note = f"a head's looks at all tokens are one part; the {len(rows):,} parts sum to {found.value:.4f}"
+    note = f"a head's looks at all tokens are one part; the {len(rows):,} parts sum to {found.value:z.4f}"
     return table("Every part", note, [column("part"), column("adds", 4, bar=True)], rows, name="All parts")

@@ -36,4 +36,4 @@ def _tokens(found: TokenAttribution) -> Data:
         for row in sorted(found.rows(), key=lambda row: -abs(float(str(row["score"]))))
     ]
     columns = [column("token"), *sides, column("number", 0), column("score", 4, bar=True)]
-    return table("Every token", f"the scores sum to {float(found.scores.sum()):.4f}", columns, rows)
+    return table("Every token", f"the scores sum to {float(found.scores.sum()):z.4f}", columns, rows)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard.explain.causes.layer_updates import LayerUpdate
 from regard.explain.findings.path_plane import curves_title, left_out, plane_sentences, plane_title
+from regard.explain.findings.wording import signed
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.vectors.movement import unit
@@ -194,7 +195,7 @@ def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source:
     sinks = {sink.token for sink in texts.sinks[occurrence.text]}
     most = [
         f"“{spelled(each.text)}”{f' ({each.token})' if counts[each.text] > 1 else ''}"
-        f"{' (sink)' if each.token in sinks else ''} {each.share:+.2f}"
+        f"{' (sink)' if each.token in sinks else ''} {signed(each.share, '.2f')}"
         for each in ([] if part is None else part.top[:NAMED])
     ]
     return {

@@ -4,8 +4,8 @@ import re
 
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By, together
-from regard.explain.findings.score_sources import exactness, score_findings, signed
-from regard.explain.findings.wording import capital, number
+from regard.explain.findings.score_sources import exactness, score_findings
+from regard.explain.findings.wording import capital, number, signed
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of
 from regard.web.join_pages import add_panels

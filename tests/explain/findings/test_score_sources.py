@@ -7,7 +7,7 @@ import torch
 
 from regard.capture.score_path import SideParts, Writer
 from regard.explain.causes.score_sources import ScoreSources
-from regard.explain.findings.score_sources import exactness, score_findings, signed
+from regard.explain.findings.score_sources import exactness, score_findings
 from regard.text.tokens import encoded_ids
 
 
@@ -99,7 +99,3 @@ def test_cross_attention_is_called_so() -> None:
     assert score_findings(made([[1, 0]], [[5, 0]], [[1, 0]], part="cross"))[0].startswith(
         "In cross-attention of layer 3, head 5"
     )
-
-
-def test_signs() -> None:
-    assert [signed(each) for each in (0.5, -0.004, 0.0)] == ["+0.50", "−0.0040", "+0.00"]

@@ -1,6 +1,6 @@
 import pytest
 
-from regard.explain.findings.wording import agreement, as_among, listed, number, quoted
+from regard.explain.findings.wording import agreement, as_among, listed, number, quoted, signed
 
 
 def test_lists_and_quotes() -> None:
@@ -14,6 +14,11 @@ def test_lists_and_quotes() -> None:
 )
 def test_small_numbers_keep_two_digits(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_signs() -> None:
+    assert [signed(each) for each in (0.5, -0.004, 0.0, -0.0)] == ["+0.50", "−0.0040", "0.00", "0.00"]
+    assert [signed(each, ".2f") for each in (0.5, -0.006, 0.004, -0.004)] == ["+0.50", "−0.01", "0.00", "0.00"]
 
 
 def test_an_entropy_is_a_count_of_equal_weights() -> None:

@@ -1,4 +1,6 @@
 // An axis: round numbers, and a little room around the values.
+import { fixed } from "./sorting";
+
 export interface Axis {
   low: number;
   high: number;
@@ -35,7 +37,7 @@ export function ticksBetween(low: number, high: number): Axis["ticks"] {
   const ticks = [];
   for (let n = Math.ceil(low / step); n * step <= high; n++) {
     const value = n * step;
-    ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1") });
+    ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : fixed(value, digits) });
   }
   return ticks;
 }

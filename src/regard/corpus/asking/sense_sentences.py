@@ -22,7 +22,7 @@ def how_found(found: Senses) -> str:
             f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
         )
     if found.silhouettes:
-        tried = ", ".join(f"{k}: {value:.2f}" for k, value in found.silhouettes.items())
+        tried = ", ".join(f"{k}: {value:z.2f}" for k, value in found.silhouettes.items())
         return f"layer {found.layer}; mean silhouette by number of senses: {tried}; below {THRESHOLD} not told apart"
     return f"layer {found.layer}"
 

@@ -39,6 +39,6 @@ def reason(tokens_by: TokensBy, by: Measure) -> str:
     by: what is measured: the "effect" on a word's contextual embedding, or the "divergence" of the next token.
     """
     known = AGREEMENTS[by]
-    figures = ", ".join(f"{name} {' and '.join(f'{each:.2f}' for each in known[name])}" for name in known)
+    figures = ", ".join(f"{name} {' and '.join(f'{each:z.2f}' for each in known[name])}" for name in known)
     where = f"rank correlation with removal in {' and '.join(MODELS[by])}"
     return f"tokens ranked by {SAID[tokens_by]} ({where}: {figures}; {PAGE})"

@@ -10,8 +10,7 @@ from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.gradients import TokenAttribution
 from regard.explain.causes.head_gradients import HeadAttribution, named_head
 from regard.explain.causes.score_writers import grouped
-from regard.explain.findings.score_sources import signed
-from regard.explain.findings.wording import capital, listed
+from regard.explain.findings.wording import capital, listed, signed
 
 NAMED = 3  # parts that a sentence names at most
 LEAST = 0.05  # of the largest: parts below it are not worth a name

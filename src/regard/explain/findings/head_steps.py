@@ -154,11 +154,11 @@ def _comes_about(steps: Steps, query: int, tokens: Sequence[Token], sinks: Colle
     n = max(places, key=lambda place: float(steps.weights[place]))
     width = len(steps.query)
     root = f" (1/√{width})" if abs(steps.scale - width**-0.5) < 1e-9 else ""
-    scored = f"q · k = {float(steps.products[n]):.2f}, times {steps.scale:.3g}{root} is {float(steps.scaled[n]):.2f}"
+    scored = f"q · k = {float(steps.products[n]):z.2f}, times {steps.scale:.3g}{root} is {float(steps.scaled[n]):z.2f}"
     if float(steps.scores[n]) != float(steps.scaled[n]):
-        scored += f", with {'softcap and ' * (steps.softcap is not None)}bias {float(steps.scores[n]):.2f}"
+        scored += f", with {'softcap and ' * (steps.softcap is not None)}bias {float(steps.scores[n]):z.2f}"
     largest = max(float(steps.scores.max()), float("-inf") if steps.sink is None else steps.sink)
-    top = f"exp({float(steps.scores[n]):.2f} - {largest:.2f}) / {steps.total:.2f} = {number(float(steps.weights[n]))}"
+    top = f"exp({float(steps.scores[n]):z.2f} - {largest:z.2f}) / {steps.total:.2f} = {number(float(steps.weights[n]))}"
     return f"For {_name(tokens, n)}: {scored}; softmax makes {top} of it."
 
 

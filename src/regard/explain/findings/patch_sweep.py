@@ -111,4 +111,4 @@ def _whole(sweep: PatchSweep, row: int, column: int) -> bool:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("-0%", "0%") if abs(share) < LEAST else f"{share:.0%}"
+    return f"{share:z.0%}"

@@ -55,13 +55,13 @@ def _nearness(table: Float[Tensor, "rows columns"]) -> str:
         return ""
     first, last = found[0], found[-1]
     if len(found) == 1:
-        return f"Neighbouring positions have vectors of cosine {first.cosine:.2f}."
+        return f"Neighbouring positions have vectors of cosine {first.cosine:z.2f}."
     falls = all(a.cosine >= b.cosine for a, b in pairwise(found))
     asked = ", ".join(str(each.distance) for each in found)
     how = f"ever less alike at distances {asked}" if falls else "no steady fall with distance"
     return (
-        f"Neighbouring positions have vectors of cosine {first.cosine:.2f} on average, those {last.distance} apart "
-        f"{last.cosine:.2f}: {how}."
+        f"Neighbouring positions have vectors of cosine {first.cosine:z.2f} on average, those {last.distance} apart "
+        f"{last.cosine:z.2f}: {how}."
     )
 
 
@@ -73,7 +73,7 @@ def _sinusoidal(pictures: Float[Tensor, "1 rows columns"]) -> list[str]:
     least, largest = float(table.min()), float(table.max())
     return [
         f"To each position's token a vector of {width} numbers is added, sines and cosines in turn; here they lie from "
-        f"{least:.2f} to {largest:.2f}, however long the text is.",
+        f"{least:z.2f} to {largest:z.2f}, however long the text is.",
         f"The first pair repeats every {lengths[0]:.1f} positions (2π), the last every {lengths[-1]:,.0f}."
         if width > 2
         else f"Its pair repeats every {lengths[0]:.1f} positions (2π).",
@@ -106,8 +106,8 @@ def _lone(table: Float[Tensor, "rows columns"]) -> str:
     others = ((unit @ unit.T).sum(1) - 1) / (rows - 1)
     least = int(others.argmin())
     return (
-        f"Least like the others is position {least}: its mean cosine to them is {float(others[least]):.2f}, that of "
-        f"all positions {float(others.mean()):.2f}."
+        f"Least like the others is position {least}: its mean cosine to them is {float(others[least]):z.2f}, that of "
+        f"all positions {float(others.mean()):z.2f}."
     )
 
 

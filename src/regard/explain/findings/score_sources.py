@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from regard.explain.causes.score_sources import Pair, ScoreSources
-from regard.explain.findings.wording import listed, number, quoted
+from regard.explain.findings.wording import listed, number, quoted, signed
 
 NAMED = 3  # pairs and parts that a sentence names at most
 LEAST = 0.05  # of the largest: parts below it are not worth a name
@@ -30,11 +30,6 @@ def exactness(found: ScoreSources) -> str:
     )
 
 
-def signed(value: float) -> str:
-    """A number with its sign: +0.31, −0.004."""
-    return ("−" if value < 0 else "+") + number(abs(value))
-
-
 def _score(found: ScoreSources) -> str:
     where = f"{'cross-attention of ' * (found.part == 'cross')}layer {found.layer}, head {found.head}"
     gives = f"In {where} {quoted(found.query)} gives {quoted(found.key)} {number(found.weight)} of its attention"
@@ -43,8 +38,8 @@ def _score(found: ScoreSources) -> str:
     apart = found.score - found.mean
     side = "above" if apart >= 0 else "below"
     return (
-        f"{gives}: the score is {_plain(found.score)}, {number(abs(apart))} {side} the mean "
-        f"({_plain(found.mean)}) of the {found.seen} tokens that it may look at."
+        f"{gives}: the score is {number(found.score)}, {number(abs(apart))} {side} the mean "
+        f"({number(found.mean)}) of the {found.seen} tokens that it may look at."
     )
 
 
@@ -94,7 +89,7 @@ def _apart(found: ScoreSources) -> str:
     """What is no part of the split."""
     added = []
     if found.softcapped is not None:
-        added.append(f"a softcap makes {_plain(found.softcapped)} of the score")
+        added.append(f"a softcap makes {number(found.softcapped)} of the score")
     if found.bias != 0:
         added.append(f"{signed(found.bias)} is added to it")
     return f"Before the softmax {listed(added)}, which is no part of the split." if added else ""
@@ -102,7 +97,3 @@ def _apart(found: ScoreSources) -> str:
 
 def _named(pair: Pair, found: ScoreSources) -> str:
     return f"{pair.query} of {quoted(found.query)} × {pair.key} of {quoted(found.key)}"
-
-
-def _plain(value: float) -> str:
-    return ("−" if value < 0 else "") + number(abs(value))

@@ -22,10 +22,19 @@ def capital(sentence: str) -> str:
 
 
 def number(value: float) -> str:
-    """A small positive number with two digits that count, and one of 0.1 and more with two decimals: 0.004, 0.31."""
-    if not math.isfinite(value) or abs(value) >= 0.1 or value == 0:
-        return f"{value:.2f}"
-    return f"{value:.{min(9, 1 - math.floor(math.log10(abs(value))))}f}"
+    """A small number with two digits that count, and one of 0.1 and more with two decimals: 0.004, 0.31, −0.31.
+
+    What rounds to 0 has no sign: never "−0.00".
+    """
+    large = not math.isfinite(value) or abs(value) >= 0.1 or value == 0
+    digits = 2 if large else min(9, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:z.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, form: str | None = None) -> str:
+    """A number with its sign: +0.31, −0.004; 0.00 without one. form: of Python, by default as `number` writes it."""
+    text = number(value) if form is None else f"{value:z{form}}".replace("-", "−")
+    return "+" + text if value > 0 and float(text) != 0 else text
 
 
 def as_among(entropy: float) -> str:

@@ -269,7 +269,7 @@ def _worst(points: Points, wanted: Comparisons, wrong: Tensor) -> str:
     worst = wrong[(wanted.full[wanted.far[wrong]] - wanted.full[wanted.near[wrong]]).argmax()]
     near, far = int(wanted.near[worst]), int(wanted.far[worst])
     first, second = ((int(wanted.pairs[n, 0]), int(wanted.pairs[n, 1])) for n in (near, far))
-    cosines = f"cosine {1 - float(wanted.full[near]) ** 2 / 2:.3f} against {1 - float(wanted.full[far]) ** 2 / 2:.3f}"
+    cosines = f"cosine {1 - float(wanted.full[near]) ** 2 / 2:z.3f} against {1 - float(wanted.full[far]) ** 2 / 2:z.3f}"
     return (
         f"{len(wrong):,} of {len(wanted):,} comparisons of near and far come out otherwise on the best plane found: "
         f"in all {points.at.shape[1]} dimensions {points.say(first, second)} ({cosines})"

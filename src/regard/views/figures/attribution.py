@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.head_gradients import HeadAttribution
 from regard.explain.findings.attribution import Attributed
-from regard.explain.findings.score_sources import signed
+from regard.explain.findings.wording import signed
 from regard.views.figures.elements.canvas import write
 from regard.views.figures.elements.colours import DIFFERENCES
 from regard.views.figures.elements.heatmap import heatmap

@@ -85,7 +85,7 @@ class _Diagram:
         if bool(found.scores.isinf().any()):
             columns.append(("mask", found.scores, "signed"))
         largest = max(float(found.scores.max()), found.sink if found.sink is not None else -np.inf)
-        columns.append((f"exp(s − m)\nm = {largest:.2f}", found.exponentials, "weight"))
+        columns.append((f"exp(s − m)\nm = {largest:z.2f}", found.exponentials, "weight"))
         columns.append((f"÷ {found.total:.4g}\n= weight", found.weights, "weight"))
         wide = [3.0, 1.9, *[0.62] * len(columns), 1.9, 1.9]
         down = [0.26, 0.21 * len(self.shown), 0.26]
@@ -167,7 +167,7 @@ class _Diagram:
             if np.isnan(value):
                 continue
             dark = abs(value) / top > 0.6 if kind == "signed" else value > 0.36
-            number = f"{value:.2f}" if kind == "signed" else f"{value:.3f}".removeprefix("0")
+            number = f"{value:z.2f}" if kind == "signed" else f"{value:.3f}".removeprefix("0")
             axes.text(0, n, number, ha="center", va="center", fontsize=7, color="white" if dark else "#222222")
         axes.set_title(self._step(what), fontsize=8, loc="center")
         return axes

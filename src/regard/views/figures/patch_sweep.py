@@ -44,7 +44,7 @@ def paint_patches(sweep: PatchSweep) -> Figure:
                     axes.text(
                         column,
                         row,
-                        f"{share:.2f}".replace("-0.00", "0.00"),
+                        f"{share:z.2f}",
                         ha="center",
                         va="center",
                         fontsize=7,

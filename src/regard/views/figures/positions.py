@@ -58,7 +58,7 @@ def paint_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: st
         bar.ax.tick_params(labelsize=7)
         if beyond == "both":
             bar.set_label(
-                f"single numbers reach {float(pictures.min()):.2f} and {float(pictures.max()):.2f}", fontsize=7
+                f"single numbers reach {float(pictures.min()):z.2f} and {float(pictures.max()):z.2f}", fontsize=7
             )
     for place in list(axes.flat)[count:]:
         place.set_axis_off()

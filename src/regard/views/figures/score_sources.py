@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By, together
-from regard.explain.findings.score_sources import signed
+from regard.explain.findings.wording import signed
 from regard.views.figures.elements.canvas import write
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import spelled

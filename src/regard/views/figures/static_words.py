@@ -74,7 +74,7 @@ def _cosines(axes: Axes, static: Static) -> None:
     axes.invert_yaxis()
     axes.axvline(0, color="#777777", linewidth=0.8)
     for at, value in enumerate(values):
-        axes.annotate(f"{value:.2f}", (value, at), xytext=(4 if value >= 0 else -4, 0), textcoords="offset points",
+        axes.annotate(f"{value:z.2f}", (value, at), xytext=(4 if value >= 0 else -4, 0), textcoords="offset points",
                       ha="left" if value >= 0 else "right", va="center", fontsize=8)  # fmt: skip
     axes.margins(x=0.15)
     axes.tick_params(labelsize=8, length=0)

@@ -9,7 +9,7 @@ from rich.text import Text
 from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.gradients import TokenAttribution
 from regard.explain.findings.attribution import Attributed, attribution_findings, exactness
-from regard.explain.findings.score_sources import signed
+from regard.explain.findings.wording import signed
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, section, visible
 from regard.views.terminal.one_screen import bar, ending, sentences

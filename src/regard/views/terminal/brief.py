@@ -144,14 +144,14 @@ def _references(summary: Summary) -> RenderableType:
 
 def _ranged(neutral: Neutral) -> str:
     """The mean of cosines in neutral sentences, and their range."""
-    mean, low, high = (shown(each[-1], "z.2f") for each in (neutral.mean, neutral.low, neutral.high))
+    mean, low, high = (shown(each[-1], ".2f") for each in (neutral.mean, neutral.low, neutral.high))
     return f"{mean} ({low} to {high})"
 
 
 def _beside(summary: Summary, reference: Reference, among: Neutral | None) -> str:
     """A cosine, and whether it leaves the neutral range."""
     said = "" if among is None else told(summary, reference, among) or ""
-    return f"{shown(reference.contextual, 'z.2f')} {said}".rstrip()
+    return f"{shown(reference.contextual, '.2f')} {said}".rstrip()
 
 
 def _links(summary: Summary) -> list[RenderableType]:

@@ -47,7 +47,7 @@ def show_head_steps_shortly(
     for n in places:
         name = sink_name(n, tokens[n].text, 8) if n in sinks else spelled(tokens[n].text, 14)
         numbers = (record.products[n], record.scores[n])
-        cells = [f"{float(each):.2f}" for each in numbers] + [f"{float(record.exponentials[n]):.3f}"]
+        cells = [f"{float(each):z.2f}" for each in numbers] + [f"{float(record.exponentials[n]):.3f}"]
         weight, part = float(record.weights[n]), f"{float(given[n]):.0%}".replace("-0%", "0%")
         rows.add_row(str(n), name, *cells, f"{weight:.3f}", bar(weight, full, room), part)
     notes = [
@@ -86,13 +86,13 @@ def show_head_steps(
     rows = columns(*((name, "left" if name == "key token" else "right") for name in names))
     for n, key in enumerate(tokens):
         hidden = bool(found.scores[n].isinf())
-        cells = [f"{float(found.products[n]):.4f}", f"{float(found.scaled[n]):.4f}"]
-        cells += [f"{float(found.capped[n]):.4f}"] if with_cap else []
-        cells += [f"{float(found.capped[n] + found.bias[n]):.4f}"] if with_bias else []
+        cells = [f"{float(found.products[n]):z.4f}", f"{float(found.scaled[n]):z.4f}"]
+        cells += [f"{float(found.capped[n]):z.4f}"] if with_cap else []
+        cells += [f"{float(found.capped[n] + found.bias[n]):z.4f}"] if with_bias else []
         cells += ["may not look" if hidden else f"{float(found.exponentials[n]):.4f}"]
         cells += [f"{float(found.weights[n]):.4f}", _some(found.weighted[n])]
         rows.add_row(str(n), sink_name(n, key.text) if n in sinks else spelled(key.text), *cells)
-    sink = "" if found.sink is None else f", a sink's score of {found.sink:.4f} among it"
+    sink = "" if found.sink is None else f", a sink's score of {found.sink:z.4f} among it"
     end = Text(
         f"sum of exp: {found.total:.6f}{sink}; weight = exp / sum\n"
         f"context = sum of the last column: ({_some(found.context)}) of {len(found.context)} components\n"
@@ -103,4 +103,4 @@ def show_head_steps(
 
 def _some(vector: Float[Tensor, " D"]) -> str:
     more = " …" if len(vector) > COMPONENTS else ""
-    return " ".join(f"{x:.4f}" for x in vector[:COMPONENTS].tolist()) + more
+    return " ".join(f"{x:z.4f}" for x in vector[:COMPONENTS].tolist()) + more

@@ -7,6 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from regard.explain.causes.layer_updates import Attending
+from regard.explain.findings.wording import signed
 from regard.explain.texts.summary import Summary
 from regard.explain.texts.word_updates import WordUpdates
 from regard.views.terminal.layout import columns, quoted, section, shown, sink_name, spelled
@@ -57,7 +58,7 @@ def _sources(part: Attending | None, counts: Mapping[str, int], room: int, sinks
     for source in () if part is None else part.top:
         name = spelled(source.text, 14) + (f" ({source.token})" if counts[source.text] > 1 else "")
         name = sink_name(source.token, source.text) if source.token in sinks else name
-        more = f"{name} {source.share:+.2f}"
+        more = f"{name} {signed(source.share, '.2f')}"
         if joined and len(joined) + 2 + len(more) > room:
             break
         joined += ("  " if joined else "") + more

@@ -101,8 +101,8 @@ def columns(*columns: str | tuple[str, str]) -> Table:
 
 
 def shown(value: float | None, form: str = ".3f") -> str:
-    """A number, or a dash where there is none."""
-    return "–" if value is None or value != value else format(value, form)
+    """A number, or a dash where there is none. form: of Python; what rounds to 0 has no sign, never "-0.00"."""
+    return "–" if value is None or value != value else format(value, f"z{form}")
 
 
 def status(

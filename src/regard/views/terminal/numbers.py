@@ -24,7 +24,7 @@ def show_numbers(
         ValueError: there are more or fewer names than rows or columns.
     """
     down = [visible(name) for name in rows] if rows is not None else [str(n) for n in range(len(matrix))]
-    numbers = [[f"{number:.{digits}f}" for number in row] for row in matrix.detach().tolist()]
+    numbers = [[f"{number:z.{digits}f}" for number in row] for row in matrix.detach().tolist()]
     names = [visible(name) for name in across] if across is not None else []
     left = max(map(len, down), default=0)
     wide = max((len(cell) for row in [*numbers, names] for cell in row), default=0)

@@ -51,4 +51,4 @@ def _share(share: float) -> Text:
     if math.isnan(share):
         return Text("–", style="dim")
     style = "" if abs(share) < STRONG else "bold green" if share > 0 else "bold red"
-    return Text(f"{share:.2f}".replace("-0.00", "0.00"), style=style or "dim")
+    return Text(f"{share:z.2f}", style=style or "dim")

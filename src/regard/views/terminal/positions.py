@@ -41,7 +41,7 @@ def show_positions_shortly(kind: str, pictures: Float[Tensor, "n rows columns"],
 def _alike(table: Float[Tensor, "rows columns"], room: int) -> Table:
     rows = columns(("positions apart", "right"), ("cosine", "right"), "")
     for each in alike(table):
-        rows.add_row(str(each.distance), f"{each.cosine:.3f}", bar(each.cosine, 1.0, room))
+        rows.add_row(str(each.distance), f"{each.cosine:z.3f}", bar(each.cosine, 1.0, room))
     return rows
 
 
@@ -72,7 +72,7 @@ def show_positions(kind: str, pictures: Float[Tensor, "n rows columns"], of: str
         corner = picture[:ROWS, :COLUMNS]
         rows = columns(("", "right"), *((str(n), "right") for n in range(corner.shape[1])))
         for n, row in enumerate(corner.tolist()):
-            rows.add_row(str(n), *(f"{x:.4f}" for x in row))
+            rows.add_row(str(n), *(f"{x:z.4f}" for x in row))
         left = [f"{size - cut} more {what}" for size, cut, what in zip(picture.shape, corner.shape, AXES, strict=True)
                 if size > cut]  # fmt: skip
         heading = title(kind, pictures, of) + (f": {name}" if name else "")

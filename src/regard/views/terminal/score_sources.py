@@ -8,7 +8,8 @@ from rich.text import Text
 
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By
-from regard.explain.findings.score_sources import exactness, score_findings, signed
+from regard.explain.findings.score_sources import exactness, score_findings
+from regard.explain.findings.wording import signed
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, section, visible
 from regard.views.terminal.one_screen import ending, sentences

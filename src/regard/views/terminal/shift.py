@@ -16,10 +16,10 @@ def show_shift(found: Shift, console: Console) -> None:
     """Print whether the groups differ by more than chance, then which senses came and went."""
     change, (one, other) = found.change, (short(name, 30) for name in found.groups)
     measures = columns("", ("", "right"))
-    measures.add_row("average pairwise distance (APD)", f"{change.apd:.4f}")
-    measures.add_row(f"within {one}", f"{change.within[0]:.4f}")
-    measures.add_row(f"within {other}", f"{change.within[1]:.4f}")
-    measures.add_row("2 APD less both: 0 where nothing changed", f"{change.statistic:.4f}")
+    measures.add_row("average pairwise distance (APD)", f"{change.apd:z.4f}")
+    measures.add_row(f"within {one}", f"{change.within[0]:z.4f}")
+    measures.add_row(f"within {other}", f"{change.within[1]:z.4f}")
+    measures.add_row("2 APD less both: 0 where nothing changed", f"{change.statistic:z.4f}")
     table = columns("sense", (one, "right"), (other, "right"), ("p", "right"), "")
     for each in found.senses:
         counts = (f"{n:,} ({share:.0%})" for n, share in zip(each.occurrences, each.shares, strict=True))

@@ -297,7 +297,7 @@ def _whose(summary: Summary, side: str) -> str:
 
 
 def _values(vector: Sequence[float], count: int) -> str:
-    return " ".join(f"{value:7.4f}" for value in vector[:count]) + (" …" if len(vector) > count else "")
+    return " ".join(f"{value:z7.4f}" for value in vector[:count]) + (" …" if len(vector) > count else "")
 
 
 def _state_name(n: int) -> str:

@@ -68,10 +68,10 @@ def _both(why: Why, rows: int, width: int) -> Table:
         if n < len(names):
             cause, name = why.tokens[n], Text(names[n], style="" if has_meaning(why.tokens[n]) else "dim")
             change = measured(cause, why)
-            cells = [name, f"{change:.3f}", *([bar(change, full_token, room)] * (room > 0)), f"{cause.weight:.2f}"]
+            cells = [name, f"{change:z.3f}", *([bar(change, full_token, room)] * (room > 0)), f"{cause.weight:.2f}"]
         if n < len(heads):
             change = measured(why.heads[n], why)
-            cells += [heads[n], f"{change:.3f}", *([bar(change, full_head, room)] * (room > 0))]
+            cells += [heads[n], f"{change:z.3f}", *([bar(change, full_head, room)] * (room > 0))]
         table.add_row(*cells)
     return table
 
@@ -83,10 +83,10 @@ def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
         first = max(
             (each for each in why.tokens if has_meaning(each)), key=lambda each: measured(each, why), default=None
         )
-        token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):.3f}")
+        token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):z.3f}")
         head = why.heads[0]
         where = f"{'target' if why.side == 'target' else 'text'} {label}"
-        table.add_row(where, *token, head.name, f"{measured(head, why):.3f}")
+        table.add_row(where, *token, head.name, f"{measured(head, why):z.3f}")
     left = len(found) - MOST_ROWS
     note = [Text(f"… and {left} more occurrences", style="dim")] if left > 0 else []
     return Group(table, *note, Text("special tokens, sinks and the word itself are left out here", style="dim"))
@@ -115,7 +115,7 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
     for rank, cause in enumerate(causes[:top], 1):
         name = cause.name if cause.token is None else _token_name(cause)
         measured = [shown(cause.divergence, ".4f")] if says_next else []
-        rows.add_row(str(rank), name, *measured, f"{cause.effect:.4f}", shown(cause.contribution), shown(cause.weight))
+        rows.add_row(str(rank), name, *measured, f"{cause.effect:z.4f}", shown(cause.contribution), shown(cause.weight))
     left = f"; {len(causes) - top} more left out" if len(causes) > top else ""
     by, raw = shown(agreement[1], ".2f"), shown(agreement[0], ".2f")
     what = "it" if says_next else "the effect"

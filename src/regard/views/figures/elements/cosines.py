@@ -35,7 +35,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
         held = [(n, c) for n, c in enumerate(pair.hidden_states) if c is not None]
         axes.plot(*zip(*held, strict=True), dashes, marker="o", markersize=3, color=colour, linewidth=1.4,
                   gid=f"pair {pair.a} {pair.b}")  # fmt: skip
-        ends.append((held[-1][1], nth, f"{pair.a}–{pair.b}: {held[-1][1]:.2f}"))
+        ends.append((held[-1][1], nth, f"{pair.a}–{pair.b}: {held[-1][1]:z.2f}"))
     count = max(len(pair.hidden_states) for pair in pairs)
     low, high = axes.get_ylim()
     ends.sort()

@@ -114,12 +114,12 @@ def _panel(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
 def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Sequence[str]) -> None:
     """What each line is, and its last number, at its end."""
     ends = [
-        (values[-1], line_style(nth)[0], f"{each.label} {values[-1]:.2f}")
+        (values[-1], line_style(nth)[0], f"{each.label} {values[-1]:z.2f}")
         for nth, (each, values) in enumerate(zip(occurrences, curve.paths, strict=True))
         if each.label in told and values[-1] is not None
     ]
     if curve.neutral is not None and curve.neutral.mean[-1] is not None:
-        ends.append((curve.neutral.mean[-1], GREY, f"neutral {curve.neutral.mean[-1]:.2f}"))
+        ends.append((curve.neutral.mean[-1], GREY, f"neutral {curve.neutral.mean[-1]:z.2f}"))
     low, high = axes.get_ylim()
     ends.sort(key=lambda each: each[0])
     last = len(curve.paths[0]) - 1

@@ -49,7 +49,7 @@ def heatmap(
     if max(values.shape) <= NUMBERS:
         for (row, column), value in np.ndenumerate(values):
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
+            axes.text(column, row, f"{value:z.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole: Figure = axes.figure  # type: ignore[assignment]
     whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03).ax.tick_params(labelsize=7)
     return whole
