@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.explain.causes.head_gradients import attribute_to_heads
-from regard.explain.causes.outcomes import Outcome, cosine
+from regard.explain.causes.outcomes import Outcome, cosine, number_of
 from tests.support import generation
 from tests.support.own_models import TEXTS, opened, pair
 
@@ -77,7 +77,6 @@ def test_each_split_by_source_token(river: Any, found: Any) -> None:
 
 def test_the_split_is_weight_times_value_times_slope(minilm: Any, river: Any, outcome: Outcome, found: Any) -> None:
     """Written out with the trace's whole weights, of the last layer, where the slope is known by autograd alone."""
-    from regard.explain.causes.gradients import number_of
     from regard.models.gradient_runs import gradient_run
 
     done, own = gradient_run(minilm, river, heads=True)

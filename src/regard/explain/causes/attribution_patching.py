@@ -8,8 +8,7 @@ Scale"). `patch_sweep` measures the same; where the two differ much, the outcome
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
-from regard.explain.causes.gradients import number_of
-from regard.explain.causes.outcomes import Outcome
+from regard.explain.causes.outcomes import Outcome, number_of
 from regard.explain.causes.patch_sweep import DIRECTIONS, Direction, Layer, PatchSweep
 from regard.explain.causes.patches_by_construction import by_construction
 from regard.models.gradient_runs import gradient_run

@@ -27,7 +27,7 @@ from torch import Tensor
 from regard.capture.gradient_pass import GradientPass
 from regard.checks import is_whole
 from regard.errors import RegardError
-from regard.explain.causes.outcomes import AnyTrace, Outcome
+from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.models.gradient_runs import gradient_run
@@ -187,21 +187,6 @@ def _attribution(
     counts = tuple(len(side.tokens) for side in trace.sides)
     texts = tuple(side.text for side in trace.sides)
     return TokenAttribution(method, outcome.name, value, baseline, gap, steps, scores, norms, tokens, texts, counts)
-
-
-def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
-    """The outcome as a tensor that can be differentiated."""
-    if not isinstance(outcome, Outcome):
-        raise RegardError(
-            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
-        )
-    found = outcome.number(trace)
-    if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
-        raise RegardError(
-            f"outcome {outcome.name!r} gives a plain number: gradients need one that is computed of the trace's "
-            "contextual embeddings or logits, as a tensor"
-        )
-    return found
 
 
 def _sums(inputs: list[Tensor], slopes: list[Tensor]) -> tuple[Float[Tensor, " L"], Float[Tensor, " L"]]:

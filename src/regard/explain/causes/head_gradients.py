@@ -22,8 +22,7 @@ from torch import Tensor
 
 from regard.capture.interventions.call_ids import CallId
 from regard.errors import RegardError
-from regard.explain.causes.gradients import number_of
-from regard.explain.causes.outcomes import AnyTrace, Outcome
+from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row, Table
 from regard.models.gradient_runs import gradient_run
 from regard.text.tokens import Token, shortened

@@ -99,6 +99,21 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
     return Outcome(f"cosine of {_said(place)} and {name}", number, logits=False)
 
 
+def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
+    """The outcome as a tensor that can be differentiated."""
+    if not isinstance(outcome, Outcome):
+        raise RegardError(
+            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
+        )
+    found = outcome.number(trace)
+    if not isinstance(found, Tensor) or found.ndim or not found.requires_grad:
+        raise RegardError(
+            f"outcome {outcome.name!r} gives a plain number: gradients need one that is computed of the trace's "
+            "contextual embeddings or logits, as a tensor"
+        )
+    return found
+
+
 def _id(model: Model, token: str | int) -> int:
     return token_id(model.tokenizer, token, f"outcome of {model.name}")
 
