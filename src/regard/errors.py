@@ -6,4 +6,14 @@ class RegardError(ValueError):
 
 
 class OutOfRangeError(RegardError, IndexError):
-    """A number beyond a sequence: bad input, and the end of the sequence for whoever walks along it."""
+    """A number beyond a sequence: bad input, and the end of the sequence for whoever walks along it.
+
+    axis, given, size: where an attention call is asked for a text, head or position that it does not have, what is
+    counted there, the number, and how many the call has; else None.
+    """
+
+    def __init__(
+        self, message: str, *, axis: str | None = None, given: int | None = None, size: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.axis, self.given, self.size = axis, given, size

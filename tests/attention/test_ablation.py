@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating, open_blocks
+from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, ablating, open_blocks
+from regard.errors import OutOfRangeError
 from tests.attention.cases import Case, cases, random
 
 
@@ -208,6 +209,7 @@ def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, 
         assert isinstance(block, OpenAblations)
         with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, regard.scope("layer.3"):
             regard.attend(query, key, key)
+    assert all(isinstance(refused.value, kind) for kind in (regard.RegardError, ValueError, IndexError))
     axis, given = refused.value.axis, refused.value.given
     assert getattr(cut, axis)[-1] == given
     assert refused.value.size == {"batch": 2, "heads": 4, "queries": 5, "keys": 7}[axis]

@@ -22,9 +22,10 @@ from torch import Tensor
 
 from regard.attention.edges import AXES, Edges
 from regard.attention.patches import CallPatch, GivenWeights
+from regard.errors import OutOfRangeError
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
-Place = int | str | Call
+CallPlace = int | str | Call  # a layer's number, a call's path or the scope around it, or (path, n)
 Names = Callable[[str, int], str]  # what the n-th call of a path is called
 Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
@@ -38,7 +39,7 @@ class HeadAblation:
     texts of a batch: numbers from 0. None is all of them.
     """
 
-    layers: Collection[Place] | None = None
+    layers: Collection[CallPlace] | None = None
     heads: Collection[int] | None = None
     batch: Collection[int] | None = None
 
@@ -53,7 +54,7 @@ class EdgeAblation:
     queries, keys: rows and columns of the call's own matrix, padding counted, from 0. The rest is as in `HeadAblation`.
     """
 
-    layers: Collection[Place] | None = None
+    layers: Collection[CallPlace] | None = None
     heads: Collection[int] | None = None
     queries: Collection[int] | None = None
     keys: Collection[int] | None = None
@@ -66,15 +67,6 @@ class EdgeAblation:
 Ablation = HeadAblation | EdgeAblation | CallPatch
 
 PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
-
-
-class OutOfRangeError(ValueError):
-    """An ablation names the text, head or position `given` on an axis of which its call has `size`."""
-
-    def __init__(self, axis: str, given: int, size: int, where: str) -> None:
-        self.axis, self.given, self.size = axis, given, size
-        there = f"0 to {size - 1}" if size else "none, it is empty"
-        super().__init__(f"{axis}: given {given}, needs numbers that {where} has: {there}")
 
 
 class OpenAblations:
@@ -131,7 +123,7 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
     Raises:
         TypeError: something else than an ablation. A call with fewer texts, heads or positions than one of its
-            ablations names raises `OutOfRangeError`, a ValueError.
+            ablations names raises `regard.errors.OutOfRangeError`.
     """
     for ablation in ablations:
         if not isinstance(ablation, Ablation):
@@ -260,7 +252,7 @@ def _check_fields(ablation: Ablation) -> None:
         object.__setattr__(ablation, name, tuple(kept))
 
 
-def _check_place(place: Any) -> Place:
+def _check_place(place: Any) -> CallPlace:
     if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], str):
         return place[0], _check_number("layers", place[1])
     return place if isinstance(place, str) else _check_number("layers", place)
@@ -282,4 +274,7 @@ def _check_range(ablation: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(ablation, axis, None)
         if numbers and numbers[-1] >= size:
-            raise OutOfRangeError(axis, numbers[-1], size, f"the call {path!r}" if path else "this call")
+            where = f"the call {path!r}" if path else "this call"
+            there = f"0 to {size - 1}" if size else "none, it is empty"
+            message = f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}"
+            raise OutOfRangeError(message, axis=axis, given=numbers[-1], size=size)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.attention.ablation import Ablation, OpenAblations, OutOfRangeError, ablating
+from regard.attention.ablation import Ablation, OpenAblations, ablating
 from regard.attention.patches import PatchError
 from regard.attention.recording import Calls
 from regard.capture.hidden_states import LayerStack
@@ -26,7 +26,7 @@ from regard.capture.interventions.steer import Steer
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.checks import is_whole
-from regard.errors import RegardError
+from regard.errors import OutOfRangeError, RegardError
 from regard.generation.pass_range import PassRange, within_pass
 from regard.text.tokens import Encoded, encoded_ids
 from regard.text.words import Word, find_word
@@ -171,6 +171,8 @@ def heads_in_range(name: str) -> Iterator[None]:
     try:
         yield
     except OutOfRangeError as error:
+        if error.axis != "heads" or error.size is None:
+            raise
         raise RegardError(
             f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
         ) from error

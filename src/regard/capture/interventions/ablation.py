@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, OutOfRangeError, ablating
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, ablating
 from regard.attention.patches import CallPatch, PatchError, What
 from regard.attention.recording import Calls
 from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.interventions.names import OF, Part
 from regard.capture.state import Capture
-from regard.errors import RegardError
+from regard.errors import OutOfRangeError, RegardError
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def applied(
         with ablating([each.for_attend(past) for each in ablations], name_of) as opened:
             yield AppliedAblations(ablations, opened, numbering, name, past)
     except OutOfRangeError as error:
-        if error.axis != "heads":
+        if error.axis != "heads" or error.size is None:
             raise
         raise RegardError(
             f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
