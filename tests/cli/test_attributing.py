@@ -1,10 +1,10 @@
-"""What `regard attribute` refuses before a model is loaded, and which place an option names."""
+"""What `regard attribute` refuses before a model is loaded."""
 
 from typing import Any
 
 import pytest
 
-from regard.cli.attributing import OutcomeAsked, place_in
+from regard.cli.attributing import OutcomeAsked
 from regard.errors import RegardError
 
 
@@ -43,12 +43,3 @@ def test_what_depends_on_the_texts() -> None:
     patching.check(2, targets=False)  # the word is compared with what it is in the clean text
     with pytest.raises(RegardError, match="--target: attribution patching is for models of one stack"):
         patching.check(2, targets=True)
-
-
-def test_a_word_or_a_tokens_number(minilm: Any) -> None:
-    trace = minilm.trace("A bank, 7 banks.")
-    assert place_in(trace, "bank") == trace.word("bank")[0]
-    assert place_in(trace, "7") == trace.word("7")[0]
-    assert place_in(trace, "2") == 2
-    with pytest.raises(RegardError, match="'river' is not in the text"):
-        place_in(trace, "river")

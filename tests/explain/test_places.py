@@ -1,4 +1,6 @@
-"""Which side of an encoder-decoder is meant has to be said, wherever one text is needed."""
+"""Which tokens are meant; of an encoder-decoder the side has to be said, wherever one text is needed."""
+
+from typing import Any
 
 import jaxtyping
 import pytest
@@ -8,6 +10,7 @@ import regard
 from regard.explain.causes.ablation_effect import effect
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.rollout import rollout
+from regard.explain.places import place_in
 from regard.explain.vectors.similarity import across_texts, states_of
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
@@ -53,3 +56,12 @@ def test_each_side_has_its_own(pair) -> None:
     with pytest.raises(regard.RegardError, match="has no cross-attention"):
         contributions(pair.encoder, 2, 1, cross=True)
     assert across_texts([(pair.encoder, 2), (pair.decoder, 2)]).shape == (3, 2, 2)
+
+
+def test_a_word_or_a_tokens_number(minilm: Any) -> None:
+    trace = minilm.trace("A bank, 7 banks.")
+    assert place_in(trace, "bank") == trace.word("bank")[0]
+    assert place_in(trace, "7") == trace.word("7")[0]
+    assert place_in(trace, "2") == 2
+    with pytest.raises(regard.RegardError, match="'river' is not in the text"):
+        place_in(trace, "river")

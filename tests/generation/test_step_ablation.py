@@ -111,6 +111,8 @@ def test_words_are_those_of_the_prompt(minilm: Any) -> None:
     same(made.trace, model.generate("A man on a river bank", new_tokens=3, interventions=by_number).trace)
     assert not made.trace.attention[0][:, 6, 5].any()
     assert made.trace.status.notes[0] == str(by_word[0])
+    one = [regard.ablate(regard.edge(("bank", 0), ("river", 0)))]
+    same(made.trace, model.generate("A man on a river bank", new_tokens=3, interventions=one).trace)
     with pytest.raises(regard.RegardError, match="word 'money' is not in the text"):
         model.generate("A bank", interventions=[regard.ablate(regard.edge("bank", "money"))])
 

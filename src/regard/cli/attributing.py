@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from regard.explain.causes.outcomes import Outcome
     from regard.explain.causes.patch_sweep import PatchSweep
     from regard.explain.findings.attribution import Attributed
-    from regard.explain.places import Place
     from regard.models.model import Model
     from regard.trace.trace import PairTrace, Trace
 
@@ -105,23 +104,9 @@ def attributed(asked: OutcomeAsked, done: "Traced") -> "Attributed | PatchSweep"
     return attribute_to_tokens(model, trace, outcome, **steps)
 
 
-def place_in(trace: "Trace", given: str) -> "Place":
-    """A word that occurs once, by its text, or a token by its number where the text has no such word.
-
-    Raises:
-        RegardError: neither is there.
-    """
-    try:
-        return trace.word(given)[0] if len(trace.word(given)) == 1 else given
-    except RegardError:
-        if given.isdecimal():
-            return int(given)
-        raise
-
-
 def _place(asked: OutcomeAsked, trace: "Trace | PairTrace") -> int:
     """The token at which a logit is meant: the last one of --at, or of the text."""
-    from regard.explain.places import tokens_of
+    from regard.explain.places import place_in, tokens_of
 
     side = trace.sides[-1]
     return len(side.tokens) - 1 if asked.at is None else tokens_of(side, place_in(side, asked.at))[-1]

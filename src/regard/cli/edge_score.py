@@ -114,7 +114,7 @@ def _sides(trace: "Trace | PairTrace", part: "Part | None") -> "tuple[Trace, Tra
 
 def _places(trace: "Trace | PairTrace", query: str, key: str, part: "Part | None") -> "tuple[Place, Place]":
     """The words, each by its text, or a token by its number where the text has no such word."""
-    from regard.cli.attributing import place_in
+    from regard.explain.places import place_in
 
     queries, keys, _ = _sides(trace, part)
     return place_in(queries, query), place_in(keys, key)

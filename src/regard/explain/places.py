@@ -4,10 +4,9 @@ An occurrence is a `Word` (`trace.word("bank")[1]`), or the word and its number,
 """
 
 from regard.errors import RegardError
+from regard.text.words import Place as Place  # defined below, as interventions name their places by it as well
 from regard.text.words import Word, only_word
 from regard.trace.trace import PairTrace, Trace
-
-Place = str | Word | int | tuple[str, int]
 
 
 def tokens_of(trace: Trace, place: Place) -> list[int]:
@@ -25,6 +24,20 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
     if not 0 <= place < len(trace.tokens):
         raise RegardError(f"token {place} is out of range: the text has tokens 0 to {len(trace.tokens) - 1}")
     return [place]
+
+
+def place_in(trace: Trace, given: str) -> Place:
+    """A word that occurs once, by its text, or a token by its number where the text has no such word.
+
+    Raises:
+        RegardError: neither is there.
+    """
+    try:
+        return trace.word(given)[0] if len(trace.word(given)) == 1 else given
+    except RegardError:
+        if given.isdecimal():
+            return int(given)
+        raise
 
 
 def refuse_pairs(trace: Trace) -> None:

@@ -18,7 +18,7 @@ from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name
 from regard.capture.interventions.call_ids import CallNumbering
 from regard.capture.interventions.given import Intervention, checked
-from regard.capture.interventions.names import Ablate, Edge, Place
+from regard.capture.interventions.names import Ablate, Edge
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import Places, tokens_at
 from regard.capture.interventions.resolve import Changes, needs_stacks
@@ -29,7 +29,7 @@ from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.generation.pass_range import PassRange, within_pass
 from regard.text.tokens import Encoded, encoded_ids
-from regard.text.words import Word, find_word
+from regard.text.words import Place, Word, find_word, only_word
 
 
 def with_tokens(
@@ -51,10 +51,12 @@ def with_tokens(
         )
 
     def resolved(place: Place, in_target: bool) -> Place:
-        if not isinstance(place, str):
+        if not isinstance(place, (str, tuple)):
             return place
         if in_target:
             raise of_target(place)
+        if isinstance(place, tuple):
+            return only_word(source.text, source.tokens, place)
         words = find_word(source.text, source.tokens, place)
         tokens = sorted({token for word in words for token in word.tokens})
         return Word(place, words[0].start, words[-1].end, tuple(tokens))

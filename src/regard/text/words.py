@@ -25,6 +25,9 @@ class Word:
     tokens: tuple[int, ...]
 
 
+Place = str | Word | int | tuple[str, int]  # a word, one of its occurrences, ("bank", 1) as well, or a token's number
+
+
 def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     """Find every occurrence of a word in a text, in order.
 

@@ -6,6 +6,7 @@ import torch
 import regard
 from regard.capture.interventions.resolve import Pass, needs_stacks, resolve
 from regard.text.tokens import encoded_ids
+from regard.text.words import Word
 
 SOURCE, TARGET = encoded_ids([7, 8, 7, 9]), encoded_ids([3, 4, 5])
 
@@ -37,6 +38,19 @@ def test_each_in_its_order_and_place() -> None:
     ablated, values = changes.calls
     assert (ablated.layers, ablated.heads, ablated.text) == ((1,), (2,), 1)
     assert (values.layers, values.heads, values.text) == ((0,), (1,), 1)
+
+
+def test_the_ends_of_an_edge() -> None:
+    def ends(query, key):
+        (call,) = resolve([regard.ablate(regard.edge(query, key))], place(False)).calls
+        return call.edges
+
+    assert ends("7", 3) == ((0, 2), (3,))
+    assert ends(("7", 1), ("7", 0)) == ((2,), (0,))
+    assert ends(Word("every token", 0, 0, (3, 0)), "8") == ((0, 3), (1,))
+    for end in (4, -1):
+        with pytest.raises(regard.RegardError, match=f"interventions: token {end} is out of range, the text has tok"):
+            ends(0, end)
 
 
 def test_each_part_has_its_text() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from regard.capture.interventions.places import quoted
 from regard.errors import RegardError
-from regard.text.words import Word
+from regard.text.words import Place
 
-Place = str | Word | int
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
@@ -57,8 +57,7 @@ class Edge:
     def __str__(self) -> str:
         where = "all layers" if self.layers is None else f"layers {', '.join(map(str, self.layers))}"
         whose = "" if self.heads is None else f", heads {', '.join(map(str, self.heads))}"
-        query, key = (p.text if isinstance(p, Word) else p for p in (self.query, self.key))
-        return f"the edge from {query!r} to {key!r} in {where}{OF[self.part]}{whose}"
+        return f"the edge from {quoted(self.query)} to {quoted(self.key)} in {where}{OF[self.part]}{whose}"
 
 
 @dataclass(frozen=True)

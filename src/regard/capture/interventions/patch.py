@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from regard.capture.interventions.names import OF, Part, check_number, check_part
-from regard.capture.interventions.places import Place, Places, places_of, written
+from regard.capture.interventions.places import Places, places_of, written
 from regard.errors import RegardError
 from regard.text.tokens import shortened
+from regard.text.words import Place
 from regard.trace.trace import PairTrace, Trace
 
 What = Literal["hidden_states", "head_outputs", "values", "weights", "feed_forward"]

@@ -6,9 +6,8 @@ from typing import Any
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.text.words import Word, find_word, is_word, only_word
+from regard.text.words import Place, Word, find_word, is_word, only_word
 
-Place = str | Word | int | tuple[str, int]
 Places = tuple[Place, ...]
 
 MOST_SHOWN = 8  # places that a status names
@@ -49,7 +48,7 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
         if isinstance(place, (str, Word, tuple)):
             words = find_word(text, tokens, place) if isinstance(place, str) else [only_word(text, tokens, place)]
             found += sorted({token for word in words for token in word.tokens})
-        elif int(place) >= len(tokens):
+        elif not 0 <= int(place) < len(tokens):
             raise RegardError(f"{name}: token {place} is out of range, the text has tokens 0 to {len(tokens) - 1}")
         else:
             found.append(int(place))
@@ -64,10 +63,11 @@ def written(places: Places | None) -> str:
         return "all positions"
     if len(places) > MOST_SHOWN:
         return f"{len(places)} places"
-    return ", ".join(f"token {each}" if is_whole(each) else _quoted(each) for each in places)
+    return ", ".join(f"token {each}" if is_whole(each) else quoted(each) for each in places)
 
 
-def _quoted(place: Place) -> str:
+def quoted(place: Place) -> str:
+    """A place as a message quotes it: 'bank', 'bank' (occurrence 1), or the number of a token."""
     if isinstance(place, tuple):
         return f"{place[0]!r} (occurrence {place[1]})"
     return repr(place.text if isinstance(place, Word) else place)

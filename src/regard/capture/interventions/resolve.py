@@ -8,7 +8,6 @@ from regard.attention.patches import What
 from regard.capture.interventions.ablation import CallAblation, CallChange, PatchedCall
 from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import OF, PARTS, Ablate, Head, Part
-from regard.capture.interventions.names import Place as EdgeEnd
 from regard.capture.interventions.patch import OF_HEADS, Patch
 from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.sources import FeedForward, rows_of
@@ -16,7 +15,7 @@ from regard.capture.interventions.states import Stacks, StateChange
 from regard.capture.interventions.steer import Steer
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
-from regard.text.words import Word, find_word
+from regard.text.words import Place, Word
 
 
 @dataclass
@@ -138,13 +137,8 @@ def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
     )
 
 
-def _tokens(text: Encoded, place: EdgeEnd) -> tuple[int, ...]:
-    """The numbers of the tokens that an end of an edge names."""
-    if isinstance(place, int):
-        if not 0 <= place < len(text.tokens):
-            raise RegardError(
-                f"interventions: token {place} is out of range, the text has tokens 0 to {len(text.tokens) - 1}"
-            )
-        return (place,)
-    words = [place] if isinstance(place, Word) else find_word(text.text, text.tokens, place)
-    return tuple(sorted({token for word in words for token in word.tokens}))
+def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:
+    """The numbers of the tokens that an end of an edge names; of a word, those of all its occurrences."""
+    if isinstance(place, Word):  # one that `removal` made stands for tokens, not for characters
+        return tuple(sorted(set(place.tokens)))
+    return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))

@@ -12,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.interventions.names import OF, Part, check_number, check_part
-from regard.capture.interventions.places import Place, Places, places_of, written
+from regard.capture.interventions.places import Places, places_of, written
 from regard.errors import RegardError
+from regard.text.words import Place
 from regard.trace.trace import PairTrace, Trace
 
 
