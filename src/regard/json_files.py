@@ -76,6 +76,17 @@ def write_json(data: Any, file: Path, indent: int | None = None) -> None:
     sys.stdout.flush()
 
 
+def plain(value: Any) -> Any:
+    """Make JSON's own types of dicts, sequences, tensors and arrays; what is not finite is null, as JSON has no NaN."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object each of whose entries is named once."""
     entries = dict(pairs)

@@ -1,12 +1,9 @@
 """What each verb's --json writes, at full precision; docs/json.md, see.schema.json and why.schema.json describe it."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
-
-from torch import Tensor
 
 from regard import json_files
 from regard.explain.causes.attribution import Attribution
@@ -186,15 +183,4 @@ def write_json(data: dict[str, Any], file: Path) -> None:
 
 def _data(kind: str, entries: dict[str, Any]) -> dict[str, Any]:
     """A file of some format in JSON's own types."""
-    return {"format": kind, "version": VERSION, **_plain(entries)}
-
-
-def _plain(value: Any) -> Any:
-    """JSON's own types. What is not finite (a cosine of a zero vector, a masked score) is null: JSON has no NaN."""
-    if isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {"format": kind, "version": VERSION, **json_files.plain(entries)}

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from regard.errors import RegardError
-from regard.web.page import Page
+from regard.web.page import HasPage, Page
 
 if TYPE_CHECKING:  # of what traces do without
     from regard.corpus.asking.senses import Senses
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # of what traces do without
     from regard.explain.weights.head_means import HeadMeans
 
     Answer: TypeAlias = (
-        Senses | HeadMeans | PatchSweep | Attribution | ScoreSources | TokenAttribution | HeadAttribution
+        HasPage | Senses | HeadMeans | PatchSweep | Attribution | ScoreSources | TokenAttribution | HeadAttribution
     )
 
 
@@ -37,11 +37,13 @@ ANSWERS = (  # what has a page, and what puts it together
 
 def is_answer(found: object) -> bool:
     """Whether there is a page of what was found, beside that of traces."""
-    return any(_is(found, module, kind) for module, kind, _, _ in ANSWERS)
+    return isinstance(found, HasPage) or any(_is(found, module, kind) for module, kind, _, _ in ANSWERS)
 
 
 def answer_page(found: object) -> Page | None:
     """Put together the page of an answer; None of anything else."""
+    if isinstance(found, HasPage):
+        return found.page()
     for module, kind, room, function in ANSWERS:
         if _is(found, module, kind):
             make = getattr(importlib.import_module(f"regard.web.{room}"), function)

@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from regard import __version__
 from regard.trace.trace import Status
@@ -78,6 +79,14 @@ class Page:
     def largest_difference(self) -> float:
         """The largest difference between the weights of the page and the library's, of all calls."""
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
+
+
+@runtime_checkable
+class HasPage(Protocol):
+    """What puts its own page together, as the answers of `regard.show` do."""
+
+    def page(self) -> Page:
+        """Put the page together."""
 
 
 def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:

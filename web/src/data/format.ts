@@ -128,6 +128,7 @@ export interface HeadScores {
  *  places: its rows or points are places in a corpus, of which a server tells the text. */
 export type Panel = { name: string; title: string; note: string; places?: true } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][] }
+  | BarsData
   | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
   | CloudData
@@ -149,6 +150,17 @@ interface CloudData {
   of: Numbers; // uint16 (points,): of groups; points of one group stand side by side
   called: Called;
   most: number; // points that a file without a server shows: one of more cannot be saved as one
+}
+
+/** Named numbers in their order. part, unit: what a name names and what a number is. whole: what all sum to, where that means something. */
+interface BarsData {
+  kind: "bars";
+  parts: [string, number | null][];
+  part: string;
+  unit: string;
+  whole: number | null;
+  signed: boolean; // numbers of both signs
+  digits: number;
 }
 
 interface HeatData {

@@ -1,0 +1,119 @@
+"""Answer a question in every medium: printed, drawn, as a page, as JSON, as a data frame.
+
+A question's own answer has a title, findings in sentences, rows and panels, and data where its JSON has more than its
+rows; whoever shows it takes these. Rich, matplotlib and the page are imported when something is shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.errors import RegardError
+from regard.explain.frames import Table
+from regard.json_files import plain
+from regard.show.panels import Panel
+from regard.trace.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+    from regard.web.page import Page
+
+VERSION = 1  # of every format
+IN_PYTHON = ".rows() and .to_json() have all"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was read: texts, each with its target or None, and how each was computed."""
+
+    texts: tuple[tuple[str, str | None], ...] = ()
+    statuses: tuple[Status, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Table):
+    """What was found. given: of what. format: the name of its JSON; title, findings and panels are the question's."""
+
+    format: ClassVar[str]
+    given: Given = field(default=Given(), kw_only=True)
+
+    def title(self) -> str:
+        """Say in one line what is answered."""
+        raise NotImplementedError
+
+    def findings(self) -> list[str]:
+        """Say what was found, in sentences."""
+        raise NotImplementedError
+
+    def panels(self) -> list[Panel]:
+        """List what is shown, in the order of the page's tabs."""
+        raise NotImplementedError
+
+    def data(self) -> dict[str, Any]:
+        """Make what JSON has beside findings, texts and statuses: by default the rows."""
+        return {"rows": self.rows()}
+
+    def exactness(self) -> list[str]:
+        """Say how exact the numbers are and what they do not say, a line each."""
+        return []
+
+    def shown(self, width: int, top: int = 10, more: str = IN_PYTHON) -> "list[RenderableType]":
+        """The findings, then the panels of a first screen, for a terminal of so many columns.
+
+        top: how many parts or rows are named. more: where those are that are left out.
+        """
+        from regard.show.terminal import drawn
+        from regard.views.terminal.one_screen import sentences
+
+        panels = [drawn(panel, width, top, more) for panel in self.panels() if panel.screen]
+        return [sentences(self.findings()), *panels]
+
+    def plot(self, *names: str) -> "Figure":
+        """Draw the panels that make its picture, or those of these names.
+
+        Raises:
+            RegardError: there is no panel of a name, or it has no picture.
+        """
+        from regard.show.figure import paint
+
+        return paint(self.chosen(names), self.title())
+
+    def to_json(self) -> dict[str, Any]:
+        """Make JSON's own types of all of it, as the command's --json writes it."""
+        texts, targets = [text for text, _ in self.given.texts], [target for _, target in self.given.texts]
+        own = {"format": self.format, "version": VERSION, "findings": self.findings()}
+        own |= {"texts": texts, "targets": targets} | self.data()
+        return plain(own | {"statuses": [asdict(each) for each in self.given.statuses]})
+
+    def page(self) -> "Page":
+        """Put together the page: every panel is a tab."""
+        from regard.show.page import panel_data
+        from regard.web.page import Page, status_lines
+
+        page = Page(self.title(), self.findings())
+        statuses = [each for each in self.given.statuses if each.model]
+        page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
+        page.panels = [panel_data(panel) for panel in self.panels()]
+        page.opening["view"] = "panel 0"
+        return page
+
+    def save_page(self, file: str | Path) -> int:
+        """Write the page, one offline HTML file; returns its size in bytes. Errors are those of `regard.save_page`."""
+        from regard.web.save_page import save_page
+
+        return save_page(self, file)
+
+    def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
+        """The panels of these names, or, where none is named, those that make its picture.
+
+        Raises:
+            RegardError: there is no panel of a name.
+        """
+        panels = {panel.name: panel for panel in self.panels()}
+        for name in names:
+            if name not in panels:
+                raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
+        return [panels[name] for name in names] or [panel for panel in panels.values() if panel.picture]

@@ -1,0 +1,56 @@
+"""Declare what may be asked, once: a question's options in the command, a server's request, the library's arguments.
+
+A question has a dataclass derived from `Asked`, with a field for each thing that may be asked. Neither torch, typer nor
+pydantic is imported here or there: help and refusals do not wait for them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+    from regard.show.answer import Answer
+
+Called = Callable[[str], str]  # what a caller calls a field: "--to" in the command, "to" in a request
+
+
+def option(help_text: str, default: Any = None, *, metavar: str | None = None, among: Sequence[str] = ()) -> Any:
+    """Declare a field that may be asked. metavar: what stands for a value in the help; among: the values there are."""
+    return field(default=default, metadata={"help": help_text, "metavar": metavar, "among": tuple(among)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What may be asked of texts. Pydantic reads it as a request: no other field, and no number as a string."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model. texts, targets: how many were given.
+
+        Raises:
+            RegardError: an option is missing, is empty, is not among its values, or does not go with another.
+        """
+        for each in fields(self):
+            given, among = getattr(self, each.name), each.metadata["among"]
+            if given is not None and among and given not in among:
+                raise RegardError(f"{called(each.name)}: given {given!r}, needs one of {', '.join(among)}")
+            if isinstance(given, str) and not given.strip():
+                needed = (each.metadata["metavar"] or each.name).lower()
+                raise RegardError(f"{called(each.name)} is empty: give a {needed}")
+
+    def answer(self, model: "Model", traces: Sequence[Any]) -> "Answer":
+        """Answer it of traces of this model.
+
+        Raises:
+            RegardError: the texts have not what is asked about, or the model cannot be asked this.
+        """
+        raise NotImplementedError
+
+    def need(self, name: str, other: str, called: Called, why: str = "") -> None:
+        """Refuse an option that goes with another one alone."""
+        if getattr(self, name) is not None and getattr(self, other) is None:
+            raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

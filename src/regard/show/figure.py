@@ -1,0 +1,281 @@
+"""Draw every kind of panel as a picture, with matplotlib."""
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.patches import FancyArrowPatch
+
+from regard.errors import RegardError
+from regard.show.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.show.terminal import axis_names, number_text, others, with_sign
+from regard.views.figures.elements.canvas import stack, write
+from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS, line_style
+from regard.views.figures.elements.heatmap import heatmap
+from regard.views.terminal.layout import spelled, visible
+
+MOST = 24  # bars; the parts after them are one more together, where they sum to something
+LONG = 48  # characters of a name
+BAR = 0.26  # inches
+CELL, SMALL = 0.42, 0.17  # inches, of a heat map by itself and of several side by side
+NUMBERED = 0.36  # inches that a cell needs for its number
+NAMED = 64  # columns, or tokens, up to which each has its name
+ACROSS = 3  # heat maps side by side
+LETTER = 0.085  # inches, of a title
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How large a panel is, in inches, and what draws it into its axes."""
+
+    wide: float
+    high: float
+    paint: Callable[[Axes], None]
+
+
+def draw(panels: Sequence[Panel], title: str, file: Path) -> list[str]:
+    """Write panels as one picture, PNG or SVG by the file's ending, whole or not at all.
+
+    Returns notes on missing characters.
+    """
+    return write(paint(panels, title), file)
+
+
+def paint(panels: Sequence[Panel], title: str) -> Figure:
+    """Draw panels into a figure: heat maps of one group side by side, all others below one another.
+
+    Raises:
+        RegardError: a panel has no picture: a table without bars.
+    """
+    with matplotlib.rc_context({"text.parse_math": False}):
+        lines = _lines(panels)
+        drawings = [[_drawing(panel, small=len(line) > 1) for panel in line] for _, line in lines]
+        wide = max(sum(each.wide for each in line) for line in drawings)
+        heading = textwrap.wrap(visible(title), max(24, int(wide / LETTER)))
+        rows: list[tuple[float, Any]] = []
+        for n, ((group, line), own) in enumerate(zip(lines, drawings, strict=True)):
+            above = heading if n == 0 else []
+            if group and (n == 0 or lines[n - 1][0] != group):
+                above = [*above, group]
+            names = [panel.title for panel in line] if len(panels) > 1 else [""]
+            high = max(each.high for each in own) + 0.22 * len(above)
+            rows.append((high, _painter(own, names, "\n".join(above))))
+        return stack(rows, wide)
+
+
+@singledispatch
+def drawn(panel: Panel, small: bool) -> Drawing:
+    """Say how large a panel is, and what draws it. small: it stands beside others.
+
+    Raises:
+        RegardError: it has no picture.
+    """
+    raise NotImplementedError(type(panel).__name__)
+
+
+def _drawing(panel: Panel, *, small: bool) -> Drawing:
+    return drawn(panel, small)
+
+
+@drawn.register
+def _bars(panel: Bars, small: bool) -> Drawing:
+    """The first parts from above, the others together below."""
+    shown, rest = list(panel.parts[:MOST]), panel.parts[MOST:]
+    if rest and panel.whole is not None:
+        shown.append((others(len(rest)), sum(number for _, number in rest)))
+    numbers, places = [number for _, number in shown], range(len(shown))
+    sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
+    write = with_sign if panel.signed else lambda number: number_text(number, panel.digits)
+
+    def into(axes: Axes) -> None:
+        axes.barh(places, sizes, color=[_colour(each, panel.signed) for each in numbers], height=0.75)
+        axes.set_yticks(places, [_short(name) for name, _ in shown])
+        axes.invert_yaxis()
+        axes.axvline(0, color="black", linewidth=0.8)
+        for place, number, size in zip(places, numbers, sizes, strict=True):
+            left = size < 0
+            axes.annotate(
+                write(number), (size, place), xytext=(-3 if left else 3, 0), textcoords="offset points", va="center",
+                ha="right" if left else "left", fontsize=7,
+            )  # fmt: skip
+        axes.margins(x=0.15, y=0.01)
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel(visible(panel.unit), fontsize=8)
+
+    return Drawing(7.5, 1.1 + BAR * len(shown), into)
+
+
+@drawn.register
+def _table(panel: Table, small: bool) -> Drawing:
+    """The bars of its first barred column."""
+    barred = next((n for n, column in enumerate(panel.columns) if column.bar), None)
+    if barred is None:
+        raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
+    column = panel.columns[barred]
+    parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, float))]
+    both = any(number < 0 for _, number in parts)
+    return _bars(
+        Bars(name=panel.name, title=panel.title, parts=parts, unit=column.name, signed=both, digits=column.digits or 0),
+        small,
+    )
+
+
+@drawn.register
+def _heat(panel: Heat, small: bool) -> Drawing:
+    """Colours, and numbers where a cell has room for one; cells without a number are hatched."""
+    down, across = axis_names(panel)
+    values = torch.tensor([[math.nan if v is None else v for v in row] for row in panel.values], dtype=torch.float64)
+    cell = SMALL if small else CELL
+    wide = min(16.0, max(3.4 if small else 6.5, 2.0 + cell * len(across)))
+    high = min(14.0, max(2.5 if small else 3.2, 1.5 + min(cell, 0.3) * len(down)))
+    numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small
+    step = max(1, -(-len(across) // NAMED))
+    names = [spelled(name) if n % step == 0 else "" for n, name in enumerate(across)]
+
+    def into(axes: Axes) -> None:
+        heatmap(
+            values, [spelled(name) for name in down], names, diverging=panel.signed, largest=panel.largest,
+            numbers=numbers, labels=(visible(panel.axes[0]), visible(panel.axes[1])),
+            unit=visible(panel.unit), axes=axes,
+        )  # fmt: skip
+        axes.set_aspect("auto")
+        axes.images[0].set_gid(panel.name)
+        if panel.upwards:
+            axes.invert_yaxis()
+
+    longest = max(map(len, names), default=0)
+    return Drawing(wide, high + (0.05 * longest if longest > 3 else 0.0), into)
+
+
+@drawn.register
+def _strip(panel: Strip, small: bool) -> Drawing:
+    """A bar a token, in the text's order."""
+    values = [math.nan if value is None else value for value in panel.values]
+    step = max(1, -(-len(values) // NAMED))
+    places = range(0, len(values), step)
+
+    def into(axes: Axes) -> None:
+        axes.bar(range(len(values)), values, color=[_colour(each, panel.signed) for each in values], width=0.8)
+        axes.set_xticks(places, [spelled(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.margins(x=0.01)
+        axes.set_ylabel(visible(panel.unit), fontsize=8)
+
+    return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, into)
+
+
+@drawn.register
+def _curves(panel: Curves, small: bool) -> Drawing:
+    """A line a series, with the range of what its points are means of."""
+
+    def into(axes: Axes) -> None:
+        for n, curve in enumerate(panel.series):
+            colour, dashes = line_style(n)
+            marker = "o" if len(curve.x) <= 40 else ""
+            axes.plot(curve.x, _numbers(curve.y), dashes, color=colour, label=visible(curve.name), marker=marker,
+                      markersize=3)  # fmt: skip
+            if curve.low is not None and curve.high is not None:
+                axes.fill_between(curve.x, _numbers(curve.low), _numbers(curve.high), color=colour, alpha=0.15, lw=0)
+        axes.legend(fontsize=7, frameon=False)
+        axes.set_xlabel(visible(panel.x), fontsize=8)
+        axes.set_ylabel(visible(panel.y), fontsize=8)
+
+    return Drawing(7.5, 3.6, into)
+
+
+@drawn.register
+def _scatter(panel: Scatter, small: bool) -> Drawing:
+    """A point each, an arrow from where it was before, and the names that stand beside them."""
+    groups = list(dict.fromkeys(point.group for point in panel.points))
+
+    def into(axes: Axes) -> None:
+        named: set[str] = set()
+        for point in panel.points:
+            colour = line_style(groups.index(point.group))[0]
+            axes.plot(point.x, point.y, "o", color=colour, markersize=4)
+            text = point.label if panel.drawn == "labels" else "" if point.group in named else point.group
+            named.add(point.group)
+            axes.annotate(spelled(text) if text else "", (point.x, point.y), xytext=(3, 3),
+                          textcoords="offset points", fontsize=7)  # fmt: skip
+            if point.after is not None:
+                start = panel.points[point.after]
+                arrow = FancyArrowPatch((start.x, start.y), (point.x, point.y), arrowstyle="->", mutation_scale=8,
+                                        color=colour, lw=0.8)  # fmt: skip
+                axes.add_patch(arrow)
+        axes.set_xlabel(visible(panel.x), fontsize=8)
+        axes.set_ylabel(visible(panel.y), fontsize=8)
+        axes.margins(0.12)
+        if panel.equal:
+            axes.set_aspect("equal", adjustable="datalim")
+
+    return Drawing(6.5, 5.0, into)
+
+
+@drawn.register
+def _arcs(panel: Arcs, small: bool) -> Drawing:
+    """Both lines of tokens, one above the other, and between them a line a weight, as strong as the weight is."""
+    known = [value for row in panel.values for value in row if value is not None and math.isfinite(value)]
+    most = max(known, default=0.0) or 1.0
+
+    def into(axes: Axes) -> None:
+        for i, row in enumerate(panel.values):
+            for j, value in enumerate(row):
+                if value is not None and value > 0:
+                    axes.plot([i, j], [1, 0], color=WEIGHTS(1.0), lw=3 * value / most, alpha=min(1.0, value / most))
+        for y, tokens, side in ((1.05, panel.tokens, "bottom"), (-0.05, panel.targets, "top")):
+            for n, token in enumerate(tokens):
+                axes.text(n, y, spelled(token), ha="center", va=side, fontsize=8, rotation=60)
+        axes.set_xlim(-0.6, max(len(panel.tokens), len(panel.targets)) - 0.4)
+        axes.set_ylim(-0.5, 1.5)
+        axes.set_axis_off()
+
+    return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
+
+
+def _lines(panels: Sequence[Panel]) -> list[tuple[str, list[Panel]]]:
+    """(group, panels) of each line of the picture: heat maps of one group share lines, others have one each."""
+    lines = []
+    for (group, heat), own in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
+        each = list(own)
+        across = min(ACROSS, len(each)) if heat else 1
+        lines += [(group, each[n : n + across]) for n in range(0, len(each), across)]
+    return lines
+
+
+def _painter(line: Sequence[Drawing], names: Sequence[str], above: str) -> Callable[[FigureBase, Any], None]:
+    """What draws a line of panels into its part of the figure."""
+
+    def into(part: FigureBase, place: Any) -> None:
+        cells = place.subgridspec(1, len(line), width_ratios=[each.wide for each in line])
+        for n, (each, name) in enumerate(zip(line, names, strict=True)):
+            axes = part.add_subplot(cells[0, n])
+            each.paint(axes)
+            room = max(24, int(each.wide / 0.075))
+            axes.set_title("\n".join(textwrap.wrap(visible(name), room)), fontsize=9)
+        if above:
+            part.suptitle(above, fontsize=10)
+
+    return into
+
+
+def _colour(number: float, both: bool) -> Any:
+    """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
+    return DIFFERENCES(0.85 if number >= 0 else 0.15) if both else WEIGHTS(0.75)
+
+
+def _numbers(values: Sequence[Number]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
+
+
+def _short(name: str) -> str:
+    name = visible(name)
+    return name if len(name) <= LONG else name[: LONG - 1] + "…"

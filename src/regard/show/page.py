@@ -1,0 +1,43 @@
+"""Write every kind of panel as a page has it: its fields by their own names, as `web/src/data/format.ts` says."""
+
+from dataclasses import asdict
+from functools import singledispatch
+from typing import Any
+
+from regard.json_files import plain
+from regard.show.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table
+
+Data = dict[str, Any]
+ELSEWHERE = ("screen", "picture", "group", "upwards")  # of a terminal and of pictures: the page shows all panels
+
+
+@singledispatch
+def panel_data(panel: Panel) -> Data:
+    """Write a panel as the page's data."""
+    raise NotImplementedError(type(panel).__name__)
+
+
+@panel_data.register(Table)
+@panel_data.register(Bars)
+@panel_data.register(Heat)
+@panel_data.register(Strip)
+@panel_data.register(Scatter)
+@panel_data.register(Curves)
+def _same(panel: Panel) -> Data:
+    own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE}
+    return {"kind": type(panel).__name__.lower(), **plain(own)}
+
+
+@panel_data.register
+def _arcs(panel: Arcs) -> Data:
+    """As a heat map: a page draws links between tokens in Alignment, of traces."""
+    return _same(
+        Heat(
+            name=panel.name, title=panel.title, note=panel.note, rows=_numbered(panel.tokens), unit=panel.unit,
+            columns=_numbered(panel.targets), values=panel.values, axes=("from", "to"), digits=panel.digits,
+        )
+    )  # fmt: skip
+
+
+def _numbered(tokens: Any) -> list[str]:
+    return [f"{token.strip()} {n}" for n, token in enumerate(tokens)]

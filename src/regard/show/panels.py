@@ -1,0 +1,214 @@
+"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters, curves and arcs.
+
+A panel holds numbers and names, no tensor, trace or colour. `show.terminal`, `show.figure` and `show.page` draw every
+kind, and round its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class InContext:
+    """A word as it stands in a text, marked where it is shown."""
+
+    left: str
+    form: str
+    right: str
+
+
+Cell = str | int | float | None | InContext
+Number = float | None  # None, as NaN, where there is none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """What all panels have. name: of the page's tab, and for `plot`; note: how to read it, in sentences.
+
+    screen: it stands on a terminal's first screen. picture: `plot` draws it where none is named. group: what it is part
+    of, where an answer shows the same of several; a picture puts a group's panels side by side under its name.
+    """
+
+    name: str
+    title: str
+    note: str = ""
+    screen: bool = False
+    picture: bool = False
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well."""
+
+    name: str
+    digits: int | None = None
+    bar: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Panel):
+    """Rows of cells, in an order that says something."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(Panel):
+    """Named numbers, a bar each, in the order of parts: by default the largest absolute ones first.
+
+    part: what a name names. unit: what a number is. whole: what all numbers sum to, where that means something: those
+    that a view leaves out are then summed up in one. signed: numbers have a sign, and colours for both.
+    """
+
+    parts: Sequence[tuple[str, float]]
+    part: str = "part"
+    unit: str
+    whole: float | None = None
+    signed: bool = True
+    digits: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """What the rows and columns of a heat map sum to, and all of it.
+
+    across, down: what a row's and a column's sum is called; name: what the sum of all is.
+    """
+
+    rows: Sequence[float]
+    columns: Sequence[float]
+    all: float
+    across: str
+    down: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A text that a heat map's cells are about. direction: in which its script is read."""
+
+    tokens: Sequence[str]
+    direction: Literal["ltr", "rtl"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behind:
+    """What each cell of a heat map is made of: a number for each token of a text.
+
+    of: which of texts a row is about. values: [row][column][token], None where there is no such cell.
+    """
+
+    note: str
+    texts: Sequence[Read]
+    of: Sequence[int]
+    values: Sequence[Sequence[Sequence[float] | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat(Panel):
+    """A grid of colours. axes: what rows and columns are; values: [row][column]. signed: colours for both signs.
+
+    largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
+    column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of. upwards: a
+    picture draws the first row at the bottom.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Sequence[Sequence[Number]]
+    axes: tuple[str, str]
+    unit: str
+    signed: bool = False
+    largest: float | None = None
+    digits: int = 3
+    said: Sequence[Sequence[str]] | None = None
+    sums: Sums | None = None
+    behind: Behind | None = None
+    upwards: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strip(Panel):
+    """The tokens of a text, a number each."""
+
+    tokens: Sequence[str]
+    values: Sequence[Number]
+    unit: str
+    signed: bool = False
+    digits: int = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point. group: those of one share a colour. after: the number of the point that this one moved from.
+
+    context: where the point is a word of a text.
+    """
+
+    x: float
+    y: float
+    label: str
+    group: str
+    after: int | None = None
+    context: InContext | None = None
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a scatter's labels, groups and contexts are called."""
+
+    label: str = "label"
+    group: str = "group"
+    context: str = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter(Panel):
+    """Points, and arrows between those that moved. x, y: what the axes are.
+
+    drawn: whether each point's label stands beside it, or each group's name beside its first point. equal: one scale on
+    both axes, so that distances can be compared.
+    """
+
+    x: str
+    y: str
+    points: Sequence[Point]
+    called: Called = Called()
+    drawn: Literal["labels", "groups"] = "labels"
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line; x rises. since, low, high: where a point is the mean of several, their first x, least and largest."""
+
+    name: str
+    x: Sequence[int]
+    y: Sequence[Number]
+    since: Sequence[int] | None = None
+    low: Sequence[Number] | None = None
+    high: Sequence[Number] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Panel):
+    """Lines over one axis. x, y: what the axes are. digits: decimals of y."""
+
+    x: str
+    y: str
+    series: Sequence[Curve]
+    digits: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arcs(Panel):
+    """Weights from tokens on one line to tokens on another: [from][to]."""
+
+    tokens: Sequence[str]
+    targets: Sequence[str]
+    values: Sequence[Sequence[Number]]
+    unit: str = "weight"
+    digits: int = 3

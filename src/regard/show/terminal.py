@@ -1,0 +1,213 @@
+"""Draw every kind of panel in a terminal."""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.text import Text
+
+from regard.explain.findings.wording import signed
+from regard.show.panels import Arcs, Bars, Cell, Column, Curves, Heat, InContext, Number, Panel, Scatter, Strip, Table
+from regard.views.terminal.layout import columns, section, shown, spelled, visible
+from regard.views.terminal.one_screen import bar, heights, resampled
+
+BAR = 16  # cells
+APART = 2  # blanks between columns
+NAME = 10  # cells of a heat map's column name
+TEXT = 24  # cells that a column of text is folded to at most, to keep others on the screen
+STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
+CURVE = 32  # characters
+
+
+@singledispatch
+def drawn(panel: Panel, width: int, top: int, more: str) -> RenderableType:
+    """Draw a panel for a terminal of so many columns.
+
+    top: how many parts or rows are named. more: where those are that are left out, "in --json".
+    """
+    raise NotImplementedError(type(panel).__name__)
+
+
+@drawn.register
+def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
+    """The first parts, the others together, and the sum of all, where it means something."""
+    write = with_sign if panel.signed else shown
+    grid = columns(panel.part, (panel.unit, "right"), "")
+    largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
+    for name, number in panel.parts[:top]:
+        grid.add_row(visible(name), write(number), _bar(number, largest, panel.signed))
+    rest = panel.parts[top:]
+    if rest and panel.whole is not None:
+        grid.add_row(Text(others(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
+    if panel.whole is not None:
+        grid.add_row(Text("sum", style="bold"), write(panel.whole), "")
+    left = f"{len(rest):,} smaller ones" if rest and panel.whole is None else ""
+    return _section(panel, grid, *_left([left], more))
+
+
+@drawn.register
+def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
+    """The first rows, and as many columns as there is room for."""
+    rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in panel.rows[:top]]
+    room, kept = width - APART, 0
+    for n, column in enumerate(panel.columns):
+        own = max(map(cell_len, [column.name, *(row[n] for row in rows)]))
+        room -= APART + (own if column.digits is not None else min(own, TEXT)) + (BAR + APART if column.bar else 0)
+        if room < 0 and n:
+            break
+        kept += 1
+    grid = columns()
+    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether some are negative
+    for n, column in enumerate(panel.columns[:kept]):
+        numeric = column.digits is not None
+        grid.add_column(column.name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        if column.bar:
+            numbers = [each for row in panel.rows if (each := _number(row[n])) is not None]
+            barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
+            grid.add_column("")
+    for row, cells in zip(panel.rows, rows, strict=False):
+        line: list[RenderableType] = []
+        for n in range(kept):
+            line.append(cells[n])
+            if n in barred:
+                line.append(_bar(_number(row[n]) or 0.0, *barred[n]))
+        grid.add_row(*line)
+    names = [column.name for column in panel.columns[kept:]]
+    columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
+    left = len(panel.rows) - len(rows)
+    return _section(panel, grid, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more))
+
+
+@drawn.register
+def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
+    """Its numbers; where not all columns have room, those with the largest ones."""
+    down, across = axis_names(panel)
+    names = [spelled(name, NAME) for name in across]
+    cells = [[number_text(value, min(2, panel.digits)) for value in row] for row in panel.values]
+    wide = max(map(cell_len, [*names, *(cell for row in cells for cell in row)]), default=1)
+    room = max(1, (width - APART - max(map(cell_len, [panel.axes[0], *down]))) // (wide + APART))
+    far = [max((abs(row[n] or 0.0) for row in panel.values), default=0.0) for n in range(len(names))]
+    kept = sorted(sorted(range(len(names)), key=lambda n: -far[n])[:room])
+    grid = columns((panel.axes[0], "right"))
+    for n in kept:
+        grid.add_column(names[n], justify="right", no_wrap=True)
+    largest = panel.largest or max(far, default=0.0)
+    for name, row, texts in zip(down, panel.values, cells, strict=True):
+        grid.add_row(visible(name), *(_shade(row[n], texts[n], largest, panel.signed) for n in kept))
+    left = len(names) - len(kept)
+    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    return _section(panel, grid, *legend, *_left([f"{left:,} more with smaller numbers" if left else ""], more))
+
+
+@drawn.register
+def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
+    """Its tokens as bars, the largest first."""
+    parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
+             if (value := panel.values[n]) is not None]  # fmt: skip
+    parts.sort(key=lambda each: -abs(each[1]))
+    whole = sum(each for _, each in parts) if panel.signed else None
+    own = Bars(
+        name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole, signed=panel.signed
+    )
+    return _bars(own, width, top, more)
+
+
+@drawn.register
+def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
+    """Each line in small, with its first and last number."""
+    grid = columns("", panel.y, ("first", "right"), ("last", "right"))
+    full = max((abs(y) for curve in panel.series for y in curve.y if y is not None and math.isfinite(y)), default=0.0)
+    for curve in panel.series[:top]:
+        known = [y for y in curve.y if y is not None and math.isfinite(y)]
+        ends = [number_text(y, panel.digits) for y in (known[0], known[-1])] if known else ["–", "–"]
+        grid.add_row(visible(curve.name), heights(resampled([abs(y) for y in known], CURVE), full), *ends)
+    left = len(panel.series) - top
+    return _section(panel, grid, *_left([f"{left:,} more lines" if left > 0 else ""], more))
+
+
+@drawn.register
+def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
+    """The points' places; of a path, its first and last."""
+    followed = {point.after for point in panel.points}
+    ends = [point for n, point in enumerate(panel.points) if point.after is None or n not in followed]
+    rows: list[list[Cell]] = [[point.label, point.group, point.x, point.y] for point in ends]
+    called = [Column(panel.called.label), Column(panel.called.group), Column(panel.x, 2), Column(panel.y, 2)]
+    return _table(Table(name=panel.name, title=panel.title, columns=called, rows=rows), width, top, more)
+
+
+@drawn.register
+def _arcs(panel: Arcs, width: int, top: int, more: str) -> RenderableType:
+    """The largest weights, from which token to which."""
+    pairs = [
+        (f"“{a.strip()}” ({i}) to “{b.strip()}” ({j})", value)
+        for i, (a, row) in enumerate(zip(panel.tokens, panel.values, strict=True))
+        for j, (b, value) in enumerate(zip(panel.targets, row, strict=True))
+        if value
+    ]
+    pairs.sort(key=lambda each: -each[1])
+    own = Bars(name=panel.name, title=panel.title, parts=pairs, part="from, to", unit=panel.unit, signed=False)
+    return _bars(own, width, top, more)
+
+
+def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
+    """(rows, columns): the names of a heat map's axes, without what the axis says already: "head 3" is 3."""
+    rows, across = panel.axes
+    return [name.removeprefix(f"{rows} ") for name in panel.rows], [
+        name.removeprefix(f"{across} ") for name in panel.columns
+    ]
+
+
+def number_text(value: Number, digits: int) -> str:
+    """A number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:z.{digits}f}".replace("-", "−")
+
+
+def with_sign(value: float) -> str:
+    """A number with its sign, a dash where there is none."""
+    return signed(value) if math.isfinite(value) else "–"
+
+
+def first_sentence(note: str) -> str:
+    """The first sentence of a note, without its full stop: what stands under a panel in a terminal."""
+    return note.split(". ")[0].removesuffix(".")
+
+
+def others(count: int) -> str:
+    """What so many parts are called that a view shows as one."""
+    return "1 other" if count == 1 else f"{count:,} others together"
+
+
+def _section(panel: Panel, *parts: RenderableType) -> RenderableType:
+    return section(visible(panel.title), *parts)
+
+
+def _bar(number: float, largest: float, both: bool) -> Text:
+    """A bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
+    own = bar(abs(number), largest, BAR)
+    own.stylize("red" if both and number >= 0 else "cyan")
+    return own
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    if isinstance(cell, InContext):
+        return visible(f"{cell.left}[{cell.form}]{cell.right}")
+    if isinstance(cell, str):
+        return visible(cell)
+    return number_text(cell, column.digits or 0)
+
+
+def _number(cell: Cell) -> float | None:
+    return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None
+
+
+def _shade(value: Number, text: str, largest: float, both: bool) -> Text:
+    strong = value is not None and abs(value) >= STRONG * largest
+    return Text(text, style=("bold red" if both and (value or 0) > 0 else "bold cyan") if strong else "dim")
+
+
+def _left(parts: Sequence[str], more: str) -> Iterable[Text]:
+    """In one line what is left out, and where it is; nothing where nothing is."""
+    named = [part for part in parts if part]
+    return [Text(f"{' and '.join(named)}: left out here, {more}", style="dim")] if named else []

@@ -1,0 +1,99 @@
+"""An answer in every medium: all of them say the same findings, title and numbers."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.show.answer import Answer, Given
+from regard.show.panels import Bars, Panel, Strip
+from regard.trace.status import Status
+from regard.views.figures.elements.canvas import all_axes
+from regard.web.answers import is_answer
+
+STATUS = Status("a model", ("blocks",), "cpu", "float32", 1e-7, 3, None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Example(Answer):
+    """Numbers of words."""
+
+    format: ClassVar[str] = "regard example"
+    numbers: dict[str, float]
+
+    def title(self) -> str:
+        return "Words and numbers"
+
+    def findings(self) -> list[str]:
+        return [f"“{max(self.numbers, key=self.numbers.__getitem__)}” has most."]
+
+    def rows(self) -> list[Row]:
+        return [{"word": word, "number": number} for word, number in self.numbers.items()]
+
+    def panels(self) -> list[Panel]:
+        words = list(self.numbers)
+        return [
+            Strip(name="Text", title="Text", tokens=words, values=list(self.numbers.values()), unit="n"),
+            Bars(name="Bars", title="Bars", parts=list(self.numbers.items()), unit="n", screen=True, picture=True),
+        ]
+
+    def exactness(self) -> list[str]:
+        return ["They are exact."]
+
+
+@pytest.fixture
+def found() -> Example:
+    return Example({"bank": 2.5, "river": float("nan")})
+
+
+def test_it_prints_its_findings_and_the_panels_of_a_first_screen(found: Example) -> None:
+    text = str(found)
+    assert text == repr(found)
+    assert "“bank” has most." in text
+    assert "Bars" in text
+    assert "Text" not in text
+    assert "“bank” has most." in found._repr_html_()
+
+
+def test_json_has_findings_texts_rows_and_statuses_and_no_nan(found: Example) -> None:
+    data = replace(found, given=Given((("a bank", None),), (STATUS,))).to_json()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert (data["format"], data["version"], data["findings"]) == ("regard example", 1, ["“bank” has most."])
+    assert (data["texts"], data["targets"]) == (["a bank"], [None])
+    assert data["rows"] == [{"word": "bank", "number": 2.5}, {"word": "river", "number": None}]
+    assert data["statuses"][0]["model"] == "a model"
+
+
+def test_it_draws_the_panels_that_are_named_or_make_its_picture(found: Example) -> None:
+    assert len(all_axes(found.plot())) == 1
+    assert len(all_axes(found.plot("Text", "Bars"))) == 2
+    with pytest.raises(RegardError, match="^plot: given 'Nothing', needs one of 'Text', 'Bars'$"):
+        found.plot("Nothing")
+
+
+def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:
+    page = found.page()
+    assert (page.title, list(page.findings), page.status) == (found.title(), found.findings(), ["They are exact."])
+    assert [panel["name"] for panel in page.panels] == ["Text", "Bars"]
+    given = replace(found, given=Given((("a bank", None),), (STATUS,))).page()
+    assert given.status[0] == "Computed with a model (float32, cpu), attention by blocks."
+    assert is_answer(found)
+    assert not is_answer("a text")
+
+
+def test_it_writes_its_page(found: Example, tmp_path: Path, monkeypatch: Any) -> None:
+    written: list[Any] = []
+    monkeypatch.setattr("regard.web.save_page.built_shell", lambda: None)
+    monkeypatch.setattr("regard.web.save_page.write_page", lambda page, *_: written.append(page) or 7)
+    assert found.save_page(tmp_path / "a.html") == 7
+    assert written[0].title == found.title()
+
+
+def test_what_a_question_has_to_say_is_not_passed_over_in_silence() -> None:
+    for method in (Answer().title, Answer().findings, Answer().panels, Answer().rows):
+        with pytest.raises(NotImplementedError):
+            method()
