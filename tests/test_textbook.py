@@ -114,7 +114,7 @@ def test_cross_attention_has_steps_too() -> None:
     pair = Model(transformers.T5ForConditionalGeneration(config).eval(), None, name="t5").trace(
         ids=[5, 7, 11, 13, 17], target_ids=[3, 19, 23]
     )
-    found = head_steps(pair.decoder, 1, 1, 2, cross=True)
+    found = head_steps(pair.decoder, 1, 1, 2, part="cross")
     torch.testing.assert_close(found.weights.float(), pair.decoder.cross[1][2, 1], atol=1e-6, rtol=0)
     own = head_steps(pair.encoder, 4, 0, 1)
     assert own.bias.abs().max() > 0  # T5's relative positions

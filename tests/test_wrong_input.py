@@ -79,7 +79,7 @@ CASES: list[tuple[Any, str]] = [
         "tokens_by: given 'rollout', needs one of 'removal', 'edges', 'contribution', 'weight'",
     ),
     (lambda g: removal(3, "man"), "removal: given int, needs the trace of a text, or of a text and its target"),
-    (lambda g: removal(g.trace, "man", side="source"), "removal: side: given 'source', .* needs none"),
+    (lambda g: removal(g.trace, "man", part="encoder"), "removal: part: given 'encoder', .* needs none"),
     (lambda g: regard.save(3, "a.safetensors"), "save: given int, needs a trace or several$"),
     (lambda g: regard.save([g.trace, 3], "a.safetensors"), "save: given int, needs a trace or several$"),
     (lambda g: regard.save(g.read, "a.safetensors"), "save: given WindowedTrace, needs a trace or several, or its .wi"),

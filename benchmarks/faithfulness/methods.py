@@ -15,6 +15,7 @@ from torch import Tensor
 
 from benchmarks.faithfulness.cases import Case
 from benchmarks.faithfulness.exchanged import integrated_gradients
+from regard.capture.interventions.names import Part
 from regard.explain.causes.contributions import Contributions, contributions
 from regard.explain.causes.gradients import STEPS, attribute_to_tokens
 from regard.explain.causes.outcomes import number_of
@@ -59,9 +60,9 @@ def mean_weight(case: Case) -> list[float]:
 
 def split_outputs(case: Case) -> list[list[Contributions]]:
     """The attention outputs at the place, split by source, of each side and layer."""
-    sides = (True, False) if isinstance(case.trace, PairTrace) else (False,)
+    parts: tuple[Part | None, ...] = ("cross", None) if isinstance(case.trace, PairTrace) else (None,)
     layers = range(len(case.own.attention))
-    return [[contributions(case.own, case.word, n, cross=cross) for n in layers] for cross in sides]
+    return [[contributions(case.own, case.word, n, part=part) for n in layers] for part in parts]
 
 
 def contribution_norm(case: Case) -> list[float]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from benchmarks.faithfulness.cases import Case, group
-from regard.capture.interventions.names import Ablate, ablate, edge
+from regard.capture.interventions.names import STACKS, Ablate, Part, ablate, edge
 from regard.explain.causes.removal import removal
 
 Removed = frozenset[int]  # numbers of the sources that are removed together
@@ -19,11 +19,11 @@ Removed = frozenset[int]  # numbers of the sources that are removed together
 def removed_sources(case: Case, removed: Removed) -> list[Ablate]:
     """What is ablated so that nothing of some sources reaches the place of the outcome."""
     found = []
-    for side in range(len(case.trace.sides)):
+    parts: tuple[Part | None, ...] = (None,) if len(case.trace.sides) == 1 else STACKS
+    for side, part in enumerate(parts):
         hidden = tuple(sorted(t for n in removed if case.sources[n].side == side for t in case.sources[n].tokens))
         if hidden:
-            name = None if len(case.trace.sides) == 1 else "target" if side else "source"
-            found += removal(case.trace, group(hidden), side=name)
+            found += removal(case.trace, group(hidden), part=part)
     return found
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
+from regard.capture.interventions.names import Part, is_cross
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
@@ -139,14 +140,16 @@ def steps(
     )  # fmt: skip
 
 
-def head_steps(trace: Trace, token: int, layer: int, head: int, *, cross: bool = False) -> HeadSteps:
-    """Compute every step of one token of a trace in one layer and head; cross: of a decoder, on the encoder's tokens.
+def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | None = None) -> HeadSteps:
+    """Compute every step of one token of a trace in one layer and head; part "cross": on the encoder's tokens.
 
     Layers and heads count from 0, or from the end: -1 is the last.
 
     Raises:
-        RegardError: there is no such token, layer or head, or the trace does not hold the layer's values.
+        RegardError: there is no such token, layer or head, or another part is named, or the trace does not hold the
+            layer's values.
     """
+    cross = is_cross("head_steps", part)
     maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
     if not 0 <= token < len(trace.tokens):
         raise RegardError(f"token {token} is out of range: there are tokens 0 to {len(trace.tokens) - 1}")

@@ -52,9 +52,9 @@ def test_each_side_has_its_own(pair) -> None:
         assert contributions(side, 2, 1).error <= 1e-5
         assert effect(side, side, 2).moved == pytest.approx(0, abs=1e-9)
     assert bool((rollout(pair.decoder).triu(1) == 0).all())
-    assert contributions(pair.decoder, 2, 1, cross=True).norms.shape == (3, 9)
+    assert contributions(pair.decoder, 2, 1, part="cross").norms.shape == (3, 9)
     with pytest.raises(regard.RegardError, match="has no cross-attention"):
-        contributions(pair.encoder, 2, 1, cross=True)
+        contributions(pair.encoder, 2, 1, part="cross")
     assert across_texts([(pair.encoder, 2), (pair.decoder, 2)]).shape == (3, 2, 2)
 
 

@@ -79,8 +79,8 @@ def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
     close(pair.decoder.logits, full.logits[0], 1e-4)
     assert pair.decoder.cross[0].shape == (6, 14, 7)
     assert pair.decoder.cross[0].offset is None
-    for trace, cross in ((pair.decoder, False), (pair.decoder, True), (pair.encoder, False)):
-        assert contributions(trace, 4, 1, cross=cross).error < 1e-5
+    for trace, part in ((pair.decoder, None), (pair.decoder, "cross"), (pair.encoder, None)):
+        assert contributions(trace, 4, 1, part=part).error < 1e-5
     assert ("T × T numbers" in " ".join(pair.status.notes)) == (kind == "t5")
 
 

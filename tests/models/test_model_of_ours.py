@@ -79,7 +79,7 @@ def test_a_pair_is_traced_with_its_crossing_attention() -> None:
         assert each.status.difference < 1e-5
         assert each.encoder.status.embedding_difference < 1e-5
         assert each.decoder.status.embedding_difference < 1e-5
-        assert contributions(each.decoder, 1, 1, cross=True).error < 1e-5
+        assert contributions(each.decoder, 1, 1, part="cross").error < 1e-5
 
 
 def test_cuts_are_as_if_it_were_not_there() -> None:

@@ -135,12 +135,12 @@ def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
     opened = regard.open(tmp_path / "a")
     same(trace, opened, attention_outputs=True)
     seen = 0
-    pairs = [(trace.encoder, opened.encoder, False)] if given else [(trace, opened, False)]
-    pairs += [(trace.decoder, opened.decoder, cross) for cross in (False, True)] if given else []
-    for a, b, cross in pairs:
+    pairs = [(trace.encoder, opened.encoder, None)] if given else [(trace, opened, None)]
+    pairs += [(trace.decoder, opened.decoder, part) for part in (None, "cross")] if given else []
+    for a, b, part in pairs:
         for layer in range(2):
             for row in range(len(a.tokens)):
-                x, y = (contributions(each, row, layer, cross=cross) for each in (a, b))
+                x, y = (contributions(each, row, layer, part=part) for each in (a, b))
                 assert x.error == y.error
                 for name in ("norms", "shares", "residual", "bias", "vector"):
                     assert torch.equal(getattr(x, name), getattr(y, name))

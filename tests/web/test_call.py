@@ -14,7 +14,7 @@ from regard.web.call import CallName, call_data, largest_difference
 from regard.web.numbers import Encoding, NumberStore
 from tests.support.web_pages import check_call, stored
 
-NAME = CallName(3, 0, "self", 0, 0)
+NAME = CallName(3, 0, 0, 0)
 ROW, COL = torch.arange(20)[:, None], torch.arange(23)
 RULES = {
     "plain": ScoreRule(0.5),
@@ -87,10 +87,10 @@ def test_a_rule_that_a_page_cannot_have_is_refused_with_its_layer(monkeypatch: p
 
 
 def test_names() -> None:
-    assert str(CallName(3, 0, "self", 0, 0)) == "layer 3"
-    assert str(CallName(3, 1, "self", 0, 0, alone=False)) == "layer 3, call 1"
-    assert str(CallName(3, 0, "cross", 1, 0)) == "layer 3, cross"
-    assert str(CallName(3, 0, "self", 1, 1, side="decoder")) == "layer 3, decoder"
+    assert str(CallName(3, 0, 0, 0)) == "layer 3"
+    assert str(CallName(3, 1, 0, 0, alone=False)) == "layer 3, call 1"
+    assert str(CallName(3, 0, 1, 0, part="cross")) == "layer 3, cross"
+    assert str(CallName(3, 0, 1, 1, part="decoder")) == "layer 3, decoder"
 
 
 def test_the_overview_has_the_mean_of_each_cell() -> None:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from regard.capture.interventions.names import PARTS, Part
 from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs
@@ -13,7 +14,6 @@ from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.capture.interventions.names import Part
     from regard.explain.places import Place
     from regard.trace.trace import PairTrace, Trace
     from regard.web.page import Page
@@ -47,18 +47,15 @@ class EdgeAsked:
             raise RegardError(f"--edge: given {self.edge!r}, needs two words and a colon: --edge bank:river")
         return query.strip(), key.strip()
 
-    def checked_part(self) -> "Part | None":
+    def checked_part(self) -> Part | None:
         """The part.
 
         Raises:
             RegardError: there is none of this name.
         """
-        found: dict[str, Literal["encoder", "decoder", "cross"]] = {
-            "encoder": "encoder", "decoder": "decoder", "cross": "cross"
-        }  # fmt: skip
-        if self.part is not None and self.part not in found:
+        if self.part is not None and self.part not in PARTS:
             raise RegardError(f"--part: given {self.part!r}, needs encoder, decoder or cross")
-        return None if self.part is None else found[self.part]
+        return next((each for each in PARTS if each == self.part), None)
 
 
 def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, everything: bool, outputs: Outputs) -> None:
@@ -105,14 +102,14 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     finish(console, errors, outputs.files, notes)
 
 
-def _sides(trace: "Trace | PairTrace", part: "Part | None") -> "tuple[Trace, Trace, Any]":
+def _sides(trace: "Trace | PairTrace", part: Part | None) -> "tuple[Trace, Trace, Any]":
     """The traces of query and key, and the maps between them."""
     from regard.explain.causes.score_sources import texts_of
 
     return texts_of(trace, part)
 
 
-def _places(trace: "Trace | PairTrace", query: str, key: str, part: "Part | None") -> "tuple[Place, Place]":
+def _places(trace: "Trace | PairTrace", query: str, key: str, part: Part | None) -> "tuple[Place, Place]":
     """The words, each by its text, or a token by its number where the text has no such word."""
     from regard.explain.places import place_in
 
@@ -121,7 +118,7 @@ def _places(trace: "Trace | PairTrace", query: str, key: str, part: "Part | None
 
 
 def _strongest(
-    trace: "Trace | PairTrace", places: "tuple[Place, Place]", asked: EdgeAsked, part: "Part | None"
+    trace: "Trace | PairTrace", places: "tuple[Place, Place]", asked: EdgeAsked, part: Part | None
 ) -> tuple[int, int]:
     """The layer and head that were asked for; what was left open is where the query gives the key most."""
     from regard.explain.places import tokens_of

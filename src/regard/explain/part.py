@@ -1,8 +1,7 @@
 """Which attention of a model is meant: an encoder-decoder has three parts, every other model one. Without torch."""
 
+from regard.capture.interventions.names import PARTS
 from regard.errors import RegardError
-
-PARTS = ("cross", "encoder", "decoder")
 
 
 def check_part(part: str | None, pairs: bool) -> None:

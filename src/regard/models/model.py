@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import position_limit
 from regard.capture.interventions.given import Intervention, check_interventions
+from regard.capture.interventions.names import Part
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession
@@ -315,7 +316,7 @@ class Model:
         trace: Trace | PairTrace,
         word: str | Word,
         *,
-        side: Literal["source", "target"] | None = None,
+        part: Literal["encoder", "decoder"] | None = None,
         tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
     ) -> "regard.explain.causes.why.Why":
         """Rank the tokens and heads behind a word, each measured by taking it away.
@@ -323,7 +324,7 @@ class Model:
         Args:
             trace: of this model, without interventions.
             word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
-            side: of an encoder-decoder, the text that the word is of; None where a word occurs on one side alone.
+            part: of an encoder-decoder, whose text the word is of; None where it is a word of one of them alone.
             tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
 
@@ -331,7 +332,7 @@ class Model:
 
         Raises:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
-                side that is missing or not wanted, or something that tokens are not ranked by.
+                part that is missing or not wanted, or something that tokens are not ranked by.
         """
         from regard.explain.causes.why import only_occurrence, why  # a layer above: see import-linter's exception
 
@@ -339,12 +340,11 @@ class Model:
             raise RegardError(f"why: given {type(trace).__name__}, needs a trace of this model")
         if not isinstance(word, (str, Word)):
             raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
-        if isinstance(word, str):
-            side, word = only_occurrence(trace, word, side)
+        of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
         source, *targets = trace.sides
         target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
         runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
-        return why(trace, word, runs, side=side, tokens_by=tokens_by)
+        return why(trace, occurrence, runs, part=of, tokens_by=tokens_by)
 
     def score_sources(
         self,
@@ -354,7 +354,7 @@ class Model:
         *,
         layer: int,
         head: int,
-        part: Literal["encoder", "decoder", "cross"] | None = None,
+        part: Part | None = None,
     ) -> "regard.explain.causes.score_sources.ScoreSources":
         """Split one attention score into what wrote the query's residual and what wrote the key's: why it looks there.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard import json_files
+from regard.capture.interventions.names import TEXTS
 from regard.explain.causes.attribution import Attribution
 from regard.explain.causes.gradients import TokenAttribution
 from regard.explain.causes.head_gradients import HeadAttribution
@@ -53,7 +54,7 @@ def why_data(
     """The rankings of each occurrence, by its label. texts: each with its target, if any."""
     words = []
     for label, why in found:
-        words.append({"label": label, **asdict(why)})
+        words.append({"label": label, **_with_side(asdict(why))})
         for name in ("tokens_agreement", "heads_agreement"):
             words[-1][name] = dict(zip(("weight", "contribution"), words[-1][name], strict=True))
     return _data(
@@ -179,6 +180,13 @@ def evolution_data(found: Evolution) -> dict[str, Any]:
 def write_json(data: dict[str, Any], file: Path) -> None:
     """Write what one of the functions above made, whole or not at all ("-": to standard output)."""
     json_files.write_json(data, file, indent=None if data["format"] in ON_ONE_LINE else 1)
+
+
+def _with_side(why: dict[str, Any]) -> dict[str, Any]:
+    """The fields with "side" for part, which JSON has named by its text: "source" or "target"."""
+    part = why["part"]
+    side = None if part is None else TEXTS[part]
+    return {("side" if name == "part" else name): side if name == "part" else value for name, value in why.items()}
 
 
 def _data(kind: str, entries: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from regard.capture.interventions.names import STACKS, Part, check_part
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import HeadScores, head_scores
 from regard.explain.weights.sinks import cross_sinks, sinks_of
@@ -29,12 +30,19 @@ class Added:
     cross: dict[CallNumber, int] = field(default_factory=dict)
 
 
-def add_trace(page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), side: str = "") -> Added:
-    """Add a text and its self-attention. also_sinks: tokens that are sinks of something else. side: "encoder".
+def add_trace(
+    page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), part: Part | None = None
+) -> Added:
+    """Add a text and its self-attention.
+
+    also_sinks: tokens that are sinks of something else. part: of an encoder-decoder, "encoder" or "decoder", which of
+    them read the text.
 
     Raises:
-        RegardError: the trace does not hold a layer or head that the page is to have, or a call cannot be written.
+        RegardError: another part, or the trace does not hold a layer or head that the page is to have, or a call cannot
+            be written.
     """
+    check_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
     scores = _scores(trace)
     if scores is None:
@@ -42,7 +50,7 @@ def add_trace(page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] 
     else:
         found = set(scores.sink_tokens)
     added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks})))
-    added.calls = _add_calls(page, trace, "self", added.text, added.text, side)
+    added.calls = _add_calls(page, trace, added.text, added.text, part)
     _add_steps(page, trace, added)
     if scores is not None:
         page.scores.append(_chosen_scores(page, scores, added))
@@ -55,9 +63,9 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
     """Add a text and its target, and the target's attention to the text."""
     both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
     apart = [sink.token for sink in cross_sinks(pair)] if both else []
-    encoder = add_trace(page, pair.encoder, source, also_sinks=apart, side="encoder")
-    decoder = add_trace(page, pair.decoder, target, side="decoder")
-    decoder.cross = _add_calls(page, pair.decoder, "cross", decoder.text, encoder.text, "")
+    encoder = add_trace(page, pair.encoder, source, also_sinks=apart, part="encoder")
+    decoder = add_trace(page, pair.decoder, target, part="decoder")
+    decoder.cross = _add_calls(page, pair.decoder, decoder.text, encoder.text, "cross")
     return encoder, decoder
 
 
@@ -74,11 +82,11 @@ def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
     return [call for call in call_numbers(maps) if call[0] in page.layers]
 
 
-def _add_calls(page: Page, trace: Trace, part: str, queries: int, keys: int, side: str) -> dict[CallNumber, int]:
+def _add_calls(page: Page, trace: Trace, queries: int, keys: int, part: Part | None) -> dict[CallNumber, int]:
     maps, values, outputs = (
-        (trace.attention, trace.values, trace.attention_outputs)
-        if part == "self"
-        else (trace.cross, trace.cross_values, trace.cross_attention_outputs)
+        (trace.cross, trace.cross_values, trace.cross_attention_outputs)
+        if part == "cross"
+        else (trace.attention, trace.values, trace.attention_outputs)
     )
     made, numbers = call_numbers(maps), {}
     for call in chosen_calls(page, maps):
@@ -87,7 +95,7 @@ def _add_calls(page: Page, trace: Trace, part: str, queries: int, keys: int, sid
         weights = maps[call]
         value, output = value_of(values, call), output_of(outputs, call)
         few = of_heads(weights, page.heads, layer)
-        name = CallName(layer, nth, part, queries, keys, alone, side)
+        name = CallName(layer, nth, queries, keys, alone, part)
         norms = None
         if value is not None and isinstance(output, AttentionOutput):
             norms = contribution_norms(weights, value, output)

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.web.numbers import NumberStore
 from regard.web.score_rules import Data, bias_data, float32_rule, mask_data
@@ -29,21 +30,24 @@ CODES = 65535  # the largest code of an overview's cell
 class CallName:
     """What a call is: of which layer, which of that layer's calls of its part, of which texts' tokens.
 
-    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. side: "encoder", "decoder".
+    queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: of an encoder-decoder.
     """
 
     layer: int
     nth: int
-    part: str
     queries: int
     keys: int
     alone: bool = True
-    side: str = ""
+    part: Part | None = None
+
+    @property
+    def attends(self) -> str:
+        """Whether it is self-attention or cross-attention, as the page has it: "self" or "cross"."""
+        return "cross" if self.part == "cross" else "self"
 
     def __str__(self) -> str:
         nth = "" if self.alone else f", call {self.nth}"
-        where = "cross" if self.part == "cross" else self.side
-        return f"layer {self.layer}{nth}" + (f", {where}" if where else "")
+        return f"layer {self.layer}{nth}" + (f", {self.part}" if self.part else "")
 
 
 def call_data(
@@ -84,7 +88,7 @@ def call_data(
         "name": str(name),
         "layer": name.layer,
         "nth": name.nth,
-        "part": name.part,
+        "part": name.attends,
         "queries": name.queries,
         "keys": name.keys,
         "heads": heads,

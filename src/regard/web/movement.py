@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.interventions.names import STACKS, TEXTS, Part, check_part
 from regard.explain.causes.layer_updates import LayerUpdate
 from regard.explain.findings.path_plane import curves_title, left_out, plane_sentences, plane_title
 from regard.explain.findings.wording import signed
@@ -30,17 +31,19 @@ def add_movement(page: Page, summary: Summary, names: Sequence[str] | None = Non
 
     names: of the texts, where numbers are not enough.
     """
-    sides = [("", summary)] if summary.target is None else [("source", summary), ("target", summary.target.summary)]
-    sides = [(side, own) for side, own in sides if own.occurrences]
+    read: list[tuple[Part | None, Summary]] = [(None, summary)]
+    if summary.target is not None:
+        read = [("encoder", summary), ("decoder", summary.target.summary)]
+    read = [(part, own) for part, own in read if own.occurrences]
     first = None
-    for side, own in sides:
+    for part, own in read:
         if own.movement is None:
             page.findings = [*page.findings, missing(own.word or "", "a trace does not hold all hidden states")]
             continue
         first = len(page.panels) if first is None else first
-        page.panels.append(movement_panel(own, side, names, source=summary if side == "target" else None))
-        if len(sides) > 1:
-            page.panels[-1]["name"] = f"Movement, {side}"
+        page.panels.append(movement_panel(own, part, names, source=summary if part == "decoder" else None))
+        if len(read) > 1:
+            page.panels[-1]["name"] = f"Movement, {TEXTS[part]}"
     return first
 
 
@@ -50,12 +53,17 @@ def missing(word: str, why: str) -> str:
 
 
 def movement_panel(
-    summary: Summary, side: str = "", names: Sequence[str] | None = None, *, source: Summary | None = None
+    summary: Summary, part: Part | None = None, names: Sequence[str] | None = None, *, source: Summary | None = None
 ) -> Data:
     """Write the paths of the word's occurrences, each layer's shares, and the sentences that belong to them.
 
-    side: source or target, of an encoder-decoder. source: of a target's word, the texts that cross-attention looks at.
+    part: of an encoder-decoder, "encoder" or "decoder", whose texts they are. source: of the decoder's, the texts that
+    its cross-attention looks at.
+
+    Raises:
+        RegardError: another part.
     """
+    check_part(part, STACKS)
     moved = summary.movement
     assert moved is not None
     count = len(summary.occurrences[0].hidden_states)
@@ -77,7 +85,7 @@ def movement_panel(
         paths.append(
             {
                 "label": each.label,
-                "of": _of(summary, each, side, names),
+                "of": _of(summary, each, part, names),
                 "context": _context(summary.texts[each.text], each.start, each.end),
                 "points": None if path is None else [[round(x, 6), round(y, 6)] for x, y in path],
                 "leaves": moved.leaves[n],
@@ -89,7 +97,7 @@ def movement_panel(
         )
     return {
         "kind": "paths", "name": "Movement", "note": note, "digits": 3, "states": states, "paths": paths,
-        "title": f"How {word} moves through the layers" + (f" of the {side}" if side else ""),
+        "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
         "curves": _curves(summary), "nearness": visible(curves_title(summary)),
         "drawn": moved.states, "plane": None if not moved.states else visible(plane_title(summary) or ""),
         "neutral": None if moved.neutral is None else [round(each, 6) for each in moved.neutral],
@@ -127,13 +135,13 @@ def _between(vectors: Float[Tensor, "P N M"]) -> list[list[list[float]]] | None:
     return [[_cosines(own, earlier) for earlier in vectors[:n]] for n, own in enumerate(vectors)]
 
 
-def _of(summary: Summary, occurrence: Occurrence, side: str, names: Sequence[str] | None) -> str:
+def _of(summary: Summary, occurrence: Occurrence, part: Part | None, names: Sequence[str] | None) -> str:
     """Whose path it is, in words."""
     if summary.windows:
         window = summary.windows[occurrence.text]
         name = f"text {window.text + 1}" if names is None else names[window.text]
         return f"{name}, tokens {window.start} to {window.stop - 1}"
-    return f"{side or 'text'} {occurrence.text + 1}" if names is None else names[occurrence.text]
+    return f"{TEXTS[part]} {occurrence.text + 1}" if names is None else names[occurrence.text]
 
 
 def _context(text: str, start: int, end: int) -> Data:

@@ -194,7 +194,7 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
     """Write the rankings of causes, tokens and heads, of each occurrence by its label."""
     panels = []
     for label, why in found:
-        where = f" in {'target' if why.side == 'target' else 'text'} {label}" if len(found) > 1 else ""
+        where = f" in {'target' if why.part == 'decoder' else 'text'} {label}" if len(found) > 1 else ""
         for what, causes in (("token", why.tokens), ("head", why.heads)):
             title = f"“{why.word}”{where} without each {what}"
             columns = [

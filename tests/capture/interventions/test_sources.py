@@ -24,7 +24,7 @@ def test_the_outputs_of_heads_are_those_of_the_pass() -> None:
     outputs = [call.output for call in calls.values()]
     found = [head_outputs(pair.encoder, n) for n in range(2)]
     for n in range(2):
-        found += [head_outputs(pair.decoder, n), head_outputs(pair.decoder, n, cross=True)]
+        found += [head_outputs(pair.decoder, n), head_outputs(pair.decoder, n, part="cross")]
     assert [torch.equal(a, b[0]) for a, b in zip(found, outputs, strict=True)] == [True] * 6
 
 

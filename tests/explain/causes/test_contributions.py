@@ -85,7 +85,7 @@ def test_cross_attention_is_split_into_the_encoders_tokens(kind: str) -> None:
     pair = Model(make_model(kind), None, name=kind).trace(ids=IDS[0, :11].tolist(), target_ids=IDS[1, :7].tolist())
     decoder = pair.decoder
     for layer in (0, 1):
-        made = contributions(decoder, 5, layer, cross=True)
+        made = contributions(decoder, 5, layer, part="cross")
         weights, block = decoder.cross[layer].dense(), decoder.cross_attention_outputs[layer]
         parts, residual, bias = long_way(weights, decoder.cross_values[layer], block, 5)
         close = {"atol": 2e-6 * float(made.vector.norm()), "rtol": 0}
@@ -95,7 +95,7 @@ def test_cross_attention_is_split_into_the_encoders_tokens(kind: str) -> None:
         torch.testing.assert_close(made.residual, residual, **close)
         torch.testing.assert_close(made.bias, bias, **close)
     with pytest.raises(regard.RegardError, match="has no cross-attention here"):
-        contributions(pair.encoder, 5, 0, cross=True)
+        contributions(pair.encoder, 5, 0, part="cross")
 
 
 @pytest.mark.parametrize(("kind", "changes"), [("bert", {}), ("gpt2", {}), ("llama", {"num_key_value_heads": 2})])
@@ -229,7 +229,10 @@ def test_what_is_not_there_is_named() -> None:
         with pytest.raises(regard.RegardError, match=says):
             contributions(trace, place, layer)
     with pytest.raises(regard.RegardError, match="has no cross-attention"):
-        contributions(trace, 0, 0, cross=True)
+        contributions(trace, 0, 0, part="cross")
+    for part in ("encoder", "decoder"):
+        with pytest.raises(regard.RegardError, match=f"contributions: part: given '{part}', needs 'cross', or None"):
+            contributions(trace, 0, 0, part=part)  # type: ignore[arg-type]
     trace.text = trace.text.replace("w07", "w03")
     with pytest.raises(regard.RegardError, match=r"'w03' occurs 2 times \(at characters 12, 28\): give one of"):
         contributions(trace, "w03", 0)

@@ -111,7 +111,7 @@ def test_a_target_word_has_three_parts(pair: PairTrace) -> None:
     for layer, step in enumerate(layer_updates(pair, 4, top=20)):
         adds_up(step)
         enters, leaves = (decoder.hidden_states[n][4].double() for n in (layer, layer + 1))
-        first, second = (contributions(decoder, 4, layer, cross=cross).vector for cross in (False, True))
+        first, second = (contributions(decoder, 4, layer, part=part).vector for part in (None, "cross"))
         assert math.isclose(step.attention.share, along(first - enters, leaves - enters), abs_tol=1e-6)
         assert math.isclose(step.cross.share, along(second - first, leaves - enters), abs_tol=1e-6)
         assert math.isclose(step.feed_forward_share, along(leaves - second, leaves - enters), abs_tol=1e-6)

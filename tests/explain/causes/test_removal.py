@@ -43,19 +43,21 @@ def test_of_an_encoder_decoder(bank) -> None:
     other = [ids[0] + 1, *ids[1:]]
     ends = []
     for given in (ids, other):
-        trace = opened.trace(ids=given, target_ids=ids[:5], interventions=removal(pair, 0, side="source"))
+        trace = opened.trace(ids=given, target_ids=ids[:5], interventions=removal(pair, 0, part="encoder"))
         assert all(torch.all(each.dense()[:, :, 0] == 0) for each in (*trace.encoder.attention, *trace.decoder.cross))
         ends.append(trace.decoder.contextual)
     torch.testing.assert_close(ends[0], ends[1], atol=1e-5, rtol=0)
     assert (
         float((pair.decoder.contextual - opened.trace(ids=other, target_ids=ids[:5]).decoder.contextual).norm()) > 1e-4
     )
-    target = opened.trace(ids=ids, target_ids=ids[:5], interventions=removal(pair, 1, side="target"))
+    target = opened.trace(ids=ids, target_ids=ids[:5], interventions=removal(pair, 1, part="decoder"))
     assert all(torch.all(each.dense()[:, 2:, 1] == 0) for each in target.decoder.attention)
-    with pytest.raises(regard.RegardError, match="removal: side: given None, marian needs 'source' or 'target'"):
+    with pytest.raises(regard.RegardError, match="removal: part: given None, marian needs 'encoder' or 'decoder'"):
         removal(pair, 0)
-    with pytest.raises(regard.RegardError, match="removal: side: given 'source', all-MiniLM-L6-v2 needs none"):
-        removal(bank[0], "river", side="source")
+    with pytest.raises(regard.RegardError, match="removal: part: given 'cross', marian needs 'encoder' or 'decoder'"):
+        removal(pair, 0, part="cross")
+    with pytest.raises(regard.RegardError, match="removal: part: given 'encoder', all-MiniLM-L6-v2 needs none"):
+        removal(bank[0], "river", part="encoder")
 
 
 def test_the_first_token_of_a_causal_model(minilm, tmp_path) -> None:

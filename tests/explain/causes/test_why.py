@@ -7,7 +7,7 @@ import torch
 import regard
 from regard.explain.causes.ablation_effect import effect
 from regard.explain.causes.removal import removal
-from regard.explain.causes.why import occurrences, spearman, why
+from regard.explain.causes.why import occurrences, only_occurrence, spearman, why
 from regard.models.model import Model
 from regard.text.words import Word
 from tests.support import RIVER, make_tiny
@@ -194,9 +194,9 @@ def test_why_of_an_encoder_decoders_words() -> None:
     def ablated(sets):
         return opened.ablated(**given, sets=sets)
 
-    target, source = (why(pair, at, ablated, side=side) for side in ("target", "source"))
+    target, source = (why(pair, at, ablated, part=part) for part in ("decoder", "encoder"))
     for found in (source, target):
-        again = opened.why(pair, at, side=found.side)
+        again = opened.why(pair, at, part=found.part)
         assert (again.tokens, again.heads) == (found.tokens, found.heads)
     assert [sorted((c.part, c.token) for c in found.tokens) for found in (target, source)] == [
         [("cross", n) for n in range(9)] + [("decoder", n) for n in range(4)],
@@ -206,7 +206,7 @@ def test_why_of_an_encoder_decoders_words() -> None:
     assert len(source.heads) == 6
     assert (target.by, source.by) == ("effect", "effect")  # a bare model, without a language head
     cause = next(c for c in target.tokens if (c.part, c.token) == ("cross", 5))
-    cut = retrace(removal(pair, 5, side="source"))
+    cut = retrace(removal(pair, 5, part="encoder"))
     assert cause.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
     assert cause.effect > 0
     assert cause.weight == pytest.approx(
@@ -215,10 +215,16 @@ def test_why_of_an_encoder_decoders_words() -> None:
     head = next(c for c in target.heads if c.name == "cross layer 1, head 2")
     cut = retrace([regard.ablate(regard.head(1, 2, part="cross"))])
     assert head.effect == pytest.approx(effect(pair.decoder, cut.decoder, at).moved, abs=1e-9)
-    with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whether the word is of side"):
+    with pytest.raises(regard.RegardError, match="marian is an encoder-decoder: say whose text the word is of, part="):
         why(pair, at, ablated)
-    with pytest.raises(regard.RegardError, match="side 'target' is of an encoder-decoder"):
-        why(pair.encoder, at, ablated, side="target")
+    with pytest.raises(regard.RegardError, match="part 'decoder' is of an encoder-decoder"):
+        why(pair.encoder, at, ablated, part="decoder")
+    with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
+        why(pair, at, ablated, part="cross")
+    with pytest.raises(regard.RegardError, match="part: given 'cross', needs one of 'encoder', 'decoder'"):
+        only_occurrence(pair, "w", "cross")
+    with pytest.raises(TypeError, match="side"):
+        opened.why(pair, at, side="target")
 
 
 def test_occurrences_of_both_sides() -> None:
@@ -232,13 +238,13 @@ def test_occurrences_of_both_sides() -> None:
             replace(token, text=text[a:b], start=a, end=b, special=False)
             for token, (a, b) in zip(each.tokens, spans, strict=False)
         )
-    assert [(side, word.start) for side, word in occurrences(pair, "bank")] == [
-        ("target", 2),
-        ("source", 0),
-        ("source", 10),
+    assert [(part, word.start) for part, word in occurrences(pair, "bank")] == [
+        ("decoder", 2),
+        ("encoder", 0),
+        ("encoder", 10),
     ]
-    assert [side for side, _ in occurrences(pair.encoder, "bank")] == [None, None]
-    assert [side for side, _ in occurrences(pair, "of")] == ["source"]
+    assert [part for part, _ in occurrences(pair.encoder, "bank")] == [None, None]
+    assert [part for part, _ in occurrences(pair, "of")] == ["encoder"]
     with pytest.raises(regard.RegardError, match="text: word 'bunk' is not in .*; target: word 'bunk'"):
         occurrences(pair, "bunk")
 

@@ -14,6 +14,7 @@ from regard.text.words import Place
 
 Part = Literal["encoder", "decoder", "cross"]
 PARTS: tuple[Part, ...] = get_args(Part)
+STACKS: tuple[Part, ...] = ("encoder", "decoder")  # each reads a text of its own
 
 OF: dict[Part | None, str] = {
     None: "",
@@ -21,6 +22,9 @@ OF: dict[Part | None, str] = {
     "decoder": " of the decoder",
     "cross": " of the cross-attention",
 }
+
+
+TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # what they read is called
 
 
 @dataclass(frozen=True)
@@ -122,10 +126,21 @@ def edge(
     return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
 
 
-def check_part(part: Any) -> None:
-    """Raise RegardError for a part of another name."""
-    if part is not None and part not in PARTS:
-        raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, PARTS))}")
+def check_part(part: Any, needs: Collection[Part] = PARTS) -> None:
+    """Raise RegardError for a part of another name, or one that is not among those needed."""
+    if part is not None and part not in needs:
+        raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")
+
+
+def is_cross(what: str, part: Any) -> bool:
+    """Tell whether the trace of one text is asked for its cross-attention ("cross") or its own attention (None).
+
+    Raises:
+        RegardError: any other part: which of the two it is of, the trace says itself.
+    """
+    if part is not None and part != "cross":
+        raise RegardError(f"{what}: part: given {part!r}, needs 'cross', or None for attention among its own tokens")
+    return part == "cross"
 
 
 def check_number(what: str, given: Any) -> int:

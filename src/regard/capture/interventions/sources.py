@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import dispatch
-from regard.capture.interventions.names import Part
+from regard.capture.interventions.names import Part, is_cross
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import tokens_at, written
 from regard.errors import RegardError
@@ -84,7 +84,7 @@ def _rows(
             )
         rows = weights[:, index.to(weights.device)]
     else:
-        outputs = head_outputs(side, patch.layer, cross=cross)
+        outputs = head_outputs(side, patch.layer, part="cross" if cross else None)
         rows = outputs[:, index.to(outputs.device)]
     if patch.head is None:
         return rows
@@ -94,13 +94,15 @@ def _rows(
     return rows[patch.head : patch.head + 1]
 
 
-def head_outputs(trace: Trace, layer: int, *, cross: bool = False) -> Float[Tensor, "H L E"]:
+def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float[Tensor, "H L E"]:
     """The outputs of a layer's heads in a trace, weights @ values, by the kernel that computed them there.
+
+    part: "cross" for those of a decoder's cross-attention, None for those of attention among its own tokens.
 
     Raises:
         RegardError: the trace does not hold them: its layer was not kept, or what was done to it is not in its file.
     """
-    known = _outputs.setdefault(trace, {})
+    cross, known = is_cross("head_outputs", part), _outputs.setdefault(trace, {})
     if (layer, cross) in known:
         return known[layer, cross]
     maps, all_values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)

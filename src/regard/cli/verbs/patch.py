@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.capture.interventions.names import PARTS
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, check_lengths
 from regard.cli.outputs import Outputs
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 WHATS = ("hidden_states", "head_outputs", "values", "weights", "feed_forward")  # without torch: help does not wait
-BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
+BYS = ("positions", "heads")
 
 Both = Annotated[list[str] | None, typer.Argument(metavar="CLEAN CORRUPTED", help="Two texts that differ in a word.")]
 What = Annotated[str, typer.Option(metavar="WHAT", help=f"What is patched: {', '.join(WHATS)}.")]

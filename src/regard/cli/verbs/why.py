@@ -86,9 +86,9 @@ def why(
         done = traced(given) if open_file is None else traced_again(given)
         for number, trace in enumerate(done.traces, 1):
             words = occurrences(trace, word)
-            for nth, (side, each) in enumerate(words):
+            for nth, (of, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
-                found.append((label, done.model.why(trace, each, side=side, tokens_by=by)))
+                found.append((label, done.model.why(trace, each, part=of, tokens_by=by)))
         statuses = [trace.status for trace in done.traces]
 
         def page(html: PageFile) -> "Page":

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.capture.interventions.names import Part, is_cross
 from regard.errors import RegardError
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
@@ -84,18 +85,18 @@ class Contributions(Table):
         return given
 
 
-def contributions(trace: Trace, place: Place, layer: int, *, cross: bool = False) -> Contributions:
+def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None = None) -> Contributions:
     """Split a word's or token's vector, as it leaves the attention block of a layer, into its parts.
 
-    place: a word, one of its occurrences (`trace.word`), or a token's number. cross: of a decoder, the block that looks
-    at the encoder, whose tokens the sources then are.
+    place: a word, one of its occurrences (`trace.word`), or a token's number. part: "cross" is, of a decoder, the block
+    that looks at the encoder, whose tokens the sources then are.
 
     Raises:
-        RegardError: no such word, token or layer; the trace does not hold what is needed; the block has a shape that
-            was not verified; or the parts do not add up to what the model computed.
+        RegardError: no such word, token or layer, or another part; the trace does not hold what is needed; the block
+            has a shape that was not verified; or the parts do not add up to what the model computed.
     """
     rows = tokens_of(trace, place)
-    layer = check_layer(trace, layer)
+    cross, layer = is_cross("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
     attention_outputs = trace.cross_attention_outputs if cross else trace.attention_outputs

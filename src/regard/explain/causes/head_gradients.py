@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.interventions.call_ids import CallId
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row, Table
@@ -51,7 +52,7 @@ class HeadAttribution(Table):
     sources: tuple[Float[Tensor, "_ _"], ...] | None
     tokens: tuple[Sequence[Token], ...]
 
-    def score(self, layer: int, head: int, *, part: Literal["encoder", "decoder", "cross"] | None = None) -> float:
+    def score(self, layer: int, head: int, *, part: Part | None = None) -> float:
         """The number of one head.
 
         Raises:
@@ -59,9 +60,7 @@ class HeadAttribution(Table):
         """
         return float(self.scores[self._call(layer, head, part)][head])
 
-    def from_tokens(
-        self, layer: int, head: int, *, part: Literal["encoder", "decoder", "cross"] | None = None
-    ) -> Float[Tensor, " S"]:
+    def from_tokens(self, layer: int, head: int, *, part: Part | None = None) -> Float[Tensor, " S"]:
         """What a head brought from each source token.
 
         Raises:

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.contributions import TOLERANCE, Contributions, contributions
 from regard.explain.frames import Row, Table
@@ -99,7 +100,7 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
             f"steps: {name} is an encoder-decoder: give the whole trace for a word of the target, .encoder for one of "
             "the source"
         )
-    itself, across = _Blocks(own, place, cross=False), _Blocks(own, place, cross=True)
+    itself, across = _Blocks(own, place), _Blocks(own, place, "cross")
     found = []
     for layer in range(len(own.hidden_states) - 1):
         enters, leaves = (_mean(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
@@ -112,12 +113,14 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
 class _Blocks:
     """The attention blocks of a trace, by layer."""
 
-    def __init__(self, trace: Trace, place: Place, *, cross: bool) -> None:
-        self.trace, self.place, self.cross = trace, place, cross
+    def __init__(self, trace: Trace, place: Place, part: Part | None = None) -> None:
+        self.trace, self.place, self.part = trace, place, part
         self.rows = tokens_of(trace, place)
-        maps = trace.cross if cross else trace.attention
+        maps, self.outputs = trace.attention, trace.attention_outputs
+        if part == "cross":
+            maps, self.outputs = trace.cross, trace.cross_attention_outputs
         self.made = calls_made(maps)
-        self.name = f"{'cross-' * cross}attention"
+        self.name = "attention" if part is None else "cross-attention"
 
     def of_layer(self, layer: int, vector: Float[Tensor, " M"]) -> Contributions | None:
         """What a layer's block did, which has to begin at this vector; None where the layer has no such block.
@@ -133,8 +136,7 @@ class _Blocks:
                 f"steps: layer {layer} of {self.trace.status.model} makes {count} attention calls, so that its step "
                 "has no exact split"
             )
-        attention_outputs = self.trace.cross_attention_outputs if self.cross else self.trace.attention_outputs
-        block = attention_outputs[layer] if attention_outputs else None
+        block = self.outputs[layer] if self.outputs else None
         if isinstance(block, AttentionOutput):
             begins = _mean(block.residual, self.rows)
             if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
@@ -142,7 +144,7 @@ class _Blocks:
                     f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
                     f"{self.name}, so that its step has no exact split"
                 )
-        return contributions(self.trace, self.place, layer, cross=self.cross)
+        return contributions(self.trace, self.place, layer, part=self.part)
 
 
 def _mean(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:

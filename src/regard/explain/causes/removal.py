@@ -8,33 +8,33 @@ the target from the decoder's. What comes of it is the truth that explanations a
 an edge of one word alone, ablated, leaves the ways through other words open.
 """
 
-from typing import Literal
-
-from regard.capture.interventions.names import Ablate, Part, ablate, edge
+from regard.capture.interventions.names import STACKS, Ablate, Part, ablate, edge
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
 from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace
 
 
-def removal(trace: Trace | PairTrace, place: Place, *, side: Literal["source", "target"] | None = None) -> list[Ablate]:
+def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None) -> list[Ablate]:
     """What to ablate so that nothing of a word or token reaches any other.
 
-    place: a word that occurs once, an occurrence, or a token's number. side: of an encoder-decoder, the text it is of.
+    place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
+    of, the "encoder"'s or the "decoder"'s.
 
     Raises:
-        RegardError: no such word or token, or a side that is missing or not wanted.
+        RegardError: no such word or token, or a part that is missing or not wanted.
     """
-    if isinstance(trace, Trace) and side is None:
+    if isinstance(trace, Trace) and part is None:
         return [_hidden(trace, trace, place, None)]
-    if isinstance(trace, PairTrace) and side == "source":
+    if isinstance(trace, PairTrace) and part == "encoder":
         source = trace.encoder
         return [_hidden(source, source, place, "encoder"), _hidden(trace.decoder, source, place, "cross")]
-    if isinstance(trace, PairTrace) and side == "target":
+    if isinstance(trace, PairTrace) and part == "decoder":
         return [_hidden(trace.decoder, trace.decoder, place, "decoder")]
     if isinstance(trace, (Trace, PairTrace)):
-        needs = "'source' or 'target'" if isinstance(trace, PairTrace) else "none: it is no encoder-decoder"
-        raise RegardError(f"removal: side: given {side!r}, {trace.sides[0].status.model} needs {needs}")
+        ways = " or ".join(map(repr, STACKS))
+        needs = ways if isinstance(trace, PairTrace) else "none: it is no encoder-decoder"
+        raise RegardError(f"removal: part: given {part!r}, {trace.sides[0].status.model} needs {needs}")
     raise RegardError(f"removal: given {type(trace).__name__}, needs the trace of a text, or of a text and its target")
 
 

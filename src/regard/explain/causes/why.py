@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.given import Intervention
-from regard.capture.interventions.names import Part
+from regard.capture.interventions.names import STACKS, Part, check_part
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
@@ -34,7 +34,6 @@ from regard.trace.word_rows import gives
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Side = Literal["source", "target"]
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
 Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
 
@@ -72,9 +71,9 @@ class Cause:
 class Why(Table):
     """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
 
-    *_agreement: rank correlation with that measure of (weight, contribution). side: of an encoder-decoder, whether the
-    word is of the source or of the target. tokens_by: how tokens were measured, "removal" or "edges", or what they are
-    in the order of instead ("contribution", "weight"), beside what removing them changed.
+    *_agreement: rank correlation with that measure of (weight, contribution). part: of an encoder-decoder, whether the
+    word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
+    "edges", or what they are in the order of instead ("contribution", "weight"), beside what removing them changed.
     """
 
     word: str
@@ -83,7 +82,7 @@ class Why(Table):
     tokens_agreement: tuple[float, float]
     heads_agreement: tuple[float, float]
     by: Literal["effect", "divergence"] = "effect"
-    side: Side | None = None
+    part: Part | None = None
     tokens_by: TokensBy = DEFAULT
 
     def shown(self, width: int) -> "list[RenderableType]":
@@ -100,32 +99,32 @@ class Why(Table):
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One kind of attention that a word has: its name in interventions, its maps, and the tokens that they look at."""
+class _Kind:
+    """One kind of attention that a word has: which part it is, its maps, and the tokens that they look at."""
 
-    name: Part | None
+    part: Part | None
     trace: Trace
     sources: Sequence[Token]
 
     @property
     def maps(self) -> Sequence[AttentionMap]:
-        return self.trace.cross if self.name == "cross" else self.trace.attention
+        return self.trace.cross if self.part == "cross" else self.trace.attention
 
 
-def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, Word]]:
-    """Every occurrence of a word, with the side it is on where the trace is of an encoder-decoder: target ones first.
+def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
+    """Every occurrence of a word, of an encoder-decoder with the part that reads it: those of the decoder first.
 
     Raises:
         RegardError: the word is not there; the nearest words are named.
     """
     if isinstance(trace, Trace):
         return [(None, each) for each in trace.word(word)]
-    found: list[tuple[Side | None, Word]] = []
+    found: list[tuple[Part | None, Word]] = []
     missing = []
-    sides: tuple[tuple[Side, Trace], ...] = (("target", trace.decoder), ("source", trace.encoder))
-    for side, own in sides:
+    parts: tuple[tuple[Part, Trace], ...] = (("decoder", trace.decoder), ("encoder", trace.encoder))
+    for part, own in parts:
         try:
-            found += [(side, each) for each in own.word(word)]
+            found += [(part, each) for each in own.word(word)]
         except RegardError as error:
             missing.append(error)
     if not found:
@@ -133,20 +132,21 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Side | None, 
     return found
 
 
-def only_occurrence(trace: Trace | PairTrace, word: str, side: Side | None = None) -> tuple[Side | None, Word]:
-    """The one occurrence of a word, and its side; of one side alone where that is given.
+def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
+    """The one occurrence of a word, and the part that reads it; of that part's text alone where one is given.
 
     Raises:
-        RegardError: the word occurs nowhere, or more than once.
+        RegardError: the word occurs nowhere, or more than once; or the part is neither encoder nor decoder.
     """
-    if isinstance(trace, PairTrace) and side is not None:
-        own = trace.encoder if side == "source" else trace.decoder
-        places: list[tuple[Side | None, Word]] = [(side, each) for each in own.word(word)]
+    check_part(part, STACKS)
+    if isinstance(trace, PairTrace) and part is not None:
+        own = trace.encoder if part == "encoder" else trace.decoder
+        places: list[tuple[Part | None, Word]] = [(part, each) for each in own.word(word)]
     else:
-        places = [(side or of, each) for of, each in occurrences(trace, word)]
+        places = [(part or of, each) for of, each in occurrences(trace, word)]
     if len(places) > 1:
         raise RegardError(
-            f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its side where there are "
+            f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its part where there are "
             "two"
         )
     return places[0]
@@ -157,46 +157,47 @@ def why(
     word: Word,
     ablated: Ablated,
     *,
-    side: Side | None = None,
+    part: Part | None = None,
     tokens_by: TokensBy = DEFAULT,
 ) -> Why:
     """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
 
     ablated: gives the traces of the same text (and target) under many sets of ablations.
-    side: of an encoder-decoder, which text the word is of: behind a word of the target stand target tokens and decoder
-    heads, source tokens and cross-attention heads; behind one of the source, source tokens and encoder heads.
+    part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
+    decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its heads.
 
     Raises:
         RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
-            side that is missing or not wanted; or something that tokens are not ranked by.
+            part that is missing or not wanted; or something that tokens are not ranked by.
     """
     check_tokens_by(tokens_by)
-    parts = _parts(trace, side)
-    own = parts[0].trace
+    kinds = _kinds(trace, part)
+    own = kinds[0].trace
     causes: list[Cause] = []
     sets: list[list[Intervention]] = []  # what is ablated to measure each cause
-    for part in parts:
-        rows = [gives(weights, word).cpu() for weights in part.maps]  # (H, S) a layer
-        cross = part.name == "cross"
-        shares = [contributions(part.trace, word, n, cross=cross).shares.abs().cpu() for n in range(len(rows))]
-        sinks = {sink.token for sink in sinks_of(part.maps, part.sources, itself=not cross)}
-        for place, token in enumerate(part.sources):
+    for kind in kinds:
+        rows = [gives(weights, word).cpu() for weights in kind.maps]  # (H, S) a layer
+        cross = kind.part == "cross"
+        of: Part | None = "cross" if cross else None
+        shares = [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        sinks = {sink.token for sink in sinks_of(kind.maps, kind.sources, itself=not cross)}
+        for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
             weight = _mean(row[:, place].mean() for row in rows)
             given = _mean(share[:, place].sum() for share in shares)
             flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
-            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=part.name, **flags))
-            sets.append(_without(trace, word, place, part.name, tokens_by))
-        special = torch.tensor([token.special or n in sinks for n, token in enumerate(part.sources)])
+            causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
+            sets.append(_without(trace, word, place, kind.part, tokens_by))
+        special = torch.tensor([token.special or n in sinks for n, token in enumerate(kind.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
-                name = f"{NAMES[part.name]}layer {layer}, head {head}"
+                name = f"{NAMES[kind.part]}layer {layer}, head {head}"
                 on_own = float(row[head, ~special].sum()) if bool(special.any()) else 1.0  # all of it, to the last bit
                 given = float(share[head].sum())
-                causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=part.name))
-                sets.append([interventions.ablate(interventions.head(layer, head, part=part.name))])
-    causes = _measured(own, word, causes, ablated(sets), side)
+                causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
+                sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
+    causes = _measured(own, word, causes, ablated(sets), part)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(
@@ -206,7 +207,7 @@ def why(
         _agreement(tokens, by),
         _agreement(heads, by),
         by,
-        side,
+        part,
         tokens_by,
     )
 
@@ -217,18 +218,17 @@ def _without(
     """What is ablated to measure a token."""
     if tokens_by == "edges":
         return [interventions.ablate(interventions.edge(word, token, part=part))]
-    side: Side | None = None if part is None else "target" if part == "decoder" else "source"
-    return [*removal(trace, token, side=side)]
+    return [*removal(trace, token, part="encoder" if part == "cross" else part)]
 
 
 def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], side: Side | None
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], part: Part | None
 ) -> list[Cause]:
-    """The causes with what their ablation changed. trace: of the word's own side."""
+    """The causes with what their ablation changed. trace: of the word's own text."""
     change = effects(trace, word)
     found: dict[int, Cause] = {}
     for number, run in runs:
-        again = run.sides[0 if side == "source" else -1]
+        again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
     return [found[number] for number in range(len(causes))]
@@ -241,20 +241,20 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
     return float((x * y).sum() / (x.norm() * y.norm()))
 
 
-def _parts(trace: Trace | PairTrace, side: Side | None) -> list[_Part]:
-    """The kinds of attention behind a word of that side."""
+def _kinds(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
+    """The kinds of attention behind a word of that part's text."""
     if isinstance(trace, Trace):
-        if side is not None:
-            raise RegardError(f"why: side {side!r} is of an encoder-decoder, {trace.status.model} reads one text")
-        return [_Part(None, trace, trace.tokens)]
-    if side == "source":
-        return [_Part("encoder", trace.encoder, trace.encoder.tokens)]
-    if side == "target":
+        if part is not None:
+            raise RegardError(f"why: part {part!r} is of an encoder-decoder, {trace.status.model} reads one text")
+        return [_Kind(None, trace, trace.tokens)]
+    check_part(part, STACKS)
+    if part == "encoder":
+        return [_Kind("encoder", trace.encoder, trace.encoder.tokens)]
+    if part == "decoder":
         decoder = trace.decoder
-        return [_Part("decoder", decoder, decoder.tokens), _Part("cross", decoder, trace.encoder.tokens)]
-    raise RegardError(
-        f"why: {trace.status.model} is an encoder-decoder: say whether the word is of side 'source' or 'target'"
-    )
+        return [_Kind("decoder", decoder, decoder.tokens), _Kind("cross", decoder, trace.encoder.tokens)]
+    ways = " or ".join(f"part={each!r}" for each in STACKS)
+    raise RegardError(f"why: {trace.status.model} is an encoder-decoder: say whose text the word is of, {ways}")
 
 
 def _mean(values: Iterable[Float[Tensor, ""]]) -> float:

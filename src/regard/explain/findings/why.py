@@ -52,7 +52,7 @@ def has_meaning(cause: Cause) -> bool:
 
 def _name(one: tuple[str, Why], every: Sequence[tuple[str, Why]]) -> str:
     label, why = one
-    where = "target" if why.side == "target" else "text"
+    where = "target" if why.part == "decoder" else "text"
     return quoted(why.word) + (f" of {where} {label}" if len(every) > 1 else "")
 
 
