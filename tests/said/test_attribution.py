@@ -206,7 +206,7 @@ def by_tokens(draw: random.Random) -> TokenAttribution:
     gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
     method = "gradient x input" if plain else "integrated gradients"
     return TokenAttribution(
-        method, "logit of 'x'", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (TEXT,), (len(TOKENS),)
+        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (TEXT,), (len(TOKENS),)
     )  # type: ignore[arg-type]
 
 
@@ -215,7 +215,7 @@ def by_heads(draw: random.Random) -> HeadAttribution:
     baseline = draw.choice(("zero", "mean"))
     calls, scores = (CallId(None, 0), CallId(None, 1)), tuple(own.sum(1) for own in sources)
     kept = sources if baseline == "zero" else None
-    return HeadAttribution("logit of 'x'", 3.0, baseline, calls, scores, kept, (TOKENS, TOKENS))
+    return HeadAttribution("logit of “x”", 3.0, baseline, calls, scores, kept, (TOKENS, TOKENS))
 
 
 def size(draw: random.Random) -> float:

@@ -14,7 +14,7 @@ from regard.web.html_file import script_json
 
 def made(**changes: Any) -> TokenAttribution:
     given: dict[str, Any] = {
-        "method": "integrated gradients", "outcome_name": "cosine of 'bank' and river", "outcome": 0.9,
+        "method": "integrated gradients", "outcome_name": "cosine of “bank” and river", "outcome": 0.9,
         "baseline": -0.1, "gap": 2e-5, "steps": 32, "scores": torch.tensor([0.25, -0.5, 1.25], dtype=torch.float64),
         "tokens": tuple(encoded_ids([5, 6, 7]).tokens), "texts": ("",), "sides": (3,),
         "norms": torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64),
@@ -26,7 +26,7 @@ def test_every_token_has_its_score_and_the_gap_is_told() -> None:
     found = made()
     page: Any = gradients_page(found).data()
     script_json(page)
-    assert page["title"] == "What each token brings to the cosine of 'bank' and river"
+    assert page["title"] == "What each token brings to the cosine of “bank” and river"
     assert page["findings"] == attribution_findings(found)
     assert page["findings"][2].endswith("a gap of 2.0e-05.")
     names = [token.text for token in found.tokens]

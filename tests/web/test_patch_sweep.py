@@ -14,7 +14,7 @@ def made(**changes: Any) -> PatchSweep:
     """Two layers and three places: from 0.25 to 0.75, one patch beyond, one in the other direction."""
     given: dict[str, Any] = {
         "what": "hidden_states", "by": "positions", "direction": "denoising", "clean": "a river bank",
-        "corrupted": "a money bank", "outcome": "cosine of 'bank' and the river's", "run": 0.25, "source": 0.75,
+        "corrupted": "a money bank", "outcome": "cosine of “bank” and the river's", "run": 0.25, "source": 0.75,
         "layers": ("input", 3), "columns": ("a 1", "money 2", "bank 3"),
         "outcomes": [[0.25, 0.625, 0.15], [0.3, 0.85, 0.75]],
         "sources": ("a", "river", "bank"),
@@ -66,7 +66,7 @@ def test_the_note_says_the_direction_and_what_0_and_1_mean(direction: Any, read:
     note = str(sweep_page(made(direction=direction)).panels[0]["note"])
     assert note == (
         f"Each cell is one run of the model on the {read} text that in one layer, at one place, gets hidden states of "
-        f"the {other} text instead of its own. {asks} The outcome, cosine of 'bank' and the river's, is 0.25 without a "
+        f"the {other} text instead of its own. {asks} The outcome, cosine of “bank” and the river's, is 0.25 without a "
         f"patch and 0.75 in the {other} text. Share 0: the patch changed nothing. Share 1: it gave the {other} text's "
         "outcome. Below 0: it moved the outcome away from it."
     )
@@ -80,14 +80,14 @@ def test_the_note_says_the_direction_and_what_0_and_1_mean(direction: Any, read:
                 "what": "head_outputs",
                 "by": "heads",
                 "columns": ("head 0", "head 1", "head 2"),
-                "at": "'bank'",
+                "at": "“bank”",
                 "sources": (),
             },
-            "Output of layer 3, head 1, at 'bank'",
+            "Output of layer 3, head 1, at “bank”",
         ),
         (
-            {"what": "values", "columns": ("'a'", "'bank'", "'.'")},
-            "Values of all heads of layer 3 at 'bank', taken from “river”",
+            {"what": "values", "columns": ("“a”", "“bank”", "“.”")},
+            "Values of all heads of layer 3 at “bank”, taken from “river”",
         ),
         ({"what": "feed_forward"}, "Feed-forward output of layer 3 at “money” (token 2), taken from “river”"),
     ],

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.cli.early_checks import no_language_head
 from regard.errors import RegardError
+from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.cli.source import Traced
@@ -118,7 +119,7 @@ def _direct(asked: OutcomeAsked, model: "Model", trace: "Trace | PairTrace") -> 
     side = trace.sides[-1]
     assert asked.like is not None
     found = model.attribution(trace, asked.word, toward=side[asked.like])
-    return replace(found, outcome=f"cosine of “{asked.word}” and “{asked.like}”")
+    return replace(found, outcome=f"cosine of {quoted(asked.word)} and {quoted(asked.like)}")
 
 
 def _outcome(asked: OutcomeAsked, model: "Model", trace: "Trace | PairTrace") -> "Outcome":

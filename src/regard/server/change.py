@@ -3,6 +3,7 @@
 import torch
 
 from regard.models.windows import WindowedTrace
+from regard.text.quoting import quoted
 from regard.trace.trace import PairTrace, Trace
 
 MOST = 3  # tokens that are named
@@ -33,8 +34,8 @@ def _sentences(before: Trace, after: Trace, name: str) -> list[str]:
     cosines = torch.cosine_similarity(old, new, dim=-1)
     order = [n for n in cosines.argsort().tolist() if apart[n] >= SAME][:MOST]
     named = [
-        f"“{before.tokens[n].text}” ({n}) leaves the last layer at cosine {cosines[n]:z.3f} to before"
+        f"{quoted(before.tokens[n].text)} ({n}) leaves the last layer at cosine {cosines[n]:z.3f} to before"
         for n in order[:1]
     ]
-    named += [f"“{before.tokens[n].text}” ({n}) at {cosines[n]:z.3f}" for n in order[1:]]
+    named += [f"{quoted(before.tokens[n].text)} ({n}) at {cosines[n]:z.3f}" for n in order[1:]]
     return [f"{name}{done}: {', '.join(named)}."]

@@ -14,6 +14,7 @@ from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
 from regard.server.places import Places, places_of, reader_of
 from regard.server.work import Job, RefusedError
+from regard.text.quoting import quoted
 from regard.web.answers import page_of_answer
 from regard.web.page import Page
 from regard.web.panels import Row, column, in_context, table
@@ -69,7 +70,7 @@ def senses_kept(store: Store, found: Senses) -> Kept:
 
 def occurrences_page(found: Concordance) -> Page:
     """Put together the page of a concordance: every line with its word marked, and where it is from."""
-    page = Page(f"“{found.word}” in the corpus")
+    page = Page(f"{quoted(found.word)} in the corpus")
     page.findings = concordance_sentences(found)
     page.status = list(found.notes)
     alike = found.like is not None

@@ -16,6 +16,7 @@ from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.vectors.movement import unit
 from regard.explain.vectors.neutral import Neutral
+from regard.text.quoting import quoted
 from regard.views.terminal.layout import short, spelled, visible
 from regard.web.page import Page
 from regard.web.panels import in_context
@@ -49,7 +50,7 @@ def add_movement(page: Page, summary: Summary, names: Sequence[str] | None = Non
 
 def missing(word: str, why: str) -> str:
     """Say that a word's path is not shown."""
-    return f"The path of “{short(word)}” through the layers is not shown: {why}."
+    return f"The path of {quoted(short(word))} through the layers is not shown: {why}."
 
 
 def movement_panel(
@@ -67,7 +68,7 @@ def movement_panel(
     moved = summary.movement
     assert moved is not None
     count = len(summary.occurrences[0].hidden_states)
-    word, states = f"“{short(summary.word or '')}”", _states(count)
+    word, states = quoted(short(summary.word or "")), _states(count)
     vectors = torch.stack([_vectors(each) for each in summary.occurrences])
     alike = _between(vectors)
     note = (
@@ -202,7 +203,7 @@ def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source:
     counts = Counter(token.text for token in tokens)
     sinks = {sink.token for sink in texts.sinks[occurrence.text]}
     most = [
-        f"“{spelled(each.text)}”{f' ({each.token})' if counts[each.text] > 1 else ''}"
+        f"{quoted(spelled(each.text))}{f' ({each.token})' if counts[each.text] > 1 else ''}"
         f"{' (sink)' if each.token in sinks else ''} {signed(each.share, '.2f')}"
         for each in ([] if part is None else part.top[:NAMED])
     ]

@@ -8,6 +8,7 @@ from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings.why import measured
+from regard.text.quoting import quoted
 from regard.web.score_rules import Data
 
 Cell = str | int | float | None | Data
@@ -196,7 +197,7 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
     for label, why in found:
         where = f" in {'target' if why.part == 'decoder' else 'text'} {label}" if len(found) > 1 else ""
         for what, causes in (("token", why.tokens), ("head", why.heads)):
-            title = f"“{why.word}”{where} without each {what}"
+            title = f"{quoted(why.word)}{where} without each {what}"
             columns = [
                 column(f"without {what}"),
                 column("changes", 4, bar=True),

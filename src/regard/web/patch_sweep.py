@@ -5,6 +5,7 @@ import math
 from regard.explain.causes.patch_sweep import PatchSweep
 from regard.explain.findings.patch_sweep import PLACED, patch_findings, reason_of
 from regard.explain.findings.wording import capital
+from regard.text.quoting import quoted
 from regard.text.tokens import shortened
 from regard.web.page import Page, status_lines
 from regard.web.panels import Row, column, heat, table
@@ -45,7 +46,7 @@ def said(sweep: PatchSweep, row: int, place: int) -> str:
 def _patched(sweep: PatchSweep, row: int, place: int) -> str:
     """What one patch put in, as a sentence begins."""
     layer, where = sweep.layers[row], _place(sweep, place)
-    taken = f", taken from “{sweep.sources[place]}”" if place < len(sweep.sources) else ""
+    taken = f", taken from {quoted(sweep.sources[place])}" if place < len(sweep.sources) else ""
     if sweep.what == "hidden_states":
         return f"What {'enters layer 0' if layer == 'input' else f'leaves layer {layer}'} at {where}{taken}"
     if sweep.what == "feed_forward":
@@ -60,7 +61,7 @@ def _place(sweep: PatchSweep, place: int) -> str:
     """What a column is called in a sentence."""
     name = sweep.columns[place]
     found = PLACED.fullmatch(name)
-    return name if sweep.by == "heads" or found is None else f"“{found[1].strip()}” (token {found[2]})"
+    return name if sweep.by == "heads" or found is None else f"{quoted(found[1].strip())} (token {found[2]})"
 
 
 def _grid(sweep: PatchSweep) -> Data:

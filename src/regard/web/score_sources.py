@@ -6,6 +6,7 @@ from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By, together
 from regard.explain.findings.score_sources import exactness, score_findings
 from regard.explain.findings.wording import capital, number, signed
+from regard.text.quoting import quoted
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of
 from regard.web.join_pages import add_panels
@@ -22,13 +23,15 @@ GROUPS: tuple[tuple[By, str, str], ...] = (
     ("writer", "By writer", "what wrote them: embeddings, each head, each feed-forward layer, each layer's biases"),
     ("kind", "By kind", "the kind of what wrote them"),
 )  # fmt: skip
-CARRIED = re.compile(r"attention from “(.*)” \((\d+)\)", re.DOTALL)
+CARRIED = re.compile(r"attention from (?:“(.*)”|(a blank|a line break)) \((\d+)\)", re.DOTALL)
 
 
 def score_page(found: ScoreSources) -> Page:
     """Put together the page of one score."""
     where = f"{'cross-attention of ' * (found.part == 'cross')}layer {found.layer}, head {found.head}"
-    page = Page(f"Why “{found.query}” gives “{found.key}” {number(found.weight)} of its attention in {where}")
+    page = Page(
+        f"Why {quoted(found.query)} gives {quoted(found.key)} {number(found.weight)} of its attention in {where}"
+    )
     page.findings = score_findings(found)
     page.status = [*(status_lines([found.status], page) if found.status.model else []), f"{capital(exactness(found))}."]
     page.panels = score_panels(found)
@@ -52,7 +55,7 @@ def score_page_with(found: ScoreSources, trace: Trace | PairTrace, choice: Choic
 def plain(name: str) -> str:
     """A part's name as a label: of a source token, the token and its number."""
     found = CARRIED.fullmatch(name)
-    return name if found is None else f"{found[1]} {found[2]}"
+    return name if found is None else f"{found[1] or found[2]} {found[3]}"
 
 
 def score_panels(found: ScoreSources) -> list[Data]:
@@ -82,10 +85,10 @@ def _grid(found: ScoreSources, by: By, name: str, what: str) -> Data:
     if OTHERS in queries[-1] + keys[-1]:
         note += f" Of a side with more than {MOST} parts those that matter least are its last row or column, together."
     return heat(
-        f"What makes the score of “{found.query}” for “{found.key}”, {name[0].lower()}{name[1:]}", note,
+        f"What makes the score of {quoted(found.query)} for {quoted(found.key)}, {name[0].lower()}{name[1:]}", note,
         [plain(each) for each in queries], [plain(each) for each in keys],
         scores.tolist(), signed=True, unit="adds", digits=4, name=name,
-        axes=(f"what “{found.query}” holds (query)", f"what “{found.key}” holds (key){less}"),
+        axes=(f"what {quoted(found.query)} holds (query)", f"what {quoted(found.key)} holds (key){less}"),
         sums=cell_sums(
             scores.sum(1).tolist(), scores.sum(0).tolist(), float(scores.sum()),
             ("with all of the key", "all of the query", "all of the query · all of the key"),
@@ -106,7 +109,7 @@ def _pairs(found: ScoreSources) -> Data:
     every = len(shown.table()[0]) * len(shown.table()[1])
     count = f"the {LISTED:,} largest of {every:,} pairs" if every > LISTED else f"all {every:,} pairs"
     columns = [
-        column(f"of “{found.query}”"), column(f"of “{found.key}”"),
+        column(f"of {quoted(found.query)}"), column(f"of {quoted(found.key)}"),
         column("difference", 4, bar=True), column("score", 4),
     ]  # fmt: skip
     note = (

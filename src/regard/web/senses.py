@@ -17,6 +17,7 @@ from regard.corpus.asking.sense_sentences import (
 )
 from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
+from regard.text.quoting import quoted
 from regard.web.page import Page
 from regard.web.panels import Row, cloud, column, in_context, point, scatter, table
 from regard.web.score_rules import Data
@@ -140,12 +141,12 @@ def _cloud_words(found: Senses) -> tuple[str, str, tuple[str, str], str, tuple[s
     """The cloud's title, its note, its axes, the name of its tab, and what its labels, groups and contexts are."""
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes))
     note = (
-        f"Each mark is one place where “{found.word}” stands; its shape and colour say which sense it was given. Marks "
-        "near each other: nearly the same embeddings, as far as these two axes show. The axes are those along which "
-        f"the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks which "
-        "lie together here may lie apart in what is left out."
+        f"Each mark is one place where {quoted(found.word)} stands; its shape and colour say which sense it was given. "
+        "Marks near each other: nearly the same embeddings, as far as these two axes show. The axes are those along "
+        f"which the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks "
+        "which lie together here may lie apart in what is left out."
     )
-    return f"Where “{found.word}” stands", note, (first, second), "Occurrences", ("document", "sense", "sentence")
+    return f"Where {quoted(found.word)} stands", note, (first, second), "Occurrences", ("document", "sense", "sentence")
 
 
 def _senses(found: Senses) -> Data:

@@ -32,6 +32,6 @@ def test_they_say_what_they_are() -> None:
     assert str(regard.ablate(regard.head(3, 5))) == "ablated: head 5 of layer 3"
     assert str(regard.head(3, 5, part="cross")) == "head 5 of layer 3 of the cross-attention"
     edge = regard.edge("bank", 4, layers=[2, 5], heads=1, part="encoder")
-    assert str(edge) == "the edge from 'bank' to 4 in layers 2, 5 of the encoder, heads 1"
-    assert str(regard.edge(Word("bank", 3, 7, (1,)), 0)) == "the edge from 'bank' to 0 in all layers"
-    assert str(regard.edge(("bank", 1), 0)) == "the edge from 'bank' (occurrence 1) to 0 in all layers"
+    assert str(edge) == "the edge from “bank” to 4 in layers 2, 5 of the encoder, heads 1"
+    assert str(regard.edge(Word("bank", 3, 7, (1,)), 0)) == "the edge from “bank” to 0 in all layers"
+    assert str(regard.edge(("bank", 1), 0)) == "the edge from “bank” (occurrence 1) to 0 in all layers"

@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
         (regard.patch("values", layer=1, at="lake", source=source), "word 'lake' is not in the text"),
         (regard.patch("values", layer=1, at=10, source=source), "at: token 10 is out of range"),
         (regard.patch("values", layer=1, source=short), "all positions is 10 tokens, in the source .* is 5"),
-        (regard.patch("values", layer=1, at=[1, 2], source_at="bank", source=source), "is 2 tokens, .* 'bank' is 1"),
+        (regard.patch("values", layer=1, at=[1, 2], source_at="bank", source=source), "is 2 tokens, .* “bank” is 1"),
         (regard.patch("values", layer=1, at=[7, "bank"], source=source), "at: names token 7 twice"),
         (regard.patch("weights", layer=1, at="bank", source=short), "the source has 5, this text 10"),
         (regard.patch("values", layer=1, part="encoder", source=source), "is no encoder-decoder, leave out part"),

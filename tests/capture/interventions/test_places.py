@@ -36,5 +36,5 @@ def test_their_tokens_come_in_their_order() -> None:
 
 def test_how_they_are_said() -> None:
     assert written(None) == "all positions"
-    assert written((3, "bank", ("bank", 1))) == "token 3, 'bank', 'bank' (occurrence 1)"
+    assert written((3, "bank", ("bank", 1))) == "token 3, “bank”, “bank” (occurrence 1)"
     assert written(tuple(range(9))) == "9 places"

@@ -92,7 +92,7 @@ def test_a_run_is_a_line_of_a_concordance_that_says_so_and_has_no_embedding(stor
     assert [(line.left, line.form, line.right) for line in found.lines] == [
         (" know ", "the bank", "'s rat"), ("rate. ", "The Bank", " is sh")
     ]  # fmt: skip
-    assert found.notes == ("'the bank' is no word of the store: found as words that stand together, 'the' and 'bank'",)
+    assert found.notes == ("“the bank” is no word of the store: found as words that stand together, “the” and “bank”",)
     assert store.find("bank").notes == ()
     message = (
         r"'the bank' is 2 words of the store, which have an embedding each and none together: ask for 'the' or 'bank'"

@@ -19,8 +19,8 @@ def test_of_the_next_token() -> None:
     assert logit(model, "man").of(trace) == logit(model, man).of(trace) == float(trace.logits[-1, man])
     share = probability(model, "bank")
     assert share.of(trace) == pytest.approx(float(trace.logits[-1].softmax(-1)[bank]), abs=1e-7)
-    assert share.name == "probability of 'bank'"
-    assert logit_difference(model, "man", "bank", at=1).name == "logit of 'man' less that of 'bank' at token 1"
+    assert share.name == "probability of “bank”"
+    assert logit_difference(model, "man", "bank", at=1).name == "logit of “man” less that of “bank” at token 1"
 
 
 def test_of_an_embedding(minilm, bank) -> None:
@@ -29,7 +29,7 @@ def test_of_an_embedding(minilm, bank) -> None:
     assert found.of(river) == pytest.approx(1.0, abs=1e-9)
     expected = torch.nn.functional.cosine_similarity(river["bank"].double(), money["bank"].double(), 0)
     assert found.of(money) == pytest.approx(float(expected), abs=1e-9)
-    assert found.name == "cosine of 'bank' and the river's"
+    assert found.name == "cosine of “bank” and the river's"
     with pytest.raises(regard.RegardError, match="given a vector of 3 components, embeddings have 384"):
         cosine("bank", torch.ones(3)).of(river)
     with pytest.raises(regard.RegardError, match="has no language head: give a cosine"):

@@ -72,7 +72,7 @@ def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
     with pytest.raises(regard.RegardError, match="give at= the words that both have"):
         patch_sweep(minilm, RIVER, other, outcome)
     found = patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
-    assert found.columns == ("'bank'", "'.'")
+    assert found.columns == ("“bank”", "“.”")
     assert found.shares[0] == [pytest.approx(1.0, abs=1e-5), pytest.approx(0.0, abs=1e-5)]
 
 

@@ -18,7 +18,7 @@ def test_no_token_may_look_at_what_is_removed(minilm, bank) -> None:
         assert torch.all(after.dense()[:, :, list(river.tokens)] == 0)
         torch.testing.assert_close(after.dense()[:, kept].sum(-1), torch.ones(12, len(kept)))
         assert float(before.dense()[:, kept][:, :, list(river.tokens)].sum()) > 0
-    assert without.status.notes[-1] == "ablated: the edge from 'every token' to 'river' in all layers"
+    assert without.status.notes[-1] == "ablated: the edge from “every token” to “river” in all layers"
 
 
 def test_what_stood_there_no_longer_matters(minilm) -> None:

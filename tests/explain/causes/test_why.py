@@ -31,7 +31,7 @@ def test_an_edge_that_is_cut_has_no_weight_and_the_others_share_it(minilm, bank)
     kept[:, 10] = 0
     torch.testing.assert_close(after[:, 11], kept / kept.sum(-1, keepdim=True), atol=1e-6, rtol=0)
     torch.testing.assert_close(after[:, :11], before[:, :11], atol=1e-6, rtol=0)
-    assert "ablated: the edge from 'bank' to 'river' in layers 0" in cut.status.notes
+    assert "ablated: the edge from “bank” to “river” in layers 0" in cut.status.notes
     assert effect(bank[0], cut, "bank").moved > 1e-4
     assert effect(bank[0], cut, "bank").next_token is None
     assert cut.status.difference < 5e-6  # still the family's own attention, under the cut

@@ -25,10 +25,10 @@ DIRECT = Attribution(
 )
 SCORES = torch.tensor([2.0, 1.0, -0.5], dtype=torch.float64)
 BY_TOKENS = TokenAttribution(
-    "integrated gradients", "logit of 'x'", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
+    "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
 )
 BY_HEADS = HeadAttribution(
-    "logit of 'x'", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
+    "logit of “x”", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
     (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
     (
         torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),
@@ -72,7 +72,7 @@ def test_what_came_across_is_of_the_encoder() -> None:
 
 def test_what_tokens_brought() -> None:
     first, most, sums = attribution_findings(BY_TOKENS, "word")
-    assert first == "The logit of 'x' is +3.00, and +0.50 where the baseline stands at every token."
+    assert first == "The logit of “x” is +3.00, and +0.50 where the baseline stands at every token."
     assert most == (
         "By integrated gradients, 32 steps, of all 2 words most was brought by “rivers” (0) (+3.00); most was taken "
         "away by “run” (2) (−0.50)."
@@ -81,13 +81,13 @@ def test_what_tokens_brought() -> None:
     wide = attribution_findings(replace(BY_TOKENS, gap=1.0))[2]
     assert wide.endswith("too far apart for single scores to be believed, more steps may help.")
     plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
-    assert attribution_findings(plain)[0] == "The logit of 'x' is +3.00."
+    assert attribution_findings(plain)[0] == "The logit of “x” is +3.00."
     assert "need not sum to the outcome" in attribution_findings(plain)[2]
 
 
 def test_what_heads_brought() -> None:
     assert attribution_findings(BY_HEADS) == [
-        "The logit of 'x' is +3.00.",
+        "The logit of “x” is +3.00.",
         "Of all 4 heads, each beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) "
         "and layer 0, head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
         "Layer 0, head 1, the furthest from zero, took most of its +2.00 from “s” (1): +3.00.",

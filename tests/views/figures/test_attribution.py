@@ -35,7 +35,7 @@ def test_of_many_parts_those_that_matter_least_are_one_bar() -> None:
 def test_heads_in_their_cells(tmp_path: Path) -> None:
     figure = paint_attribution(BY_HEADS)
     np.testing.assert_allclose(np.asarray(figure.axes[0].images[0].get_array()), [[0.1, 2.0], [-1.0, 0.0]])
-    name = replace(BY_HEADS, outcome_name="logit of 'Paris' less that of 'London' at token 4")
+    name = replace(BY_HEADS, outcome_name="logit of “Paris” less that of “London” at token 4")
     wide = paint_attribution(name)
     wide.draw_without_rendering()
     assert wide._suptitle.get_window_extent().width < wide.bbox.width  # type: ignore[attr-defined]

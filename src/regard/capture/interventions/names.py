@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from regard.capture.interventions.places import quoted
+from regard.capture.interventions.places import named_place
 from regard.errors import RegardError
 from regard.text.words import Place
 
@@ -61,7 +61,8 @@ class Edge:
     def __str__(self) -> str:
         where = "all layers" if self.layers is None else f"layers {', '.join(map(str, self.layers))}"
         whose = "" if self.heads is None else f", heads {', '.join(map(str, self.heads))}"
-        return f"the edge from {quoted(self.query)} to {quoted(self.key)} in {where}{OF[self.part]}{whose}"
+        query, key = named_place(self.query), named_place(self.key)
+        return f"the edge from {query} to {key} in {where}{OF[self.part]}{whose}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.checks import is_whole
 from regard.errors import RegardError
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import Place, Word, find_word, is_word, only_word
 
@@ -63,11 +64,11 @@ def written(places: Places | None) -> str:
         return "all positions"
     if len(places) > MOST_SHOWN:
         return f"{len(places)} places"
-    return ", ".join(f"token {each}" if is_whole(each) else quoted(each) for each in places)
+    return ", ".join(f"token {each}" if is_whole(each) else named_place(each) for each in places)
 
 
-def quoted(place: Place) -> str:
-    """A place as a message quotes it: 'bank', 'bank' (occurrence 1), or the number of a token."""
+def named_place(place: Place) -> str:
+    """A place in a sentence: “bank”, “bank” (occurrence 1), or the number of a token."""
     if isinstance(place, tuple):
-        return f"{place[0]!r} (occurrence {place[1]})"
-    return repr(place.text if isinstance(place, Word) else place)
+        return f"{quoted(place[0])} (occurrence {place[1]})"
+    return str(place) if is_whole(place) else quoted(place.text if isinstance(place, Word) else str(place))

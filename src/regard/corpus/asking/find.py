@@ -20,6 +20,7 @@ from regard.corpus.asking.occurrences import COLUMNS, Line, Occurrences, in_stor
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.explain.findings.wording import listed
+from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
 Sort = Literal["meaning", "source", "left", "right"]
@@ -84,8 +85,8 @@ def find(
         found = look_up(tables, word, by)
         if found.run:
             notes += (
-                f"{word.strip()!r} is no word of the store: found as words that stand together, "
-                f"{listed([repr(each) for each in found.run])}",
+                f"{quoted(word)} is no word of the store: found as words that stand together, "
+                f"{listed([quoted(each) for each in found.run])}",
             )
         total, similarity = len(found), None
         if like is not None:

@@ -1,6 +1,7 @@
 """Say in sentences which lines of a concordance these are, in which order, and what is near where lines are near."""
 
 from regard.corpus.asking.find import Concordance
+from regard.text.quoting import quoted
 
 ORDERS = {
     "source": "in the order of the texts",
@@ -20,8 +21,8 @@ def concordance_sentences(found: Concordance, most: int | None = None) -> list[s
     order = ORDERS[found.sort]
     if found.like is not None and found.sort == "meaning":
         order = (
-            f"from the largest to the smallest cosine with the embedding (layer {found.layer}) of “{found.word}” in "
-            f"“{found.like}”"
+            f"from the largest to the smallest cosine with the embedding (layer {found.layer}) of {quoted(found.word)} "
+            f"in “{found.like}”"
         )
     which = "all" if shown == found.total else f"the first {shown:,}"
     if found.everywhere:
@@ -29,5 +30,5 @@ def concordance_sentences(found: Concordance, most: int | None = None) -> list[s
     else:
         times = "once" if found.total == 1 else f"{found.total:,} times"
         here = "here it is" if found.total == 1 else f"here are {which}, {order}"
-        said = f"“{found.word}” occurs {times}; {here}."
+        said = f"{quoted(found.word)} occurs {times}; {here}."
     return [said, NEAR] if found.like is not None else [said]

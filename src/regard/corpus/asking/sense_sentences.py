@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
 from regard.corpus.asking.senses import ContextWord, Sense, Senses
 from regard.explain.findings.wording import capital, listed
+from regard.text.quoting import quoted
 
 FEW = 3  # words that a sentence names as those that did most
 CUT = (
@@ -41,12 +42,12 @@ def senses_title(found: Senses) -> str:
     """Head what was found: the word, how often it occurs, and how many senses were told apart."""
     rows, count = len(found.found), len(found.senses)
     senses = f"{count} sense{'s' if count != 1 else ''}" if found.told_apart else f"whose senses {NOT_TOLD_APART}"
-    return f"“{found.word}”: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
+    return f"{quoted(found.word)}: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
 
 
 def not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]) -> str:
     """Say that a word's senses could not be told apart, and by how much they fall short of it."""
-    said = f"The senses of “{word}” {NOT_TOLD_APART}: "
+    said = f"The senses of {quoted(word)} {NOT_TOLD_APART}: "
     if not silhouettes:
         return (
             f"{said}no number of senses gives each of them two of the {occurrences:,} occurrence"
@@ -81,7 +82,7 @@ def ablation_sentence(sense: Sense) -> str:
     shares: dict[str, list[ContextWord]] = {}
     for word in sorted(done, key=lambda word: -(word.changed or 0.0)):
         shares.setdefault(f"{word.changed or 0.0:.0%}", []).append(word)
-    told = [f"{listed([_quoted(word) for word in words])} {share}" for share, words in shares.items()]
+    told = [f"{listed([quoted(word.word) for word in words])} {share}" for share, words in shares.items()]
     random, counts = [word.random_changed or 0.0 for word in done], [word.checked for word in done]
     return (
         f"Cut from {_range(f'{min(counts)}', f'{max(counts)}')} occurrences, a word turns this share of them to "
@@ -90,7 +91,7 @@ def ablation_sentence(sense: Sense) -> str:
 
 
 def _titled(found: Senses, sense: Sense) -> str:
-    return capital(sense_name(found, sense)) if found.learned is None else f"“{sense.name}”"
+    return capital(sense_name(found, sense)) if found.learned is None else quoted(sense.name)
 
 
 def _size(found: Senses, sense: Sense) -> str:
@@ -99,7 +100,7 @@ def _size(found: Senses, sense: Sense) -> str:
 
 def _told_by(sense: Sense) -> str:
     """Name the words that stand near a sense more often than near the others."""
-    return f"; more often near it: {listed([_quoted(word) for word in sense.words])}" if sense.words else ""
+    return f"; more often near it: {listed([quoted(word.word) for word in sense.words])}" if sense.words else ""
 
 
 def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
@@ -115,7 +116,7 @@ def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
             "sense does not hang on one of them alone."
         )
     told = [
-        f"{_quoted(word)} ({sense_name(found, sense)}: {word.changed:.0%}, random {word.random_changed:.0%})"
+        f"{quoted(word.word)} ({sense_name(found, sense)}: {word.changed:.0%}, random {word.random_changed:.0%})"
         for sense, word in more[:FEW]
     ]
     which = ", most of all " if len(more) > FEW else ": "
@@ -127,7 +128,3 @@ def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
 
 def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
-
-
-def _quoted(word: ContextWord) -> str:
-    return f"“{word.word}”"

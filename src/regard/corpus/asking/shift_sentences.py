@@ -3,6 +3,7 @@
 from regard.corpus.asking.sense_sentences import not_told_apart
 from regard.corpus.asking.sense_shares import LEAST
 from regard.corpus.asking.shift import ABSENT, ALARM, PRESENT, SharedSense, Shift
+from regard.text.quoting import quoted
 
 
 def shift_sentences(found: Shift) -> list[str]:
@@ -26,8 +27,8 @@ def _whole(found: Shift) -> str:
     if found.permuted == "occurrences":
         test += ", as if those of one document were not alike"
     if found.change.p <= ALARM:
-        return f"“{found.word}” differs between {one} and {other} by more than chance: {test}."
-    return f"“{found.word}” differs between {one} and {other} by no more than chance makes: {test}."
+        return f"{quoted(found.word)} differs between {one} and {other} by more than chance: {test}."
+    return f"{quoted(found.word)} differs between {one} and {other} by no more than chance makes: {test}."
 
 
 def _sense(found: Shift, sense: SharedSense) -> str:

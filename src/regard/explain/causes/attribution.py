@@ -21,6 +21,7 @@ from regard.explain.causes.score_writers import By, grouped, named
 from regard.explain.causes.word_sums import word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
@@ -117,7 +118,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
     own_texts = dict(zip(names, trace.sides, strict=True))
     tokens = {side: each.tokens for side, each in own_texts.items()}
     texts = {side: each.text for side, each in own_texts.items()}
-    return Attribution(f"{said} at “{where}”", value, error, parts, tokens, texts, trace.status)
+    return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, texts, trace.status)
 
 
 def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
@@ -144,5 +145,5 @@ def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tupl
     ]
     value = float(logits[outcome.token])
     if outcome.against is None:
-        return value, f"logit of “{names[0]}”"
-    return value - float(logits[outcome.against]), f"logit of “{names[0]}” less that of “{names[1]}”"
+        return value, f"logit of {quoted(names[0])}"
+    return value - float(logits[outcome.against]), f"logit of {quoted(names[0])} less that of {quoted(names[1])}"

@@ -31,6 +31,7 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
 from regard.explain.frames import Row, Table
 from regard.models.gradient_runs import gradient_run
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import only_word
 
@@ -105,7 +106,7 @@ class TokenAttribution(Table):
             groups = word_tokens(tokens) if by == "word" else [(n,) for n in range(count)]
             for group, score in zip(groups, joined(own, groups).tolist(), strict=True):
                 name = word_text(self.texts[side], tokens, group) if by == "word" else tokens[group[0]].text.strip()
-                found.append((f"“{name}” ({group[0]}){of}", score))
+                found.append((f"{quoted(name)} ({group[0]}){of}", score))
         return sorted(found, key=lambda each: -abs(each[1]))
 
     def rows(self) -> list[Row]:

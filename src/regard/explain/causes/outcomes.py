@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.interventions.places import written
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
 from regard.models.inputs import token_id
 from regard.models.model import Model
-from regard.text.words import Word
+from regard.text.quoting import quoted
 from regard.trace.trace import PairTrace, Trace
 
 AnyTrace = Trace | PairTrace
@@ -49,7 +50,7 @@ def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome
         RegardError: what is given is not one token of the vocabulary.
     """
     place = _id(model, token)
-    return Outcome(f"logit of {token!r}{_after(at)}", lambda trace: _logits(trace, at, place)[place])
+    return Outcome(f"logit of {_token(token)}{_after(at)}", lambda trace: _logits(trace, at, place)[place])
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
@@ -67,7 +68,7 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
         logits = _logits(trace, at, first, second)
         return logits[first] - logits[second]
 
-    return Outcome(f"logit of {token!r} less that of {other!r}{_after(at)}", number)
+    return Outcome(f"logit of {_token(token)} less that of {_token(other)}{_after(at)}", number)
 
 
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
@@ -76,10 +77,8 @@ def probability(model: Model, token: str | int, *, at: Place | None = None) -> O
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    place = _id(model, token)
-    return Outcome(
-        f"probability of {token!r}{_after(at)}", lambda trace: _logits(trace, at, place).double().softmax(-1)[place]
-    )
+    place, name = _id(model, token), f"probability of {_token(token)}{_after(at)}"
+    return Outcome(name, lambda trace: _logits(trace, at, place).double().softmax(-1)[place])
 
 
 def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the reference") -> Outcome:
@@ -96,7 +95,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
             raise RegardError(f"cosine: given a vector of {len(target)} components, embeddings have {len(own)}")
         return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))
 
-    return Outcome(f"cosine of {_said(place)} and {name}", number, logits=False)
+    return Outcome(f"cosine of {written((place,))} and {name}", number, logits=False)
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
@@ -131,11 +130,10 @@ def _logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]
     return side.logits[-1 if at is None else tokens_of(side, at)[-1]]
 
 
+def _token(token: str | int) -> str:
+    """A token of the vocabulary as an outcome's name says it: its text, or its id."""
+    return quoted(token) if isinstance(token, str) else str(token)
+
+
 def _after(at: Place | None) -> str:
-    return "" if at is None else f" at {_said(at)}"
-
-
-def _said(place: Place) -> str:
-    if isinstance(place, int):
-        return f"token {place}"
-    return repr(place.text if isinstance(place, Word) else place)
+    return "" if at is None else f" at {written((at,))}"

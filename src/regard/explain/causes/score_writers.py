@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.score_path import Side, SideParts, Writer
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 
 By = Literal["token", "writer", "source", "layer", "kind"]
@@ -65,7 +66,7 @@ def named(group: Writer, by: By, tokens: Mapping[Side | None, Sequence[Token]]) 
         if group.source is None:
             return where + of
         read = tokens["encoder" if group.cross else group.side][group.source]
-        return f"{where} from “{read.text.strip()}” ({group.source}){of}"
+        return f"{where} from {quoted(read.text.strip())} ({group.source}){of}"
     if group.layer is None:
         return (KINDS[group.kind] if by != "writer" or group.kind != "bias" else "biases before layer 0") + of
     return f"layer {group.layer}, {'biases' if group.kind == 'bias' else group.kind}{of}"

@@ -11,6 +11,7 @@ from regard.explain.causes.gradients import TokenAttribution
 from regard.explain.causes.head_gradients import HeadAttribution, named_head
 from regard.explain.causes.score_writers import grouped
 from regard.explain.findings.wording import capital, listed, signed
+from regard.text.quoting import quoted
 
 NAMED = 3  # parts that a sentence names at most
 LEAST = 0.05  # of the largest: parts below it are not worth a name
@@ -53,7 +54,7 @@ def _direct(found: Attribution, *, words: bool) -> list[str]:
     only_heads = not parts or all(part in heads for part in _named(parts))  # so that this was said of heads already
     if len(heads) > 1 and not only_heads:
         said += _most(f"Of the {len(heads)} heads", heads)
-    carried = [(_source(name), added) for name, added in found.by("source", words=words) if "from “" in name]
+    carried = [(_source(name), added) for name, added in found.by("source", words=words) if "attention from " in name]
     sources = _sources(carried, words=words)
     said += _most(f"By attention, over all heads and layers, of {sources}", carried, "came", "from ")
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
@@ -99,7 +100,7 @@ def _heads(found: HeadAttribution) -> list[str]:
         most = int((own if score >= 0 else -own).argmax())
         text = found.tokens[n][most].text.strip()
         name = capital(named_head(call, head))
-        took = f"most of its {signed(score)} from “{text}” ({most}): {signed(float(own[most]))}"
+        took = f"most of its {signed(score)} from {quoted(text)} ({most}): {signed(float(own[most]))}"
         said.append(f"{name}, the furthest from zero, took {took}.")
     return [*said, "These are estimates of one gradient: ablating a head measures what it does."]
 

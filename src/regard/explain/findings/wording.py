@@ -3,12 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from regard.text.quoting import quoted as quoted  # what findings take from here, with the rest
+
 CLOSE = 0.02  # rank correlations that differ by less are called about equal
-
-
-def quoted(text: str) -> str:
-    """A word or token in a sentence, the blanks at its ends left away; blanks alone are called so."""
-    return f"“{text.strip()}”" if text.strip() else "a line break" if "\n" in text else "a blank"
 
 
 def listed(parts: Sequence[str]) -> str:

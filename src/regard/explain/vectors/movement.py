@@ -21,6 +21,7 @@ from regard.explain.vectors.massive_activations import MASSIVE, own, times_media
 from regard.explain.vectors.neutral import Control, Neutral, direction
 from regard.explain.vectors.plane_order import COMPARED, Comparisons, comparisons, how_many, turned
 from regard.explain.vectors.planes import Path2D, Plane, Point, along, plane
+from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
@@ -188,7 +189,7 @@ def _beside_references(
     Compared are the distances between an end and a reference word: seen from either. That of the neutral mean is of
     the mean of the cosines.
     """
-    count, names = len(paths), [f"“{name}”" for name in references]
+    count, names = len(paths), [quoted(name) for name in references]
     at = [*(path[-1] for path in paths), *references.values()]
     marks = range(count, len(at))
     last, found = len(paths[0]) - 1, []

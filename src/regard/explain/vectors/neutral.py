@@ -19,6 +19,7 @@ from regard.errors import RegardError
 from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
 from regard.explain.vectors.similarity import cosine
 from regard.text.neutral_sentences import LEAST
+from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -73,7 +74,7 @@ def neutral(
     refused = None
     if not enough:
         like = "" if most == len(control) else " as the tokens that it is in a text"
-        refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} “{word}”{like}, "
+        refused = f"{most} of {len(control)} neutral sentences {'has' if most == 1 else 'have'} {quoted(word)}{like}, "
         refused += f"{LEAST} are needed"
     used = _of_tokens(placed, enough)
     otherwise = [label for label, ids in spelled.items() if enough and ids not in enough]

@@ -12,6 +12,7 @@ from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
 from regard.explain.causes.block_steps import BlockSteps
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.textbook import HeadSteps
 from regard.views.figures.elements.canvas import stack, write
@@ -68,7 +69,7 @@ class _Diagram:
         self.figure, self.way, self.tokens, self.layer, self.head, self.sinks = figure, way, tokens, layer, head, sinks
         weights = way.head.weights
         self.shown = sorted(weights.argsort(descending=True, stable=True)[:ROWS].tolist())
-        self.name = f"“{spelled(tokens[way.token].text, 16)}”"
+        self.name = quoted(spelled(tokens[way.token].text, 16))
         self.number = 0
 
     def paint(self) -> None:

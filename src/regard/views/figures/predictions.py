@@ -10,6 +10,7 @@ from matplotlib.figure import FigureBase
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.summary import Summary
+from regard.text.quoting import quoted
 from regard.views.figures.elements.colours import WEIGHTS
 from regard.views.terminal.layout import spelled
 
@@ -87,10 +88,11 @@ def _lens(axes: Axes, summary: Summary, lens: LogitLens) -> None:
         spine.set_visible(False)
     axes.set_title(f"{_where(summary, lens)}: what each layer would say", fontsize=10, loc="left")
     axes.set_xlabel(
-        f"its likeliest tokens, as dark as likely; bold: “{spelled(lens.final.text, 16)}”, the model's own", fontsize=7
+        f"its likeliest tokens, as dark as likely; bold: {quoted(spelled(lens.final.text, 16))}, the model's own",
+        fontsize=7,
     )
 
 
 def _where(summary: Summary, each: Prediction | LogitLens) -> str:
     label = each.occurrence or summary.labels[each.text]
-    return f"{label}: {'after' if each.after else 'at'} “{spelled(each.at, 16)}”"
+    return f"{label}: {'after' if each.after else 'at'} {quoted(spelled(each.at, 16))}"

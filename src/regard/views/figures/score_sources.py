@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By, together
 from regard.explain.findings.wording import signed
+from regard.text.quoting import quoted
 from regard.views.figures.elements.canvas import write
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import spelled
@@ -35,13 +36,13 @@ def paint_score(found: ScoreSources, by: By | None = None) -> Figure:
     scores = across.T
     figure = Figure(figsize=(4.2 + 0.42 * len(keys), 2.6 + 0.32 * len(queries)), layout="constrained")
     FigureCanvasAgg(figure)
-    query, key = spelled(found.query), spelled(found.key)
+    query, key = quoted(spelled(found.query)), quoted(spelled(found.key))
     title = (
-        f"Why “{query}” looks at “{key}” in layer {found.layer}, head {found.head}: score {signed(found.score)}, "
+        f"Why {query} looks at {key} in layer {found.layer}, head {found.head}: score {signed(found.score)}, "
         f"weight {found.weight:.2f}\n{signed(beside.score)} from the mean of the {found.seen} tokens that it may look "
         "at is the sum of these pairs"
     )
-    labels = f"what “{query}” holds (query)", f"what “{key}” holds, less the mean key (key)"
+    labels = f"what {query} holds (query)", f"what {key} holds, less the mean key (key)"
     heatmap(scores, queries, keys, diverging=True, labels=labels, axes=figure.add_subplot())
     figure.suptitle(title, fontsize=10)
     return figure

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from regard.explain.vectors.static_words import Static
+from regard.text.quoting import quoted
 from regard.views.figures.elements.colours import LINES
 from regard.views.figures.elements.labels import framed
 from regard.views.terminal.layout import short, visible
@@ -39,7 +40,7 @@ def _plane(axes: Axes, static: Static) -> None:
     axes.set_xlabel(f"a plane through these vectors, each of length 1: {kept} of their variance", fontsize=8)
     axes.tick_params(labelsize=7)
     word = short(visible(static.words[0].word))
-    title = f"“{word}” as a static vector ({visible(static.source)}): one point in every text"
+    title = f"{quoted(word)} as a static vector ({visible(static.source)}): one point in every text"
     axes.set_title("\n".join([title, *_near(static)]), fontsize=9.5)
 
 
@@ -58,8 +59,8 @@ def _near(static: Static) -> list[str]:
     ]  # fmt: skip
     if not wrong:
         return [f"Seen from the ★: nearer here is nearer in all {static.width} dimensions (has the larger cosine)"]
-    one, other = (short(visible(word), 16) for word in wrong[0])
-    return [f"Not to be read off as it stands: in all {static.width} dimensions “{one}” is nearer than “{other}”"]
+    one, other = (quoted(short(visible(word), 16)) for word in wrong[0])
+    return [f"Not to be read off as it stands: in all {static.width} dimensions {one} is nearer than {other}"]
 
 
 def _cosines(axes: Axes, static: Static) -> None:
@@ -78,6 +79,6 @@ def _cosines(axes: Axes, static: Static) -> None:
                       ha="left" if value >= 0 else "right", va="center", fontsize=8)  # fmt: skip
     axes.margins(x=0.15)
     axes.tick_params(labelsize=8, length=0)
-    axes.set_title(f"cosine to “{word}” of static vectors", fontsize=9.5)
+    axes.set_title(f"cosine to {quoted(word)} of static vectors", fontsize=9.5)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

@@ -14,6 +14,7 @@ from regard.explain.matrices.matrix import matrix
 from regard.explain.texts.highlights import Link as StrongLink
 from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
+from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.views.figures import alignment, movement, predictions, static_words
@@ -249,7 +250,7 @@ def _arcs(axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, said: st
     axes.set_xlabel(f"the {len(trace.tokens):,} tokens of the text", fontsize=8)
     axes.tick_params(labelsize=7)
     label = f" ({occurrence.label})" if len(summary.occurrences) > 1 else ""
-    title = f"Where “{short(occurrence.word)}”{label} looks in layer {chosen.layer}: the {len(keys)} tokens"
+    title = f"Where {quoted(short(occurrence.word))}{label} looks in layer {chosen.layer}: the {len(keys)} tokens"
     title += " that a head gives most"
     if keys:
         title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"

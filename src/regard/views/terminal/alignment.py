@@ -13,7 +13,7 @@ from regard.explain.weights.alignment import Across, Alignment
 from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
 from regard.trace.status import merge_statuses
-from regard.views.terminal.layout import columns, put, quoted, section, shares, sink_name, spelled, visible
+from regard.views.terminal.layout import columns, in_title, put, section, shares, sink_name, spelled, visible
 from regard.views.terminal.one_screen import bar, ending, sentences
 from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
@@ -123,10 +123,10 @@ def across(summary: Summary, width: int) -> list[RenderableType]:
     other = summary.target.summary
     parts: list[RenderableType] = []
     for each, occurrence in zip(summary.target.to_words, summary.occurrences, strict=True):
-        title = f"What looks at {quoted(occurrence.word)} of text {each.occurrence} in the target"
+        title = f"What looks at {in_title(occurrence.word)} of text {each.occurrence} in the target"
         parts.append(_by_layer(title, each, other.tokens[occurrence.text], width))
     for each, occurrence in zip(summary.target.of_words, other.occurrences, strict=True):
-        title = f"Where {quoted(occurrence.word)} of target {each.occurrence} looks in the text"
+        title = f"Where {in_title(occurrence.word)} of target {each.occurrence} looks in the text"
         parts.append(_by_layer(title, each, summary.tokens[occurrence.text], width))
     return parts
 

@@ -31,7 +31,7 @@ def render(found: Attributed, by: Unit, top: int) -> list[RenderableType]:
     """The tables: the parts, and of a direct split also what came by attention from each source."""
     if isinstance(found, Attribution):
         words = by == "word"
-        sources = [each for each in found.by("source", words=words) if "from “" in each[0]]
+        sources = [each for each in found.by("source", words=words) if "attention from " in each[0]]
         return [
             _table(
                 f"The largest parts, heads by source {by}", found.by("token", words=words), top, "adds", found.value

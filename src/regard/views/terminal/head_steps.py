@@ -8,6 +8,7 @@ from rich.text import Text
 from torch import Tensor
 
 from regard.explain.findings.head_steps import head_steps_findings, shares
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.textbook import HeadSteps
 from regard.trace.trace import Trace
@@ -38,7 +39,9 @@ def show_head_steps_shortly(
     places = sorted(seen[:MOST_ROWS])
     given = shares(record)
     room = max(0, min(24, console.width - 66))
-    title = f"“{spelled(tokens[query].text)}” (token {query}) in layer {layer}, head {head}: from scores to weights"
+    title = (
+        f"{quoted(spelled(tokens[query].text))} (token {query}) in layer {layer}, head {head}: from scores to weights"
+    )
     rows = columns(
         "", "key", ("q · k", "right"), ("score", "right"), ("exp(s-max)", "right"), ("weight", "right"), "",
         ("of output", "right"),
@@ -74,7 +77,7 @@ def show_head_steps(
     """
     width = len(found.query)
     head = Text(
-        f"query of “{spelled(token.text)}”: ({_some(found.query)}) of {width} components\n"
+        f"query of {quoted(spelled(token.text))}: ({_some(found.query)}) of {width} components\n"
         f"of vectors the first {COMPONENTS} components are shown, --json has all\n"
         f"scale {found.scale:.6g}" + (f" = 1/√{width}" if abs(found.scale - width**-0.5) < 1e-9 else "")
     )
@@ -98,7 +101,7 @@ def show_head_steps(
         f"context = sum of the last column: ({_some(found.context)}) of {len(found.context)} components\n"
         f"within {found.error:.1e} of the weights that the model's pass gave"
     )
-    put([section(f"“{spelled(token.text)}” in {place}, step by step", head, Text(), rows, Text(), end)], console)
+    put([section(f"{quoted(spelled(token.text))} in {place}, step by step", head, Text(), rows, Text(), end)], console)
 
 
 def _some(vector: Float[Tensor, " D"]) -> str:

@@ -10,7 +10,7 @@ from regard.explain.causes.layer_updates import Attending
 from regard.explain.findings.wording import signed
 from regard.explain.texts.summary import Summary
 from regard.explain.texts.word_updates import WordUpdates
-from regard.views.terminal.layout import columns, quoted, section, shown, sink_name, spelled
+from regard.views.terminal.layout import columns, in_title, section, shown, sink_name, spelled
 
 
 def moving(word: WordUpdates, summary: Summary, side: str, width: int, source: Summary | None = None) -> Group:
@@ -19,7 +19,7 @@ def moving(word: WordUpdates, summary: Summary, side: str, width: int, source: S
     source: of a target's word, the texts that the cross-attention looks at.
     """
     occurrence = next(o for o in summary.occurrences if o.label == word.occurrence)
-    title = f"How {quoted(occurrence.word)} in {side} {word.occurrence} got from layer to layer"
+    title = f"How {in_title(occurrence.word)} in {side} {word.occurrence} got from layer to layer"
     if word.updates is None:
         return section(title, Text(f"not shown: {word.refused}", style="dim"))
     crosses = any(step.cross for step in word.updates)

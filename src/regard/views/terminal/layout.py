@@ -9,11 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from regard.text.quoting import quoted
+from regard.text.quoting import visible as visible  # what views take from here, with the rest
 from regard.trace.status import Status
 
 OWN = "the model's own attention"  # what saved traces were compared with that do not say it
 FEW = 6  # unknown and dropped parts that a status names
-MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
 
 
 def put(parts: Iterable[RenderableType], console: Console) -> None:
@@ -36,15 +37,6 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def visible(text: str) -> str:
-    """A text with what cannot be printed written out, so that a terminal obeys nothing in it; a line break as ↵."""
-    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
 def short(text: str, most: int = 24) -> str:
     """Make a text printable, and shorten a long one, with … at its end."""
     text = visible(text)
@@ -52,9 +44,9 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def quoted(word: str | None) -> str:
-    """A word in a title."""
-    return f"“{short(word or '', 40)}”"
+def in_title(word: str | None) -> str:
+    """A word in a title: quoted, printable, cut where it is long."""
+    return quoted(short(word or "", 40))
 
 
 def spelled(text: str, most: int = 24) -> str:
@@ -135,7 +127,7 @@ def status(
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
         where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
         where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
-        found = [f"“{short(part)}” in {place}" for place, each in where for part in getattr(each, field)]
+        found = [f"{quoted(short(part))} in {place}" for place, each in where for part in getattr(each, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
         more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
         lines.append(f"{name:<12}" + (f"{', '.join(found[:FEW])}{more} ({what})" if found else "no characters"))

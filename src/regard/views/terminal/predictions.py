@@ -8,7 +8,8 @@ from rich.text import Text
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.logits.predictions import Candidate, Prediction
 from regard.explain.texts.summary import Summary
-from regard.views.terminal.layout import columns, quoted, section, shares, shown, spelled
+from regard.text.quoting import quoted
+from regard.views.terminal.layout import columns, in_title, section, shares, shown, spelled
 
 
 def predictions(summary: Summary, side: str, width: int) -> Group:
@@ -28,7 +29,7 @@ def predictions(summary: Summary, side: str, width: int) -> Group:
 def lens(lens: LogitLens, summary: Summary, side: str, width: int) -> Group:
     """What each layer would say at one place."""
     label, at = _place(summary, lens)
-    final = f"“{spelled(lens.final.text)}”"
+    final = quoted(spelled(lens.final.text))
     ranks = columns("", "likeliest tokens, and their probability", (f"rank of {final}", "right"))
     room = max(30, width - 2 - len("enters layer 0") - len(f"rank of {final}") - 6)
     for layer in lens.layers:
@@ -42,7 +43,7 @@ def lens(lens: LogitLens, summary: Summary, side: str, width: int) -> Group:
             style="dim",
         )
     )
-    where = f"{'After' if lens.after else 'At'} {quoted(at)} in {side} {label}"
+    where = f"{'After' if lens.after else 'At'} {in_title(at)} in {side} {label}"
     return section(f"{where}: what each layer would say (logit lens)", *parts)
 
 

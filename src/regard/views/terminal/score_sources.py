@@ -10,6 +10,7 @@ from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By
 from regard.explain.findings.score_sources import exactness, score_findings
 from regard.explain.findings.wording import signed
+from regard.text.quoting import quoted
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, put, section, visible
 from regard.views.terminal.one_screen import ending, sentences
@@ -36,7 +37,10 @@ def render_pairs(found: ScoreSources, top: int) -> list[RenderableType]:
     queries, keys, plain = found.table()
     places = {name: n for n, name in enumerate(queries)}, {name: n for n, name in enumerate(keys)}
     table = columns(
-        f"of “{visible(found.query)}”", f"of “{visible(found.key)}”", ("difference", "right"), ("score", "right")
+        f"of {quoted(visible(found.query))}",
+        f"of {quoted(visible(found.key))}",
+        ("difference", "right"),
+        ("score", "right"),
     )
     for pair in beside.top(top):
         own = plain[places[0][pair.query], places[1][pair.key]] if pair.key in places[1] else 0.0
@@ -54,9 +58,9 @@ def render_sides(found: ScoreSources) -> list[RenderableType]:
     for by, title in GROUPS:
         query, key = beside.side("query", by), beside.side("key", by)
         table: Table = columns(
-            f"of “{visible(found.query)}”",
+            f"of {quoted(visible(found.query))}",
             ("difference", "right"),
-            f"of “{visible(found.key)}”",
+            f"of {quoted(visible(found.key))}",
             ("difference", "right"),
         )
         for n in range(max(len(query), len(key))):

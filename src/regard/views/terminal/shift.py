@@ -7,7 +7,7 @@ from regard.corpus.asking.clusters import NOT_TOLD_APART
 from regard.corpus.asking.shift import Shift
 from regard.corpus.asking.shift_sentences import shift_sentences
 from regard.views.terminal.concordance import context_lines
-from regard.views.terminal.layout import columns, put, quoted, section, short, shown, visible
+from regard.views.terminal.layout import columns, in_title, put, section, short, shown, visible
 
 FATES = {"kept": "", "gained": "gained", "lost": "lost", "unsure": "not shown"}
 
@@ -25,7 +25,7 @@ def show_shift(found: Shift, console: Console) -> None:
         counts = (f"{n:,} ({share:.0%})" for n, share in zip(each.occurrences, each.shares, strict=True))
         table.add_row(short(each.name), *counts, shown(each.p, ".3g"), FATES[each.fate])
     parts: list[RenderableType] = [
-        section(f"{quoted(found.word)} in {one} ({change.occurrences[0]:,}) and {other} ({change.occurrences[1]:,})",
+        section(f"{in_title(found.word)} in {one} ({change.occurrences[0]:,}) and {other} ({change.occurrences[1]:,})",
                 *(Text(visible(sentence)) for sentence in shift_sentences(found)), Text(), measures),
         section("senses of both together", table),
     ]  # fmt: skip

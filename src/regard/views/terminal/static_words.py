@@ -4,7 +4,7 @@ from rich.console import Group
 from rich.text import Text
 
 from regard.explain.vectors.static_words import Static
-from regard.views.terminal.layout import columns, quoted, section, short, shown, visible
+from regard.views.terminal.layout import columns, in_title, section, short, shown, visible
 
 
 def table(static: Static) -> Group:
@@ -13,4 +13,4 @@ def table(static: Static) -> Group:
     for each in static.words[1:]:
         rows.add_row(short(each.word), shown(each.cosine) if each.cosine is not None else "has no vector")
     note = f"cosine of static vectors, of width {static.width}, from {visible(static.source)}: one point in every text"
-    return section(f"{quoted(static.words[0].word)} as a static vector", rows, Text(note, style="dim"))
+    return section(f"{in_title(static.words[0].word)} as a static vector", rows, Text(note, style="dim"))

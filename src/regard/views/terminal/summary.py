@@ -12,12 +12,24 @@ from regard.explain.findings.movement import told
 from regard.explain.texts.summary import Attended, Occurrence, Pair, Summary
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.weights.sinks import Sink
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.status import merge_statuses
 from regard.views.terminal import static_words
 from regard.views.terminal.alignment import across, alignment
 from regard.views.terminal.layer_updates import moving
-from regard.views.terminal.layout import columns, put, quoted, section, shares, short, shown, sink_name, spelled, status
+from regard.views.terminal.layout import (
+    columns,
+    in_title,
+    put,
+    section,
+    shares,
+    short,
+    shown,
+    sink_name,
+    spelled,
+    status,
+)  # fmt: skip
 from regard.views.terminal.predictions import lens, predictions
 from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
@@ -96,8 +108,8 @@ def _tokens(summary: Summary, title: str = "Tokens", generated: Sequence[bool] =
 def _sink(sink: Sink, label: str) -> Text:
     which = "the first token" if sink.token == 0 else f"token {sink.token}"
     sentence = (
-        f"{label}: {which}, “{spelled(sink.text)}”, is an attention sink: on average it gets {sink.share:.2f} of what "
-        f"others give, in {sink.heads:.0%} of all heads far more than its share, whatever it means"
+        f"{label}: {which}, {quoted(spelled(sink.text))}, is an attention sink: on average it gets {sink.share:.2f} of "
+        f"what others give, in {sink.heads:.0%} of all heads far more than its share, whatever it means"
     )
     return Text(sentence, style="dim")
 
@@ -181,7 +193,7 @@ def attended_by_head(summary: Summary, occurrence: Occurrence, width: int) -> li
     """Where single heads of an occurrence look, where these were asked for: a table for each layer."""
     counts = Counter(token.text for token in summary.tokens[occurrence.text])
     tables = _by_head(occurrence, {text for text, count in counts.items() if count > 1}, width)
-    return [section(f"{quoted(occurrence.word)} in text {occurrence.label}", *tables)] if tables else []
+    return [section(f"{in_title(occurrence.word)} in text {occurrence.label}", *tables)] if tables else []
 
 
 def _by_head(occurrence: Occurrence, repeated: Collection[str], width: int) -> list[RenderableType]:
@@ -204,9 +216,9 @@ def _attends(summary: Summary, occurrence: Occurrence, side: str, width: int) ->
     own = {sink.token for sink in summary.sinks[occurrence.text]} & set(occurrence.tokens)
     if own:
         reason = "it sees nothing but itself, and what" if 0 in own and _sees_itself(occurrence) else "what"
-        parts.append(Text(f"{quoted(occurrence.word)} is an attention sink: {reason} others give it is for its place, "
-                          "not for its meaning", style="dim"))  # fmt: skip
-    return section(f"{quoted(summary.word)} in {side} {occurrence.label} attends to", *parts)
+        parts.append(Text(f"{in_title(occurrence.word)} is an attention sink: {reason} others give it is for its "
+                          "place, not for its meaning", style="dim"))  # fmt: skip
+    return section(f"{in_title(summary.word)} in {side} {occurrence.label} attends to", *parts)
 
 
 def _sees_itself(occurrence: Occurrence) -> bool:
@@ -249,7 +261,7 @@ def _references(summary: Summary) -> Group:
         count = len(summary.control.sentences)
         neutral_note = f"neutral: the word in {count} sentences that say nothing of its meaning, mean (range)"
         lines.append(Text(neutral_note, style="dim"))
-    return section(f"{quoted(summary.word)} beside reference words", *lines)
+    return section(f"{in_title(summary.word)} beside reference words", *lines)
 
 
 def _ranged(neutral: Neutral) -> str:
@@ -293,7 +305,7 @@ def _most(row: Attended) -> Text:
 
 
 def _whose(summary: Summary, side: str) -> str:
-    return quoted(summary.word) + (" in the targets" if side == "target" else "")
+    return in_title(summary.word) + (" in the targets" if side == "target" else "")
 
 
 def _values(vector: Sequence[float], count: int) -> str:

@@ -10,7 +10,7 @@ from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
-from regard.views.terminal.layout import quoted, spelled
+from regard.views.terminal.layout import in_title, spelled
 
 BARS = " ▁▂▃▄▅▆▇█"
 FULL = 0.30  # the weight that fills a bar
@@ -32,7 +32,7 @@ def token_bars(summary: Summary, width: int) -> list[RenderableType]:
     if summary.occurrences and looks is not None:
         layer = summary.occurrences[0].attends[looks].layer
         each = " of each text's first" if len(summary.occurrences) > len(summary.texts) else ""
-        note = f"bars: what {quoted(summary.word)}{each} looks at in layer {layer}, mean of heads; full at {FULL:.2f}"
+        note = f"bars: what {in_title(summary.word)}{each} looks at in layer {layer}, mean of heads; full at {FULL:.2f}"
         parts.append(Text(note, style="dim"))
     return [*parts, Text()]
 

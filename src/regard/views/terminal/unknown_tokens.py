@@ -7,6 +7,7 @@ from rich.text import Text
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
 from regard.models.windows import WindowedTrace
+from regard.text.quoting import quoted
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 from regard.views.terminal.layout import short
@@ -50,7 +51,7 @@ def unknown_first(texts: Sequence[Read]) -> list[Text]:
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
     warning = _few(counts) + f" unknown to the tokenizer of {some[0][1].model}: "
-    warning += _few([f"“{short(piece, 12)}”" for piece in pieces])
+    warning += _few([quoted(short(piece, 12)) for piece in pieces])
     warning += ". To the model they are all the same; a model for that language or script reads them: --model M"
     return [Text(warning, style="yellow"), Text()]
 

@@ -10,7 +10,7 @@ from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
 from regard.explain.findings.why import has_meaning, measured, why_findings
 from regard.trace.status import Status
-from regard.views.terminal.layout import columns, put, quoted, section, shown, spelled, status
+from regard.views.terminal.layout import columns, in_title, put, section, shown, spelled, status
 from regard.views.terminal.one_screen import bar, ending, sentences
 
 MEASURES = {
@@ -49,7 +49,7 @@ def render_shortly(found: Sequence[tuple[str, Why]], top: int, width: int) -> li
 
 def _title(label: str, why: Why, found: Sequence[tuple[str, Why]]) -> Text:
     where = f" in {'target' if why.part == 'decoder' else 'text'} {label}" if len(found) > 1 else ""
-    return Text(f"What taking a token or a head away changes about {quoted(why.word)}{where}", style="bold")
+    return Text(f"What taking a token or a head away changes about {in_title(why.word)}{where}", style="bold")
 
 
 def _both(why: Why, rows: int, width: int) -> Table:
@@ -85,13 +85,8 @@ def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
         )
         token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):z.3f}")
         head = why.heads[0]
-<<<<<<< HEAD
         where = f"{'target' if why.side == 'target' else 'text'} {label}"
         table.add_row(where, *token, head.name, f"{measured(head, why):z.3f}")
-=======
-        where = f"{'target' if why.part == 'decoder' else 'text'} {label}"
-        table.add_row(where, *token, head.name, f"{measured(head, why):.3f}")
->>>>>>> f2e9b01 (Say part for the parts of an encoder-decoder everywhere)
     left = len(found) - MOST_ROWS
     note = [Text(f"… and {left} more occurrences", style="dim")] if left > 0 else []
     return Group(table, *note, Text("special tokens, sinks and the word itself are left out here", style="dim"))
@@ -107,7 +102,7 @@ def show_why(
     """Print the rankings of each occurrence, by its label, then the status. took: seconds for everything."""
     parts = []
     for label, why in found:
-        title = f"{quoted(why.word)} in {'target' if why.part == 'decoder' else 'text'} {label}"
+        title = f"{in_title(why.word)} in {'target' if why.part == 'decoder' else 'text'} {label}"
         parts.append(_ranking(f"{title}: tokens behind it", why, why.tokens, why.tokens_agreement, top))
         parts.append(_ranking(f"{title}: heads behind it", why, why.heads, why.heads_agreement, top))
     put([*parts, status(statuses, took=took)], console)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from regard.explain.texts.summary import Summary
+from regard.text.quoting import quoted
 from regard.views.figures.elements.canvas import spread
 from regard.views.figures.elements.colours import line_style
 from regard.views.figures.elements.labels import characters
@@ -48,7 +49,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     axes.set_ylabel("cosine", fontsize=8)
     plain(axes)
     axes.set_xlim(-0.05 * count, count - 1 + 0.027 * count * max(characters(text) for _, _, text in ends))
-    axes.set_title(f"How alike the “{short(summary.word or '')}” are, layer by layer{left}", fontsize=9.5)
+    axes.set_title(f"How alike the {quoted(short(summary.word or ''))} are, layer by layer{left}", fontsize=9.5)
 
 
 def layer_axis(axes: Axes, count: int) -> None:

@@ -10,6 +10,7 @@ from matplotlib.figure import FigureBase
 
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
+from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.trace.word_rows import gives
@@ -90,7 +91,7 @@ class WordRows:
 
     def _named(self) -> str:
         label = f" ({self.occurrence.label})" if len(self.summary.occurrences) > 1 else ""
-        return f"“{short(self.occurrence.word)}”{label}"
+        return f"{quoted(short(self.occurrence.word))}{label}"
 
     def strip(self, figure: FigureBase, place: Any, start: int, shown: int) -> None:
         """Draw some layers' rows small, side by side; shown: the layer that is drawn large."""

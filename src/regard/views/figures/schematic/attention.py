@@ -6,6 +6,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from regard.text.quoting import quoted
 from regard.textbook import HeadSteps
 from regard.views.figures.schematic.sheet import (
     INPUT,
@@ -68,11 +69,11 @@ def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
     height = count * tall
     number = 0.62
     figure, axes = sheet(
-        depth * cell + wide * cell + 3 * number + 3.35, height + 2.4, f"One head, for the word “{query}”"
+        depth * cell + wide * cell + 3 * number + 3.35, height + 2.4, f"One head, for the word {quoted(query)}"
     )
     base, top = 1.0, 1.0 + height
     at = 0.85
-    tensor(axes, at, top + 0.55, steps.query[None], QUERY, f"query of “{query}”", cell=(cell, 0.16))
+    tensor(axes, at, top + 0.55, steps.query[None], QUERY, f"query of {quoted(query)}", cell=(cell, 0.16))
     tensor(axes, at, base, steps.key, KEY, "", cell=(cell, tall), rows=list(keys))
     write(axes, at + depth * cell / 2, top + 0.2, "· keys", colour=KEY, weight="bold")
     at += depth * cell + 0.55
@@ -92,7 +93,7 @@ def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
     arrow(axes, (at + wide * cell / 2, base - 0.24), (at + wide * cell / 2, base - 0.46), colour=OUTPUT)
     write(axes, at + wide * cell / 2 + 0.1, base - 0.34, "weighted sum", size=7.5, align="left")
     tensor(axes, at, base - 0.68, steps.context[None], OUTPUT, "", cell=(cell, 0.16), sizes=False)
-    write(axes, at + wide * cell / 2, base - 0.84, f"context of “{query}”: 1 × {wide}", size=8, colour=OUTPUT)
+    write(axes, at + wide * cell / 2, base - 0.84, f"context of {quoted(query)}: 1 × {wide}", size=8, colour=OUTPUT)
     write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
     return figure
 
