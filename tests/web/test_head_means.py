@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from regard.corpus.asking.head_means import OVER
-from regard.explain.weights import content_or_position, cross_head_scores, repeated_tokens
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.head_scores import NAMES
-from regard.web.head_means import SAYS, head_means_page, heads_page
+from regard.explain.weights.score_meanings import MEANINGS
+from regard.web.head_means import head_means_page, heads_page
 from regard.web.html_file import script_json
 
 
@@ -38,7 +37,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
         values = [[np.nan if value is None else value for value in row] for row in grid["values"]]
         np.testing.assert_array_equal(values, expected)
         assert grid["largest"] == (largest if grid["name"] in shares else None)
-        assert grid["note"].startswith(SAYS[grid["name"]])
+        assert grid["note"].startswith(MEANINGS[grid["name"]].says)
         assert (grid["rows"][2], grid["columns"][1]) == ("layer 2", "head 1")
     by_name = {grid["name"]: grid["note"] for grid in grids}
     assert by_name["previous"].endswith(
@@ -54,11 +53,6 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
     assert table["rows"][2][2] is None  # a head without such a token
     assert table["rows"][5][1] == found.scores["previous"][2, 1]
-
-
-def test_every_score_that_there_is_has_a_sentence() -> None:
-    tests = (cross_head_scores.NAMES, content_or_position.NAMES, repeated_tokens.NAMES)
-    assert {*NAMES, *OVER, *(name for names in tests for name in names)} == set(SAYS)
 
 
 def test_rows_are_named_by_their_layers() -> None:

@@ -7,22 +7,11 @@ import numpy as np
 from regard.explain.findings.head_means import counts_finding, most_of, score_finding
 from regard.explain.findings.wording import capital
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS, is_share
 from regard.web.page import Page
 from regard.web.panels import Row, column, heat, table
 from regard.web.score_rules import Data
-from regard.web.scores_of_heads import MEANINGS
 
-UNITS = {"entropy": "nats", "distance": "tokens"}  # the others are shares of a token's attention
-SAYS = MEANINGS | {
-    "entropy": "How evenly a token spreads its attention, in nats: 0 where one token gets all of it.",
-    "distance": "How far away the tokens lie that a token attends to: their mean distance in tokens, by weight.",
-    "position": "How much a head looks at the same places when other tokens stand there, from 0 to 1.",
-    "content": "How much a head looks at the same tokens when they stand at other places, from 0 to 1.",
-    "looked": "How much of its attention a token gives to the tokens that changed places.",
-    "written": "How much attention the source of the token that is written now gets.",
-    "read": "How much attention the source of the token that was just read gets.",
-    "successor": "How much attention the source token after that gets.",
-}
 NUMBERED = "Heads are numbered layer.head, from 0. A score says where a head looks, not what that is good for."
 
 
@@ -42,7 +31,7 @@ def head_means_page(found: HeadMeans) -> Page:
         "Means over all tokens that are not special and not the first of their window, each counted once.",
     ]
     page.status = [line for line in page.status if line]
-    shares = [value for name in found.scores if name not in UNITS for value in _known(found.scores[name])]
+    shares = [value for name in found.scores if is_share(name) for value in _known(found.scores[name])]
     page.panels = [_overview(found)]
     page.panels += [_grid(found, name, max(shares, default=0.0)) for name in found.scores]
     page.panels.append(_all(found))
@@ -73,7 +62,7 @@ def _overview(found: HeadMeans) -> Data:
         most: Row = [None, None]
         for head, score in most_of(found, name)[:1]:
             most = [head, score]
-        rows.append([name, *most, float(np.mean(known)) if known else None, found.count(name), SAYS[name]])
+        rows.append([name, *most, float(np.mean(known)) if known else None, found.count(name), MEANINGS[name].says])
     columns = [
         column("score"), column("head with most"), column("its mean", 2), column("all heads", 2),
         column("tokens", 0), column("what it is"),
@@ -86,11 +75,12 @@ def _grid(found: HeadMeans, name: str, most: float) -> Data:
     """One score of every head; all shares have one scale, so that grids can be compared."""
     values = found.scores[name]
     own = [[None if value != value else float(value) for value in row] for row in values]
-    unit = UNITS.get(name, "share")
+    meaning = MEANINGS[name]
+    unit = "share of attention" if is_share(name) else meaning.unit
     return heat(
-        f"{name}: {unit if name in UNITS else 'share of attention'}", f"{SAYS[name]} {score_finding(found, name)}",
+        f"{name}: {unit}", f"{meaning.says} {score_finding(found, name)}",
         [f"layer {found.layer(n)}" for n in range(values.shape[0])], [f"head {n}" for n in range(values.shape[1])], own,
-        unit=unit, largest=None if name in UNITS else most, name=name,
+        unit=meaning.unit, largest=most if is_share(name) else None, name=name,
     )  # fmt: skip
 
 

@@ -2,20 +2,11 @@
 
 import math
 
+from regard.explain.findings.head_means import tokens_counted
 from regard.explain.weights.head_means import OVER
 from regard.explain.weights.head_scores import HeadScores
+from regard.explain.weights.score_meanings import MEANINGS
 from regard.web.score_rules import Data
-
-MEANINGS = {
-    "previous": "How much a token attends to the token before it.",
-    "next": "How much a token attends to the token after it.",
-    "same": "How much a token attends to itself.",
-    "special": "How much of its attention a token gives to special tokens such as [CLS].",
-    "first": "How much a token attends to the first token of the text.",
-    "sinks": "How much of its attention a token gives to attention sinks, which take it whatever they mean.",
-    "duplicate": "How much a token attends to earlier tokens that are the same as it.",
-    "induction": "How much a token attends to what followed the same token earlier in the text.",
-}
 
 
 def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
@@ -25,7 +16,7 @@ def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
         "text": text,
         "names": list(tables),
         "meanings": [
-            f"{MEANINGS[name].removesuffix('.')} (here the mean of {_tokens(scores, name)})." for name in tables
+            f"{MEANINGS[name].says.removesuffix('.')} (here the mean of {_tokens(scores, name)})." for name in tables
         ],
         "calls": calls,
         "values": [[[_number(value) for value in row] for row in table.tolist()] for table in tables.values()],
@@ -34,8 +25,7 @@ def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
 
 def _tokens(scores: HeadScores, name: str) -> str:
     """Of how many tokens a score is the mean."""
-    count = getattr(scores, OVER.get(name, "queries"))
-    return "1 token alone" if count == 1 else f"{count:,} tokens"
+    return tokens_counted(getattr(scores, OVER.get(name, "queries")))
 
 
 def _number(value: float) -> float | None:

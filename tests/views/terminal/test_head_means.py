@@ -7,7 +7,8 @@ from rich.console import Console
 
 from regard.corpus.asking.head_means import OVER
 from regard.explain.weights.head_means import HeadMeans
-from regard.views.terminal.head_means import MEANINGS, show_head_means, show_heads
+from regard.explain.weights.score_meanings import MEANINGS
+from regard.views.terminal.head_means import show_head_means, show_heads
 
 
 def made() -> HeadMeans:

@@ -7,17 +7,12 @@ import numpy as np
 
 from regard.explain.findings.wording import listed
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS
 
 NAMED = 3  # heads of a score
 LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
 LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
 AGAINST = {"position": "content", "content": "position"}  # two ways to follow a token: the one beside the other
-COUNTED = {  # whose mean a score is, where that is not all tokens
-    "next": "with one after them",
-    "duplicate": "that stood in the same text before",
-    "induction": "that stood in the same text before with another token behind them",
-    "successor": "whose source has another token behind it",
-}
 
 
 def head_findings(found: HeadMeans) -> list[str]:
@@ -30,7 +25,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
     values = found.scores[name]
     known = values[values == values]
     if not known.size:
-        return f"There are no tokens {COUNTED.get(name, 'that it could be of')}: there is no number."
+        return f"There are no tokens {MEANINGS[name].mean_of or 'that it could be of'}: there is no number."
     best, over = most_of(found, name), f"over {counted(found, name)}"
     mean = f"the mean of all heads is {known.mean():.2f}, {over}"
     if name in AGAINST and "looked" in found.scores:
@@ -58,7 +53,11 @@ def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
 
 def counted(found: HeadMeans, name: str) -> str:
     """Over how many tokens a score is a mean, in words."""
-    count = found.count(name)
+    return tokens_counted(found.count(name))
+
+
+def tokens_counted(count: int) -> str:
+    """A count of tokens that something is a mean over, in words."""
     return "1 token alone" if count == 1 else f"{count:,} tokens"
 
 

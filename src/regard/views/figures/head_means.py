@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from regard.explain.findings.head_means import counted
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS, is_share
 from regard.files import whole
 
-OPEN_ENDED = {"entropy": "nats", "distance": "tokens"}  # the others are shares from 0 to 1
 ACROSS = 3
 
 
@@ -41,7 +41,7 @@ def heads_figure(tables: Mapping[str, HeadMeans]) -> Figure:
     lines = [-(-len(found.scores) // ACROSS) for found in tables.values()]
     figure = Figure(figsize=(10, 2.6 * sum(lines) + 0.3 * len(lines)), layout="constrained")
     parts = figure.subfigures(len(lines), 1, height_ratios=lines, squeeze=False)[:, 0]
-    grids = [(found, name) for found in tables.values() for name in found.scores if name not in OPEN_ENDED]
+    grids = [(found, name) for found in tables.values() for name in found.scores if is_share(name)]
     share = max((float(np.nanmax(found.scores[name])) for found, name in grids if _has(found.scores[name])), default=1)
     for part, count, (title, found) in zip(parts, lines, tables.items(), strict=True):
         if title:
@@ -54,9 +54,9 @@ def _draw(found: HeadMeans, grid: np.ndarray, share: float) -> None:
     """Draw one table's grids. grid: of axes. share: the largest share of all."""
     for axes, name in zip(grid.flat, found.scores, strict=False):
         values = found.scores[name]
-        most = float(np.nanmax(values)) if name in OPEN_ENDED and _has(values) else share
+        most = float(np.nanmax(values)) if not is_share(name) and _has(values) else share
         image = axes.imshow(values, vmin=0, vmax=most, cmap="Blues", aspect="auto", gid=name)
-        axes.set_title(f"{name} ({OPEN_ENDED.get(name, 'share')}), {counted(found, name)}", fontsize=9)
+        axes.set_title(f"{name} ({MEANINGS[name].unit}), {counted(found, name)}", fontsize=9)
         axes.tick_params(labelsize=7)
         axes.set_xlabel("head", fontsize=7)
         axes.set_ylabel("layer", fontsize=7)

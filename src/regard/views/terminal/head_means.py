@@ -7,26 +7,9 @@ from rich.text import Text
 
 from regard.explain.findings.head_means import most_of
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS
 from regard.views.terminal.layout import columns, put, section
 
-# What a head looks at that has much of a score, for somebody who meets the name here.
-MEANINGS = {
-    "previous": "the token before",
-    "next": "the token after",
-    "same": "the token itself",
-    "special": "special tokens",
-    "first": "the first token",
-    "sinks": "attention sinks",
-    "duplicate": "the same earlier",
-    "induction": "behind the same",
-    "entropy": "many, in nats",
-    "distance": "far, in tokens",
-    "position": "place, any token",
-    "content": "token, any place",
-    "written": "source of next",
-    "read": "source of this",
-    "successor": "behind that",
-}
 HEADS = "heads are numbered layer.head, from 0; all: the mean of all heads; tokens: of how many a score is the mean"
 
 
@@ -48,12 +31,12 @@ def show_heads(
 def _table(found: HeadMeans) -> RenderableType:
     """One line a score."""
     table = columns("score", "looks at …", "most: layer.head, mean", ("all", "right"), ("tokens", "right"))
-    for name in (each for each in MEANINGS if each in found.scores):
+    for name in (each for each, meaning in MEANINGS.items() if meaning.looks_at and each in found.scores):
         values = found.scores[name]
         over = f"{found.count(name):,}"
         if not (values == values).any():
-            table.add_row(name, MEANINGS[name], "– (no token could)", "–", over)
+            table.add_row(name, MEANINGS[name].looks_at, "– (no token could)", "–", over)
             continue
         most = ", ".join(f"{head} {score:.2f}" for head, score in most_of(found, name)) or "– (no head does)"
-        table.add_row(name, MEANINGS[name], most, f"{values[values == values].mean():.2f}", over)
+        table.add_row(name, MEANINGS[name].looks_at, most, f"{values[values == values].mean():.2f}", over)
     return table
