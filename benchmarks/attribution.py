@@ -22,8 +22,8 @@ import torch
 
 import regard
 from benchmarks.measure import MIB, machine, rounds, verdict
-from regard.explain.causes.gradients import attribute_to_tokens
-from regard.explain.causes.head_gradients import attribute_to_heads
+from regard.questions.attribution.tokens import attribute_to_tokens
+from regard.questions.attribution.heads import attribute_to_heads
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.model import Model
 

@@ -20,7 +20,7 @@ import torch
 import regard
 from benchmarks.measure import machine, verdict
 from regard.explain.causes.outcomes import Outcome
-from regard.explain.causes.patch_sweep import patch_sweep
+from regard.questions.patch.sweep import patch_sweep
 from regard.models.model import Model
 
 TEXT = (

@@ -8,13 +8,13 @@ import pytest
 from jaxtyping import config
 
 import regard
-from regard.explain.causes.gradients import attribute_to_tokens
-from regard.explain.causes.head_gradients import attribute_to_heads
 from regard.explain.causes.outcomes import Outcome, logit
 from regard.explain.causes.removal import removal
 from regard.explain.frames import to_frame
 from regard.explain.weights.cross_head_scores import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
+from regard.questions.attribution.heads import attribute_to_heads
+from regard.questions.attribution.tokens import attribute_to_tokens
 
 
 @pytest.fixture(scope="module")

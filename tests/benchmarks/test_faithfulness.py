@@ -18,9 +18,9 @@ from benchmarks.faithfulness.exchanged import integrated_gradients, replaced
 from benchmarks.faithfulness.measure import OWN_EDGES, REMOVAL, look
 from benchmarks.faithfulness.methods import METHODS, at_random, mean_weight, patched_edges
 from benchmarks.faithfulness.removal import measured, own_edges, removed_sources, without
-from regard.explain.causes.gradients import attribute_to_tokens
 from regard.explain.causes.outcomes import Outcome
 from regard.models.gradient_runs import gradient_run
+from regard.questions.attribution.tokens import attribute_to_tokens
 
 WEIGHTS = [4.0, -1.0, 2.0, 0.5, 0.25]
 CELL = re.compile(r"\(?\**(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]\**\)?")

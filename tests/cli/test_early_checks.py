@@ -12,8 +12,8 @@ from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.settings import Settings
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
-from regard.explain.causes.patch_sweep import patch_sweep
 from regard.model_files.sizes import read_sizes
+from regard.questions.patch.sweep import patch_sweep
 from tests.support import in_one_process, make_tiny
 
 OUT_OF_RANGE = "layer 99 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"

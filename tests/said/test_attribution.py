@@ -2,15 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer
-from regard.explain.causes.attribution import Attribution
-from regard.explain.causes.gradients import TokenAttribution
-from regard.explain.causes.head_gradients import HeadAttribution
-from regard.explain.findings.attribution import Attributed, attribution_findings
+from regard.questions.attribution.direct import Attribution
+from regard.questions.attribution.heads import HeadAttribution
+from regard.questions.attribution.tokens import TokenAttribution
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -21,7 +21,13 @@ TOKENS = (
 )  # fmt: skip
 WORDS = (range(2), range(2, 3), range(3, 4), range(4, 5), range(5, 6))
 KINDS = {"token": "token embedding", "attention": "attention", "feed-forward": "feed-forward layers", "bias": "biases"}
+Attributed = Attribution | TokenAttribution | HeadAttribution
 Numbers = tuple[Attributed, str]  # what was found, and by what it is told
+
+
+def as_asked(found: Attributed, by: str) -> Attributed:
+    """What was found, with its parts by token or by word."""
+    return found if isinstance(found, HeadAttribution) else replace(found, unit=by)  # type: ignore[arg-type]
 
 
 def parts_of(found: Attributed, by: str) -> dict[str, dict[str, float]]:
@@ -228,7 +234,7 @@ def test_what_is_said_of_random_splits_holds() -> None:
     for n in range(120):
         found, by = made[n % 3](draw), draw.choice(("token", "word"))
         by = "token" if isinstance(found, HeadAttribution) else by
-        for name, count in hold(attribution_findings(found, by), (found, by), TEMPLATES).items():
+        for name, count in hold(as_asked(found, by).findings(), (found, by), TEMPLATES).items():
             spoke[name] += count
     assert all(spoke.values()), spoke
 
@@ -239,7 +245,7 @@ def test_an_embedding_is_among_what_is_counted() -> None:
     vectors = torch.tensor([[3.0], [2.0], [-1.0], [0.5]], dtype=torch.float64)
     parts = SideParts(writers, vectors, vectors.sum(0), (2,))
     found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS}, {None: TEXT})
-    said = attribution_findings(found)
+    said = found.findings()
     assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers) most was brought by token ")
     assert said[2] == (
         "Of the 2 heads most was brought by layer 0, head 1 (+2.00); most was taken away by layer 1, head 0 (−1.00)."

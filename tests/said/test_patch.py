@@ -3,12 +3,17 @@
 import random
 import re
 
-from regard.explain.causes.patch_sweep import PatchSweep
-from regard.explain.findings.patch_sweep import patch_findings
+from regard.questions.patch.answer import PatchSweep
 from tests.said.templates import Groups, Template, hold, shows
 
 Cell = tuple[int, int]
 TOKENS = ("the 0", "quiet 1", "bank 2", ". 3")
+
+
+def without_stops(said: list[str]) -> list[str]:
+    """Sentences as the templates have them: each begins large and ends with a full stop."""
+    assert all(each[0] == each[0].upper() and each.endswith(".") for each in said)
+    return [each[0].lower() + each[1:-1] for each in said]
 
 
 def cell_of(name: str, sweep: PatchSweep) -> Cell:
@@ -164,6 +169,6 @@ def test_what_is_said_of_random_sweeps_holds() -> None:
     draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
     for _ in range(200):
         sweep = made(draw)
-        for name, count in hold(patch_findings(sweep), sweep, TEMPLATES).items():
+        for name, count in hold(without_stops(sweep.findings()), sweep, TEMPLATES).items():
             spoke[name] += count
     assert all(spoke.values()), spoke

@@ -7,7 +7,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
-from regard.explain.causes.patch_sweep import patch_sweep
+from regard.questions.patch.sweep import patch_sweep
 from regard.server.asked import ExperimentAsked
 from regard.server.experiments import experiment_page
 from regard.server.limits import Limits

@@ -14,12 +14,12 @@ from regard.show.panels import (
     InContext,
     Panel,
     Point,
-    Read,
     Scatter,
     Strip,
     Sums,
     Table,
-)  # fmt: skip
+    TokenText,
+)
 
 HEBREW = "שלום"
 HARD = ("", " ", "\x1b[31mred", "<b>bold</b>", HEBREW, "河岸", "a\nline", "$x^2$", "x" * 80)
@@ -35,7 +35,7 @@ def plain() -> list[Panel]:
         Heat(name="Heat", title="A grid", rows=["layer 0", "layer 1"], columns=["head 0", "head 1", "head 2"],
              values=[[0.1, None, 0.3], [-0.4, 0.5, -0.001]], axes=("layer", "head"), unit="share", signed=True,
              sums=Sums(rows=[0.4, 0.1], columns=[-0.3, 0.5, 0.3], all=0.5, across="a", down="b", name="c"),
-             behind=Behind(note="n", texts=[Read(["a", "b"], "ltr")], of=[0, 0],
+             behind=Behind(note="n", texts=[TokenText(["a", "b"], "ltr")], of=[0, 0],
                            values=[[[0.1, 0.0], None, [0.2, 0.1]], [[0.0, -0.4], [0.5, 0.0], [0.0, -0.001]]])),
         Strip(name="Strip", title="A text", tokens=["a", "b"], values=[0.5, None], unit="gets"),
         Scatter(name="Scatter", title="A plane", x="across", y="up", equal=True, called=Called("token", "layer"),

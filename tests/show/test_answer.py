@@ -9,7 +9,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.show.answer import Answer, Given
+from regard.show.answer import Answer, Read
 from regard.show.panels import Bars, Panel, Strip
 from regard.trace.status import Status
 from regard.views.figures.elements.canvas import all_axes
@@ -60,7 +60,7 @@ def test_it_prints_its_findings_and_the_panels_of_a_first_screen(found: Example)
 
 
 def test_json_has_findings_texts_rows_and_statuses_and_no_nan(found: Example) -> None:
-    data = replace(found, given=Given((("a bank", None),), (STATUS,))).to_json()
+    data = replace(found, about=Read((("a bank", None),), (STATUS,))).to_json()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert (data["format"], data["version"], data["findings"]) == ("regard example", 1, ["“bank” has most."])
     assert (data["texts"], data["targets"]) == (["a bank"], [None])
@@ -79,7 +79,7 @@ def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:
     page = found.page()
     assert (page.title, list(page.findings), page.status) == (found.title(), found.findings(), ["They are exact."])
     assert [panel["name"] for panel in page.panels] == ["Text", "Bars"]
-    given = replace(found, given=Given((("a bank", None),), (STATUS,))).page()
+    given = replace(found, about=Read((("a bank", None),), (STATUS,))).page()
     assert given.status[0] == "Computed with a model (float32, cpu), attention by blocks."
     assert is_answer(found)
     assert not is_answer("a text")

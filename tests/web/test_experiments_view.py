@@ -8,8 +8,8 @@ import pytest
 
 import regard
 from regard.explain.causes.outcomes import cosine
-from regard.explain.causes.patch_sweep import patch_sweep
 from regard.explain.findings.score_sources import score_findings
+from regard.questions.patch.sweep import patch_sweep
 from regard.web.patch_sweep import said
 from regard.web.score_sources import plain
 from tests.web.tables import open_twin, rows_of

@@ -13,10 +13,8 @@ from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
-from regard.model_files.folder import default_place
 from regard.model_files.sizes import ModelSizes, read_sizes
 from regard.tensor_files.description import MAP, format_of
-from regard.text.tokens import unequal_lengths
 from regard.text.words import find_spans, on_neither_side, which
 from regard.trace.file_header import read_traces_header
 
@@ -129,21 +127,6 @@ def saved(file: Path) -> EarlyChecks:
         return unknown
 
 
-def check_lengths(run: str, source: str) -> None:
-    """Refuse texts of different lengths, as the default model's tokenizer counts them; others are asked when loaded.
-
-    run, source: the text that is patched and the one that patches come from, in the order of the exact check.
-    """
-    from tokenizers import Tokenizer  # without transformers, which would import torch
-
-    tokenizer = Tokenizer.from_file(str(default_place() / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    counts = [len(tokenizer.encode(text).ids) for text in (run, source)]
-    if counts[0] != counts[1]:
-        raise unequal_lengths(run, counts[0], source, counts[1])
-
-
 def check_opened(file: Path) -> None:
     """Refuse a file that is neither one of traces nor a saved map, as `regard serve` opens both."""
     check_trace_file(file)
@@ -174,11 +157,6 @@ def no_translation(name: str) -> RegardError:
 def no_tests(name: str) -> RegardError:
     """What `regard heads --tests` says of an encoder-decoder."""
     return RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
-
-
-def no_language_head(name: str) -> RegardError:
-    """What `regard attribute --to` says of a model that tells no next token."""
-    return RegardError(f"--to: {name} has no language head: give --word and --like, two words of the text")
 
 
 def no_table(name: str) -> RegardError:

@@ -9,15 +9,14 @@ import typer
 
 from regard import __version__
 from regard.cli import clock, start
+from regard.cli.asking import verb_of
 from regard.cli.unknown_verb import Verbs
-from regard.cli.verbs.attribute import attribute
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
 from regard.cli.verbs.map import map_file
-from regard.cli.verbs.patch import patch
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
@@ -31,6 +30,7 @@ from regard.cli.verbs.train import train
 from regard.cli.verbs.translate import translate
 from regard.cli.verbs.why import why
 from regard.errors import RegardError
+from regard.questions import QUESTIONS
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
@@ -43,11 +43,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for name, verb, short in (
+VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by taking each away."),
-    ("attribute", attribute, "Split what made a next token, or how near two words are."),
-    ("patch", patch, "Put what one text's run had into another's, and measure it."),
+    *((name, verb_of(name, where), short) for name, (short, where) in QUESTIONS.items()),
     ("steer", steer, "Let a causal model write with its states steered."),
     ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
@@ -64,7 +63,8 @@ for name, verb, short in (
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
     ("stats", stats, "Show what every head does over a whole corpus."),
-):
+)
+for name, verb, short in VERBS:
     app.command(name, short_help=short)(verb)
 
 

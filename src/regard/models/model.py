@@ -37,9 +37,9 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
-    import regard.explain.causes.attribution
     import regard.explain.causes.score_sources
     import regard.explain.causes.why
+    import regard.questions.attribution.direct
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -387,7 +387,7 @@ class Model:
         *,
         against: str | int | None = None,
         toward: Float[Tensor, " M"] | None = None,
-    ) -> "regard.explain.causes.attribution.Attribution":
+    ) -> "regard.questions.attribution.direct.Attribution":
         """Split a logit, a difference of two, or a cosine into what was written directly: what made the model say it.
 
         Args:
@@ -396,13 +396,13 @@ class Model:
             token: whose logit, by its text (blanks before it included) or its id; against: less that of this one.
             toward: instead of a token, a direction: the cosine of the place's last hidden state to it.
 
-        Returns a `regard.explain.causes.attribution.Attribution`.
+        Returns a `regard.questions.attribution.direct.Attribution`.
 
         Raises:
             RegardError: no such place or token, a token and a direction, or none; a model without a language head, or
                 one that makes its outcome so that no exact split is known.
         """
-        from regard.explain.causes.attribution import attribution  # as in `why`
+        from regard.questions.attribution.direct import attribution  # as in `why`
 
         if not isinstance(trace, (Trace, PairTrace)):
             raise RegardError(f"attribution: given {type(trace).__name__}, needs a trace of this model")

@@ -2,8 +2,8 @@
 
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference, probability
-from regard.explain.causes.patch_sweep import patch_sweep
 from regard.models.model import Model
+from regard.questions.patch.sweep import patch_sweep
 from regard.server.asked import ExperimentAsked, PartsAsked, PatchesAsked, ScoreAsked
 from regard.server.kept import Kept
 from regard.server.limits import Limits

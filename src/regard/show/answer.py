@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
 from regard.explain.frames import Table
-from regard.json_files import plain
+from regard.json_files import plain, write_json
 from regard.show.panels import Panel
 from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,19 +27,26 @@ IN_PYTHON = ".rows() and .to_json() have all"
 
 
 @dataclass(frozen=True)
-class Given:
-    """What was read: texts, each with its target or None, and how each was computed."""
+class Read:
+    """What an answer is about: texts, each with its target or None, and how exactly each was computed."""
 
     texts: tuple[tuple[str, str | None], ...] = ()
     statuses: tuple[Status, ...] = ()
 
+    @staticmethod
+    def of(*traces: Trace | PairTrace) -> "Read":
+        """The texts of traces; of a pair the status is its target's."""
+        texts = [[side.text for side in trace.sides] for trace in traces]
+        both = tuple((each[0], each[1] if len(each) > 1 else None) for each in texts)
+        return Read(both, tuple(trace.sides[-1].status for trace in traces))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Table):
-    """What was found. given: of what. format: the name of its JSON; title, findings and panels are the question's."""
+    """What was found. about: what was read. format: the name of its JSON."""
 
     format: ClassVar[str]
-    given: Given = field(default=Given(), kw_only=True)
+    about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
         """Say in one line what is answered."""
@@ -81,12 +89,15 @@ class Answer(Table):
 
         return paint(self.chosen(names), self.title())
 
-    def to_json(self) -> dict[str, Any]:
-        """Make JSON's own types of all of it, as the command's --json writes it."""
-        texts, targets = [text for text, _ in self.given.texts], [target for _, target in self.given.texts]
+    def to_json(self, file: str | Path | None = None) -> dict[str, Any]:
+        """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""
+        texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
-        return plain(own | {"statuses": [asdict(each) for each in self.given.statuses]})
+        data: dict[str, Any] = plain(own | {"statuses": [asdict(each) for each in self.about.statuses]})
+        if file is not None:
+            write_json(data, Path(file), indent=1)
+        return data
 
     def page(self) -> "Page":
         """Put together the page: every panel is a tab."""
@@ -94,7 +105,7 @@ class Answer(Table):
         from regard.web.page import Page, status_lines
 
         page = Page(self.title(), self.findings())
-        statuses = [each for each in self.given.statuses if each.model]
+        statuses = [each for each in self.about.statuses if each.model]
         page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
         page.panels = [panel_data(panel) for panel in self.panels()]
         page.opening["view"] = "panel 0"

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from regard.show.answer import Answer
 
 Called = Callable[[str], str]  # what a caller calls a field: "--to" in the command, "to" in a request
+Progress = Callable[[int, int], None]  # told how much of an answer is done, and of how much
 
 
-def option(help_text: str, default: Any = None, *, metavar: str | None = None, among: Sequence[str] = ()) -> Any:
-    """Declare a field that may be asked. metavar: what stands for a value in the help; among: the values there are."""
-    return field(default=default, metadata={"help": help_text, "metavar": metavar, "among": tuple(among)})
+def option(
+    text: str, default: Any = None, *, metavar: str | None = None, among: Sequence[str] = (), word: bool = False
+) -> Any:
+    """Declare a field that may be asked. text: of the help; metavar: what stands for a value there.
+
+    among: the values that there are. word: whether it is a word of every text, or a token's number.
+    """
+    return field(default=default, metadata={"help": text, "metavar": metavar, "among": tuple(among), "word": word})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +48,16 @@ class Asked:
                 needed = (each.metadata["metavar"] or each.name).lower()
                 raise RegardError(f"{called(each.name)} is empty: give a {needed}")
 
-    def answer(self, model: "Model", traces: Sequence[Any]) -> "Answer":
-        """Answer it of traces of this model.
+    def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
+        """Refuse what the default model cannot be asked of these texts, before it is loaded."""
+
+    def words(self) -> list[str]:
+        """The words that every text has to have, as far as they are known to be words and no token's number."""
+        given = [getattr(self, each.name) for each in fields(self) if each.metadata["word"]]
+        return [each for each in given if each is not None and not each.isdecimal()]
+
+    def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
+        """Answer it of traces of this model. progress: told how much is done, where it takes long.
 
         Raises:
             RegardError: the texts have not what is asked about, or the model cannot be asked this.

@@ -87,8 +87,8 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Read:
-    """A text that a heat map's cells are about. direction: in which its script is read."""
+class TokenText:
+    """The tokens of a text that a heat map's cells are about. direction: in which its script is read."""
 
     tokens: Sequence[str]
     direction: Literal["ltr", "rtl"]
@@ -102,7 +102,7 @@ class Behind:
     """
 
     note: str
-    texts: Sequence[Read]
+    texts: Sequence[TokenText]
     of: Sequence[int]
     values: Sequence[Sequence[Sequence[float] | None]]
 

@@ -9,7 +9,6 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from regard.explain.causes.patch_sweep import PatchSweep
     from regard.explain.causes.why import Why
     from regard.explain.texts.summary import Summary
     from regard.trace.labelled_map import LabelledMap
@@ -229,27 +227,6 @@ def shown_why(why: "Why", width: int) -> "list[RenderableType]":
     from regard.views.terminal.why import render_shortly
 
     return render_shortly([("1", why)], 10, width)
-
-
-def shown_patches(sweep: "PatchSweep", width: int) -> "list[RenderableType]":
-    """What `regard patch` prints of a sweep."""
-    from regard.views.terminal.patch_sweep import render
-
-    return render(sweep, width)
-
-
-def painted_patches(sweep: "PatchSweep") -> "Figure":
-    """What `regard patch --figure` draws of a sweep."""
-    from regard.views.figures.patch_sweep import paint_patches
-
-    return paint_patches(sweep)
-
-
-def write_patches(sweep: "PatchSweep", file: "Path") -> None:
-    """Write what `regard patch --json` writes of a sweep."""
-    from regard.views.json import patch_data, write_json
-
-    write_json(patch_data(sweep), file)
 
 
 def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":

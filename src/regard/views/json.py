@@ -3,25 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from regard import json_files
 from regard.capture.interventions.names import TEXTS
-from regard.explain.causes.attribution import Attribution
-from regard.explain.causes.gradients import TokenAttribution
-from regard.explain.causes.head_gradients import HeadAttribution
-from regard.explain.causes.patch_sweep import PatchSweep
 from regard.explain.causes.score_sources import ScoreSources
 from regard.explain.causes.score_writers import By
 from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
 from regard.explain.findings.alignment import alignment_findings
-from regard.explain.findings.attribution import attribution_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.findings.patch_sweep import patch_findings
 from regard.explain.findings.score_sources import score_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
@@ -70,11 +64,6 @@ def why_data(
     )
 
 
-def patch_data(sweep: PatchSweep) -> dict[str, Any]:
-    """A sweep of patches, as `regard patch` shows it."""
-    return _data("regard patch", {"findings": patch_findings(sweep)} | asdict(sweep) | {"shares": sweep.shares})
-
-
 def score_data(found: ScoreSources, trace: Trace | PairTrace, text: str, target: str | None) -> dict[str, Any]:
     """One score and all pairs of its parts, by each way of grouping them."""
     beside = found.beside_the_others()
@@ -110,39 +99,6 @@ def score_data(found: ScoreSources, trace: Trace | PairTrace, text: str, target:
             "parts": groups,
             "statuses": [asdict(side.status) for side in trace.sides],
         },
-    )
-
-
-def attribution_data(
-    found: Attribution | TokenAttribution | HeadAttribution | PatchSweep,
-    by: Literal["token", "word"],
-    method: str,
-    texts: Sequence[tuple[str, str | None]],
-    statuses: Sequence[Status],
-) -> dict[str, Any]:
-    """What made an outcome, as `regard attribute` shows it. texts: each with its target, if any."""
-    own: dict[str, Any]
-    if isinstance(found, Attribution):
-        ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
-        own = {"outcome": found.outcome, "value": found.value, "error": found.error}
-        parts = {each: found.by(each) for each in ways} | {"word": found.by("token", words=True)}
-        own["parts"] = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
-    elif isinstance(found, TokenAttribution):
-        own = {"outcome": found.outcome_name, "value": found.outcome}
-        own |= {"baseline": found.baseline, "gap": found.gap, "steps": found.steps, "tokens": found.rows()}
-        own["words"] = [{"word": name, "score": score} for name, score in found.words()]
-    elif isinstance(found, HeadAttribution):
-        own = {"outcome": found.outcome_name, "value": found.outcome, "baseline": found.baseline, "heads": found.rows()}
-        own["sources"] = found.sources and [
-            {**asdict(call), "heads": each} for call, each in zip(found.calls, found.sources, strict=True)
-        ]
-    else:
-        own = {"outcome": found.outcome, "sweep": asdict(found) | {"shares": found.shares}}
-    said = patch_findings(found) if isinstance(found, PatchSweep) else attribution_findings(found, by)
-    given = {"texts": [text for text, _ in texts], "targets": [target for _, target in texts]}
-    return _data(
-        "regard attribute",
-        {"findings": said, "method": method} | given | own | {"statuses": [asdict(each) for each in statuses]},
     )
 
 

@@ -12,26 +12,16 @@ from regard.web.page import HasPage, Page
 
 if TYPE_CHECKING:  # of what traces do without
     from regard.corpus.asking.senses import Senses
-    from regard.explain.causes.attribution import Attribution
-    from regard.explain.causes.gradients import TokenAttribution
-    from regard.explain.causes.head_gradients import HeadAttribution
-    from regard.explain.causes.patch_sweep import PatchSweep
     from regard.explain.causes.score_sources import ScoreSources
     from regard.explain.weights.head_means import HeadMeans
 
-    Answer: TypeAlias = (
-        HasPage | Senses | HeadMeans | PatchSweep | Attribution | ScoreSources | TokenAttribution | HeadAttribution
-    )
+    Answer: TypeAlias = HasPage | Senses | HeadMeans | ScoreSources
 
 
 ANSWERS = (  # what has a page, and what puts it together
     ("regard.corpus.asking.senses", "Senses", "senses", "senses_page"),
     ("regard.explain.weights.head_means", "HeadMeans", "head_means", "head_means_page"),
-    ("regard.explain.causes.patch_sweep", "PatchSweep", "patch_sweep", "sweep_page"),
-    ("regard.explain.causes.attribution", "Attribution", "attribution", "attribution_page"),
     ("regard.explain.causes.score_sources", "ScoreSources", "score_sources", "score_page"),
-    ("regard.explain.causes.gradients", "TokenAttribution", "gradients", "gradients_page"),
-    ("regard.explain.causes.head_gradients", "HeadAttribution", "head_gradients", "head_gradients_page"),
 )
 
 

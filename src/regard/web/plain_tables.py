@@ -30,6 +30,8 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         digits = [each["digits"] for each in panel["columns"]]
         heads = [each["name"] for each in panel["columns"]]
         return heads, ([_number(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
+    if kind == "bars":
+        return [panel["part"], panel["unit"]], ([name, _number(each, panel["digits"])] for name, each in panel["parts"])
     if kind == "heat":
         return _grid(panel)
     if kind == "scatter":

@@ -21,7 +21,7 @@ def test_a_cosine_is_split_printed_and_written(regard_command: Any, tmp_path: An
     assert done.returncode == 0, done.stderr
     assert "The cosine of “bank” and “river” is +0." in done.stdout
     assert "The largest parts, heads by source token" in done.stdout
-    assert "the parts sum to the outcome within" in done.stdout
+    assert "The parts sum to the outcome within" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     written = json.loads((tmp_path / "a.json").read_text())
     assert (written["format"], written["method"], written["texts"]) == ("regard attribute", "direct", [TEXT])
@@ -63,7 +63,7 @@ def test_of_two_texts(tmp_path: Any) -> None:
     done = run_in_process(tmp_path, [*call, "--json", "a.json", "--csv", "a.csv"])
     assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / "a.json").read_text())
-    assert written["sweep"]["outcome"].endswith("estimated by gradients")
+    assert written["outcome"].endswith("estimated by gradients")
     assert (tmp_path / "a.csv").read_text().startswith("layer,position,outcome,share")
 
 

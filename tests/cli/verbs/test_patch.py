@@ -13,7 +13,7 @@ def test_it_prints_and_writes_the_sweep(regard_command, tmp_path) -> None:
     files = ("--figure", "a.png", "--json", "a.json")
     done = regard_command("patch", RIVER, MONEY, "--word", "bank", "--layers", "2,5", *files)
     assert done.returncode == 0, done.stderr
-    assert "denoising: 'We sat on the quiet money bank.' is read" in done.stdout
+    assert "Denoising: 'We sat on the quiet money bank.' is read" in done.stdout
     written = json.loads((tmp_path / "a.json").read_text())
     assert (written["format"], written["layers"], written["columns"][7]) == ("regard patch", [2, 5], "bank 7")
     assert written["shares"][1][7] == pytest.approx(1.0, abs=1e-5)
@@ -33,7 +33,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
     given = ("--what", "head_outputs", "--noising", "--at", "bank", "--layers", "3")
     done = regard_command("patch", RIVER, MONEY, "--word", "bank", *given)
     assert done.returncode == 0, done.stderr
-    assert "noising: 'We sat on the quiet river bank.' is read" in done.stdout
+    assert "Noising: 'We sat on the quiet river bank.' is read" in done.stdout
     assert "one head at a time" in done.stdout
 
 
@@ -45,7 +45,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
         ([RIVER, MONEY, "--word", "bank", "--token", "a"], "--word and --token: patches are measured by one"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
-        ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1, needs one for each of the two texts"),
+        ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1 for 2 text(s), needs one for each text"),
         ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html: cannot write 'a.htm'"),
         ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
         ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),

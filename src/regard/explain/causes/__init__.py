@@ -6,16 +6,10 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.explain.causes import ablation_effect as ablation_effect
-    from regard.explain.causes import attribution as attribution
-    from regard.explain.causes import attribution_patching as attribution_patching
     from regard.explain.causes import block_steps as block_steps
     from regard.explain.causes import contributions as contributions
-    from regard.explain.causes import gradients as gradients
-    from regard.explain.causes import head_gradients as head_gradients
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
-    from regard.explain.causes import patch_sweep as patch_sweep
-    from regard.explain.causes import patches_by_construction as patches_by_construction
     from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_sources as score_sources

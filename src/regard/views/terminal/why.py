@@ -85,7 +85,7 @@ def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
         )
         token = ("–", "") if first is None else (_token_name(first, 20), f"{measured(first, why):z.3f}")
         head = why.heads[0]
-        where = f"{'target' if why.part == "decoder" else 'text'} {label}"
+        where = f"{'target' if why.part == 'decoder' else 'text'} {label}"
         table.add_row(where, *token, head.name, f"{measured(head, why):z.3f}")
     left = len(found) - MOST_ROWS
     note = [Text(f"… and {left} more occurrences", style="dim")] if left > 0 else []

@@ -1,0 +1,107 @@
+"""Make a verb of a question: its options are what may be asked, with texts, a model and files to write."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import Field, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from regard.cli import options
+from regard.cli.early_checks import EarlyChecks
+from regard.cli.source import Source, traced
+from regard.cli.store_outputs import CsvFile, HtmlFile, StoreOutputs
+from regard.cli.telling import tell
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.show.asked import Asked
+
+PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
+
+
+def verb_of(name: str, where: str) -> Callable[..., None]:
+    """Make the verb of a question. where: its dataclass, as "module:class"."""
+    module, _, kind = where.partition(":")
+    asked = getattr(import_module(module), kind)
+
+    def verb(**given: Any) -> None:
+        own = {each.name: given.pop(each.name) for each in fields(asked)}
+        several = {each.name: tuple(own[each.name] or ()) for each in fields(asked) if isinstance(each.default, tuple)}
+        ask(name, asked(**own | several), **given)
+
+    shared = [
+        each for each in inspect.signature(ask).parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    hints = get_type_hints(asked)
+    declared = [_parameter(each, hints[each.name]) for each in fields(asked)]
+    verb.__signature__ = inspect.Signature([*shared[:2], *declared, *shared[2:]])  # type: ignore[attr-defined]
+    verb.__doc__ = asked.__doc__
+    return verb
+
+
+def _parameter(each: "Field[Any]", kind: Any) -> inspect.Parameter:
+    """A field as a parameter that typer reads."""
+    told, default = {"help": each.metadata["help"], "metavar": each.metadata["metavar"]}, each.default
+    if kind == tuple[str, ...]:
+        kind, default = list[str] | None, None
+    if kind == tuple[int, ...] | None:
+        kind, told = options.Numbers | None, told | {"parser": options.whole_numbers}
+    elif kind in PARSERS:
+        told["parser"] = PARSERS[kind]
+    name = ("--" + each.name.replace("_", "-"),) if kind is bool else ()
+    annotation: Any = Annotated[kind, typer.Option(*name, **told)]
+    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def ask(
+    name: str,
+    asked: "Asked",
+    *,
+    texts: options.Texts = None,
+    targets: options.Targets = None,
+    model: options.ModelName = None,
+    top: options.Top = 10,
+    figure: options.FigureFile = None,
+    html: HtmlFile = None,
+    csv: CsvFile = None,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Ask a question of texts; print the answer, and write it to the files that were asked for."""
+    source = Source(texts or [], targets or [], model)
+    source.check(name)
+    asked.check(len(source.texts), len(source.targets), called=option_name)
+    if top < 1:
+        raise RegardError(f"--top: given {top}, needs 1 or more")
+    outputs = StoreOutputs(csv, None, json_file, figure, html)
+    outputs.check()
+    early = EarlyChecks.of(source)
+    for word in asked.words():
+        early.check_word(word)
+    if model is None:
+        asked.check_default(source.texts, called=option_name)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from rich.text import Text
+
+    from regard.cli.console import consoles
+    from regard.views.terminal.layout import visible
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+
+    screens = consoles(json_file)
+    with screens[1].status("loading the model and tracing …") as status:
+        done = traced(source)
+        found = asked.answer(
+            done.model, done.traces, lambda count, every: status.update(f"answering … {count} of {every}")
+        )
+    first: list[Any] = list(unknown_first(of_traces(done.traces)))
+    if any(done.generated):
+        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
+        first.insert(0, Text(visible(f"the model wrote the target itself: {written}\n"), style="dim"))
+    tell(found, outputs, screens, top, first)
+
+
+def option_name(field: str) -> str:
+    """What the command calls a field."""
+    return "--" + field.replace("_", "-")

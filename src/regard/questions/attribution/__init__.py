@@ -1,0 +1,1 @@
+"""What made an outcome: a next token's logit, or how near two words are."""

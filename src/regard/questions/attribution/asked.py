@@ -1,0 +1,136 @@
+"""What may be asked about what made an outcome: by the command, a server and the library."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from regard.errors import RegardError
+from regard.show.asked import Asked, Called, Progress, option
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.explain.causes.outcomes import Outcome
+    from regard.models.model import Model
+    from regard.show.answer import Answer
+    from regard.trace.trace import PairTrace, Trace
+
+METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-patching")
+BYS = ("token", "word", "head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributionAsked(Asked):
+    """Split an outcome into what made it: what was written directly, or what tokens or heads brought by gradients."""
+
+    to: str | None = option("Of this next token: its logit; needed without --word.", metavar="TOKEN")
+    against: str | None = option("With --to: its logit less that of this one.", metavar="TOKEN")
+    at: str | None = option("With --to: after this word, or token's number, not the last.", metavar="WORD", word=True)
+    word: str | None = option("Of this word: its cosine to another one, --like.", metavar="WORD", word=True)
+    like: str | None = option("With --word: the word of the text it is compared with.", metavar="WORD", word=True)
+    method: str = option(f"One of {', '.join(METHODS)}.", "direct", metavar="M", among=METHODS)
+    by: str | None = option("What has a number; heads: of gradient-x-input.", metavar="token|word|head", among=BYS)
+    steps: int | None = option("Of integrated gradients: points on the way from the baseline.", metavar="N")
+
+    @property
+    def unit(self) -> Literal["token", "word"]:
+        """What of a text has a number."""
+        return "word" if self.by == "word" else "token"
+
+    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
+        """Refuse what can be refused without a model."""
+        to, word, like, by, method, steps = map(called, ("to", "word", "like", "by", "method", "steps"))
+        patching = self.method == "attribution-patching"
+        if self.to is None and self.word is None:
+            raise RegardError(f"{to} is needed, a next token, or {word} with {like}: what is to be explained")
+        if self.to is not None and self.word is not None:
+            raise RegardError(f"{to} and {word}: an outcome is of one of them, given both")
+        super().check(texts, targets, called=called)
+        self.need("against", "to", called, "a token's logit is meant")
+        self.need("at", "to", called, "a token's logit is meant")
+        self.need("like", "word", called, "the word that is compared with it")
+        if not patching:
+            self.need("word", "like", called, "another word of the text, their cosine is split")
+        if self.steps is not None and self.method != "integrated-gradients":
+            raise RegardError(f"{steps} goes with {method} integrated-gradients")
+        if self.by == "head" and self.method != "gradient-x-input":
+            raise RegardError(f"{by} head goes with {method} gradient-x-input; direct shows heads beside all else")
+        if patching and self.by is not None:
+            raise RegardError(f"{by}: attribution patching has a number for each layer and token, leave it out")
+        if patching and targets:
+            raise RegardError(f"{called('target')}: attribution patching is for models of one stack")
+        if texts != (2 if patching else 1):
+            needs = f"one: {method} attribution-patching compares two"
+            if patching:
+                needs = "two, a clean and a corrupted one"
+            raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
+
+    def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
+        """Refuse a next token: the default model has no language head."""
+        from regard.model_files.sizes import read_sizes
+
+        if self.to is not None:
+            raise self._no_language_head(read_sizes(None).name, called)
+
+    def answer(
+        self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
+    ) -> "Answer":
+        """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`.
+
+        Raises:
+            RegardError: a word or token that is not there, or a model that cannot be asked this.
+        """
+        from regard.questions.attribution.heads import attribute_to_heads
+        from regard.questions.attribution.tokens import attribute_to_tokens
+
+        trace = traces[0]
+        if self.to is not None and trace.sides[-1].logits is None:
+            raise self._no_language_head(model.name, str)
+        if self.method == "direct":
+            return self._direct(model, trace)
+        outcome = self._outcome(model, trace)
+        if self.method == "attribution-patching":
+            from regard.questions.patch.estimated import attribution_patching
+
+            clean, corrupted = (each.sides[0].text for each in traces)
+            return attribution_patching(model, clean, corrupted, outcome)
+        if self.by == "head":
+            return attribute_to_heads(model, trace, outcome)
+        if self.method == "gradient-x-input":
+            found = attribute_to_tokens(model, trace, outcome, method="gradient x input")
+        else:
+            steps: dict[str, Any] = {} if self.steps is None else {"steps": self.steps}
+            found = attribute_to_tokens(model, trace, outcome, **steps)
+        return replace(found, unit=self.unit)
+
+    def _no_language_head(self, name: str, called: Called) -> RegardError:
+        to, word, like = map(called, ("to", "word", "like"))
+        return RegardError(f"{to}: {name} has no language head: give {word} and {like}, two words of the text")
+
+    def _at(self, trace: "Trace | PairTrace") -> int:
+        """The token at which a logit is meant: the last one of at, or of the text."""
+        from regard.explain.places import place_in, tokens_of
+
+        side = trace.sides[-1]
+        return len(side.tokens) - 1 if self.at is None else tokens_of(side, place_in(side, self.at))[-1]
+
+    def _direct(self, model: "Model", trace: "Trace | PairTrace") -> "Answer":
+        if self.word is None:
+            found = model.attribution(trace, self._at(trace), self.to, against=self.against)
+            return replace(found, unit=self.unit)
+        assert self.like is not None
+        found = model.attribution(trace, self.word, toward=trace.sides[-1][self.like])
+        return replace(found, outcome=f"cosine of {quoted(self.word)} and {quoted(self.like)}", unit=self.unit)
+
+    def _outcome(self, model: "Model", trace: "Trace | PairTrace") -> "Outcome":
+        from regard.explain.causes.outcomes import cosine, logit, logit_difference
+
+        if self.to is not None:
+            at = None if self.at is None else self._at(trace)
+            if self.against is None:
+                return logit(model, self.to, at=at)
+            return logit_difference(model, self.to, self.against, at=at)
+        side = trace.sides[-1]
+        assert self.word is not None
+        if self.like is None:  # of two texts
+            return cosine(self.word, side[self.word], "what it is in the clean text")
+        return cosine(self.word, side[self.like], quoted(self.like))

@@ -1,0 +1,172 @@
+"""Say what made the model say it: split a logit, a difference of two, or a cosine into what was written directly.
+
+    logit[token] = Σ_a (what writer a wrote at this place) through the final norm, times the token's column of the head
+
+Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; nostalgebraist 2020
+for reading the stream through the head): embeddings, each head by source token, each feed-forward layer, biases; with
+the statistics of all norms held fixed. A part is its writer's, whatever made the writer write it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.capture.outcome_path import AttributionTarget
+from regard.capture.score_path import Side, SideParts, Writer
+from regard.errors import RegardError
+from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.causes.word_sums import word_text, word_tokens
+from regard.explain.findings.wording import capital, signed
+from regard.explain.frames import Row
+from regard.explain.places import Place, tokens_of
+from regard.questions.attribution import panels, sentences
+from regard.show.answer import Answer, Read
+from regard.text.quoting import quoted
+from regard.text.tokens import Token
+from regard.trace.trace import PairTrace, Trace
+
+TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
+SAME = 1e-3  # of its size: how far the outcome may be from the trace's, to be of the same text and model
+Split = Callable[
+    [AttributionTarget, Sequence[int]], SideParts
+]  # runs the model, and splits the mean outcome of some tokens
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(Answer):
+    """An outcome and its parts. outcome: what it is, in words. value: its number, the sum of all parts.
+
+    error: how far their sum is from it, relative to the sum of their absolute values. unit: whether what is shown of
+    source tokens is of tokens or of words.
+    """
+
+    format: ClassVar[str] = "regard attribute"
+    findings = sentences.of_parts
+    panels = panels.of_parts
+
+    outcome: str
+    value: float
+    error: float
+    parts: SideParts = field(repr=False)
+    tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
+    texts: Mapping[Side | None, str] = field(repr=False)
+    unit: Literal["token", "word"] = field(default="token", kw_only=True)
+
+    def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
+        """Each part's name and what it adds, the largest absolute numbers first; they sum to the value.
+
+        by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
+        at one "token", all that came from one "source" token, a "layer", or a "kind". words: whether the source tokens
+        of one word are taken together, by the number of its first one.
+        """
+        groups, sums = grouped(self.parts, by)
+        tokens: Mapping[Side | None, Sequence[Token]] = self.tokens
+        if words:
+            groups, sums, tokens = self._by_word(groups, sums)
+        order = sums[:, 0].abs().sort(descending=True, stable=True).indices.tolist()
+        return [(named(groups[n], by, tokens), float(sums[n, 0])) for n in order]
+
+    def _by_word(
+        self, groups: tuple[Writer, ...], sums: Float[Tensor, "P 1"]
+    ) -> tuple[tuple[Writer, ...], Float[Tensor, "p 1"], dict[Side | None, list[Token]]]:
+        """The groups with the source tokens of a word as one, their sums, and the tokens named by their words."""
+        first: dict[Side | None, list[int]] = {}
+        tokens: dict[Side | None, list[Token]] = {}
+        for side, own in self.tokens.items():
+            words = word_tokens(own)
+            first[side] = [word[0] for word in words for _ in word]
+            tokens[side] = [
+                replace(own[n], text=word_text(self.texts[side], own, word)) for word in words for n in word
+            ]
+        places: dict[Writer, int] = {}
+        order = []
+        for each in groups:
+            if each.source is not None:
+                each = replace(each, source=first["encoder" if each.cross else each.side][each.source])
+            order.append(places.setdefault(each, len(places)))
+        return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
+
+    def rows(self) -> list[Row]:
+        """One row a writer's look at one source token (or word), the largest absolute numbers first: part, adds."""
+        return [{"part": name, "adds": added} for name, added in self.by("token", words=self.unit == "word")]
+
+    def title(self) -> str:
+        """What the parts sum to."""
+        return f"What adds to the {self.outcome} ({signed(self.value)})"
+
+    def exactness(self) -> list[str]:
+        """How exact the split is, what is held fixed in it, and what a part does not say."""
+        return [f"{capital(sentences.exactness(self))}."]
+
+    def data(self) -> dict[str, Any]:
+        """The outcome, and its parts by every way of grouping them."""
+        ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
+        parts = {each: self.by(each) for each in ways} | {"word": self.by("token", words=True)}
+        own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
+        return {"method": "direct", "outcome": self.outcome, "value": self.value, "error": self.error, "parts": own}
+
+
+def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarget, split: Split) -> Attribution:
+    """Split an outcome at a word or token; see also `Model.attribution`. Of a pair the place is of its target.
+
+    Raises:
+        RegardError: no such place; the outcome is not made linearly of what was written, or is not the trace's; or the
+            parts do not sum to it.
+    """
+    own = trace.decoder if isinstance(trace, PairTrace) else trace
+    rows = tokens_of(own, place)
+    where = ", ".join(own.tokens[n].text.strip() for n in rows)
+    expected, said = _expected(own, rows, outcome)
+    name = f"attribution in {own.status.model}"
+    parts = split(outcome, rows)
+    value, sums = float(parts.whole[0]), grouped(parts, "writer")[1]
+    size = float(sums.abs().sum())
+    apart = abs(value - expected) / max(size, torch.finfo(torch.float64).tiny)
+    if not apart <= SAME:
+        raise RegardError(
+            f"{name}: the outcome is {value:.4g} where the trace has {expected:.4g}: the trace has to be of this "
+            "model, in its dtype, without interventions"
+        )
+    error = abs(float(sums.sum()) - value) / max(size, torch.finfo(torch.float64).tiny)
+    if not error <= TOLERANCE:
+        raise RegardError(
+            f"{name}: the parts' sum differs from the outcome by {error:.1e} of the sum of their absolute values, "
+            f"allowed is {TOLERANCE:.0e}"
+        )
+    names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
+    own_texts = dict(zip(names, trace.sides, strict=True))
+    tokens = {side: each.tokens for side, each in own_texts.items()}
+    texts = {side: each.text for side, each in own_texts.items()}
+    return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, texts, about=Read.of(trace))
+
+
+def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
+    """The outcome as the trace has it, and what it is called."""
+    if outcome.token is None:
+        assert outcome.direction is not None
+        state = trace.contextual[rows].double().cpu().mean(0)
+        direction = outcome.direction.double().cpu()
+        if direction.shape != state.shape or not float(direction.norm()) > 0:
+            raise RegardError(
+                f"attribution: toward has shape {tuple(direction.shape)}, needs {tuple(state.shape)} and not to be zero"
+            )
+        return float(torch.cosine_similarity(state, direction, dim=0)), "cosine to the direction"
+    if trace.logits is None:
+        raise RegardError(f"attribution: the trace of {trace.status.model} holds no logits: give toward=, a direction")
+    logits = trace.logits[rows].double().mean(0)
+    for number in (outcome.token, outcome.against):
+        if number is not None and not 0 <= number < len(logits):
+            raise RegardError(f"attribution: token id {number} is out of range: there are ids 0 to {len(logits) - 1}")
+    names = [
+        str(n) if trace.names is None else trace.names(n).strip()
+        for n in (outcome.token, outcome.against)
+        if n is not None
+    ]
+    value = float(logits[outcome.token])
+    if outcome.against is None:
+        return value, f"logit of {quoted(names[0])}"
+    return value - float(logits[outcome.against]), f"logit of {quoted(names[0])} less that of {quoted(names[1])}"

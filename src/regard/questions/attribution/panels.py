@@ -1,0 +1,203 @@
+"""What made an outcome, as panels: its parts, the source tokens, the heads and the layers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from regard.capture.score_path import Side, Writer
+from regard.questions.attribution.sentences import beside, named_head
+from regard.show.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText
+from regard.text.direction import direction
+from regard.text.tokens import Token
+
+if TYPE_CHECKING:
+    from regard.questions.attribution.direct import Attribution
+    from regard.questions.attribution.heads import HeadAttribution
+    from regard.questions.attribution.tokens import TokenAttribution
+
+CHOOSE = "Choose a head: from which tokens."
+COLOURS = "Red: adds to it; blue: takes away from it."
+
+
+def of_parts(found: "Attribution") -> list[Panel]:
+    """The heads, what they took from each token, the layers, and all parts as bars."""
+    heads, words = _Heads.of(found), found.unit == "word"
+    carried = [each for each in found.by("source", words=words) if "attention from " in each[0]]
+    return [
+        *([_head_grid(found, heads)] if heads.rows else []),
+        *(_source_strip(found, heads, side) for side in heads.sides()),
+        _layers(found),
+        Bars(
+            name="Parts", title=f"The largest parts, heads by source {found.unit}", unit="adds", whole=found.value,
+            parts=found.by("token", words=words), screen=True, picture=True,
+        ),
+        Bars(
+            name="Sources", title=f"By attention, from each source {found.unit}", unit="adds", parts=carried,
+            whole=sum(added for _, added in carried), screen=True,
+        ),
+        Bars(
+            name="Writers", title="What each head, layer and embedding adds", unit="adds", whole=found.value,
+            parts=found.by(), note="A head's looks at all tokens are one part.",
+        ),
+    ]  # fmt: skip
+
+
+def of_tokens(found: "TokenAttribution") -> list[Panel]:
+    """The text, coloured by its tokens' scores, and each token or word by its score."""
+    against = "" if found.baseline is None else f", beside a baseline of {found.baseline:.4g}"
+    bars = Bars(
+        name=f"Every {found.unit}", title=f"What each {found.unit} brings, by {found.method}{against}", unit="score",
+        part=found.unit, parts=found.by(found.unit), whole=float(found.scores.sum()), screen=True, picture=True,
+    )  # fmt: skip
+    stops = list(accumulate(found.sides))
+    strips = []
+    for side, stop in enumerate(stops):
+        own = range(stop - found.sides[side], stop)
+        of = f" of the {('source', 'target')[side]}" if len(stops) > 1 else ""
+        strips.append(
+            Strip(
+                name=f"Tokens{of}", title=f"What each token{of} brings", note=f"By {found.method}. {COLOURS}",
+                tokens=[found.tokens[n].text for n in own], values=[float(found.scores[n]) for n in own], signed=True,
+                unit="score", digits=4,
+            )
+        )  # fmt: skip
+    return [*strips, bars]
+
+
+def of_heads(found: "HeadAttribution") -> list[Panel]:
+    """The grid of heads, behind each what it took from every token, and the heads by their numbers."""
+    count = max(map(len, found.scores))
+    note = f"What one head brings beside {beside(found)}, to the first order. {COLOURS}"
+    behind = None
+    if found.sources is not None:
+        texts = list(dict.fromkeys(map(tuple, found.tokens)))
+        behind = Behind(
+            note="What this head brings by looking at each token. The numbers sum to the head's.",
+            texts=[_shown(text) for text in texts],
+            of=[texts.index(tuple(own)) for own in found.tokens],
+            values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in found.sources],
+        )
+        note += f" {CHOOSE}"
+    grid = Heat(
+        name="Heads", title="What each head brings", note=note, axes=("layer", "head"),
+        rows=[named_head(call, 0).removesuffix(", head 0") for call in found.calls],
+        columns=[f"head {n}" for n in range(count)], unit="brings", signed=True, digits=4, behind=behind, picture=True,
+        values=[[float(own[h]) if h < len(own) else None for h in range(count)] for own in found.scores],
+    )  # fmt: skip
+    bars = Bars(
+        name="Every head", title="The heads that bring or take away most", unit="brings", part="head", parts=found.by(),
+        screen=True,
+    )  # fmt: skip
+    return [grid, bars]
+
+
+@dataclass
+class _Heads:
+    """What every head took from every token. added: of a row's number and a head, the sum of each source token.
+
+    rows: whose stream, whether across, and which layer, in their order.
+    """
+
+    rows: list[tuple[Side | None, bool, int]]
+    added: dict[tuple[int, int], list[float]]
+    tokens: dict[Side | None, Sequence[Token]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(found: "Attribution") -> "_Heads":
+        writers = [
+            (each, float(value)) for each, value in zip(found.parts.writers, found.parts.vectors[:, 0], strict=True)
+        ]
+        own = [(each, value) for each, value in writers if each.kind == "attention" and each.head is not None]
+        order = {None: 0, "encoder": 1, "decoder": 2}
+        rows = sorted({_row(each) for each, _ in own}, key=lambda row: (order[row[0]], row[2], row[1]))
+        heads = _Heads(rows, {}, dict(found.tokens))
+        for each, value in own:
+            assert each.head is not None
+            assert each.source is not None
+            place = rows.index(_row(each)), each.head
+            sums = heads.added.setdefault(place, [0.0] * len(heads.tokens[heads.read(rows[place[0]])]))
+            sums[each.source] += value
+        return heads
+
+    def read(self, row: tuple[Side | None, bool, int]) -> Side | None:
+        """The text that a row's heads look at."""
+        side, cross, _ = row
+        return "encoder" if cross else side
+
+    def sides(self) -> list[Side | None]:
+        """The texts that heads look at."""
+        return list(dict.fromkeys(self.read(row) for row in self.rows))
+
+    def name(self, row: tuple[Side | None, bool, int]) -> str:
+        side, cross, layer = row
+        return f"layer {layer}" if side is None else f"{side} layer {layer}{', cross' * cross}"
+
+
+def _row(writer: Writer) -> tuple[Side | None, bool, int]:
+    assert writer.layer is not None
+    return writer.side, writer.cross, writer.layer
+
+
+def _head_grid(found: "Attribution", heads: _Heads) -> Heat:
+    """Each head's sum, and behind it what it took from each token."""
+    count = 1 + max(head for _, head in heads.added)
+    each = [[heads.added.get((row, head)) for head in range(count)] for row in range(len(heads.rows))]
+    sides = heads.sides()
+    behind = Behind(
+        note="What this head added by looking at each token: its weight on the token, times what it writes there, read "
+        "in the direction of the outcome. The numbers sum to the head's.",
+        texts=[_shown(heads.tokens[side]) for side in sides],
+        of=[sides.index(heads.read(row)) for row in heads.rows],
+        values=each,
+    )
+    return Heat(
+        name="Heads", title="What each head adds",
+        note=f"What one head added to the {found.outcome}, over all tokens that it looked at. {COLOURS} {CHOOSE}",
+        rows=[heads.name(row) for row in heads.rows], columns=[f"head {n}" for n in range(count)],
+        values=[[None if own is None else sum(own) for own in row] for row in each], axes=("layer", "head"),
+        unit="adds", signed=True, digits=4, behind=behind,
+    )  # fmt: skip
+
+
+def _source_strip(found: "Attribution", heads: _Heads, side: Side | None) -> Strip:
+    """What attention took from each token of a text, over all heads and layers."""
+    sums = [0.0] * len(heads.tokens[side])
+    for (row, _), own in heads.added.items():
+        if heads.read(heads.rows[row]) == side:
+            sums = [a + b for a, b in zip(sums, own, strict=True)]
+    of = "" if side is None else f" of the {side}"
+    return Strip(
+        name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in heads.tokens[side]],
+        values=sums, signed=True, unit="adds", digits=4,
+        note=f"What attention added to the {found.outcome} by looking at each token{of}, over all heads and layers "
+        "that wrote it there. What a token brought through other tokens first is theirs.",
+    )  # fmt: skip
+
+
+def _layers(found: "Attribution") -> Table:
+    """What each layer added, by its attention, its feed-forward block and its biases."""
+    kinds = ("attention", "feed-forward", "bias")
+    layers: dict[tuple[str, int | None], dict[str, float]] = {}
+    for each, value in zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True):
+        sums = layers.setdefault((each.side or "", each.layer), dict.fromkeys(("other", *kinds), 0.0))
+        sums[each.kind if each.kind in kinds and each.layer is not None else "other"] += value
+    rows: list[list[Cell]] = []
+    for (side, layer), sums in sorted(
+        layers.items(), key=lambda item: (item[0][0], -1 if item[0][1] is None else item[0][1])
+    ):
+        name = "embeddings, and biases of no layer" if layer is None else f"layer {layer}"
+        own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
+        rows.append([f"{side} {name}".strip(), *own, sum(sums.values())])
+    totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
+    rows.append(["all", *totals, found.value])
+    columns = [Column("layer"), *(Column(kind, 4) for kind in ("attention", "feed-forward", "biases"))]
+    return Table(
+        name="Layers", title="What each layer adds", note=f"All: the {found.outcome}.", rows=rows,
+        columns=[*columns, Column("sum", 4, bar=True)],
+    )  # fmt: skip
+
+
+def _shown(tokens: Sequence[Token]) -> TokenText:
+    text = [token.text for token in tokens]
+    return TokenText(text, direction("".join(text)))

@@ -1,0 +1,138 @@
+"""Say in sentences what made an outcome: of what was written directly, of tokens and of heads by gradients.
+
+Each sentence names what is the most of one whole list, and says which list that is.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from regard.capture.interventions.call_ids import CallId
+from regard.explain.causes.score_writers import grouped
+from regard.explain.findings.wording import capital, listed, signed
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.attribution.direct import Attribution
+    from regard.questions.attribution.heads import HeadAttribution
+    from regard.questions.attribution.tokens import TokenAttribution
+
+NAMED = 3  # parts that a sentence names at most
+LEAST = 0.05  # of the largest: parts below it are not worth a name
+APART = 0.05  # of what is to be explained: a gap above it is too much
+KINDS = {  # of parts, as a sentence counts them
+    "token": "embeddings", "position": "embeddings", "segment": "embeddings", "attention": "heads",
+    "feed-forward": "feed-forward layers", "bias": "biases", "final bias": "biases",
+}  # fmt: skip
+
+Parts = Sequence[tuple[str, float]]
+
+
+def exactness(found: "Attribution") -> str:
+    """How exact a direct split is, what is held fixed in it, and what a part does not say."""
+    return (
+        f"the parts sum to the outcome within {found.error:.1e} of the sum of their absolute values; norms' statistics "
+        "are held fixed, and a part is its writer's, whatever made it write that: without it other parts would change"
+    )
+
+
+def beside(found: "HeadAttribution") -> str:
+    """What heads are compared with, in words."""
+    return {"zero": "an ablated one", "mean": "its mean output"}.get(found.baseline, f"its output in {found.baseline}")
+
+
+def named_head(call: CallId, head: int) -> str:
+    """A head's name: "layer 23, head 4", of an encoder-decoder with its part."""
+    part = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}[call.part]
+    again = f", call {call.nth}" if call.nth else ""
+    return f"{part}layer {call.layer}{again}, head {head}"
+
+
+def of_parts(found: "Attribution") -> list[str]:
+    """Say what the outcome is, and what wrote it."""
+    words = found.unit == "word"
+    said = [f"The {found.outcome} is {signed(found.value)}: the sum of what was written there directly."]
+    parts = found.by()
+    kinds = dict.fromkeys(KINDS[writer.kind] for writer in grouped(found.parts, "writer")[0])
+    said += _most(f"Of all {len(parts)} parts ({listed(list(kinds))})", parts)
+    heads = [part for part in parts if "head " in part[0]]
+    only_heads = not parts or all(part in heads for part in _named(parts))  # so that this was said of heads already
+    if len(heads) > 1 and not only_heads:
+        said += _most(f"Of the {len(heads)} heads", heads)
+    carried = [(_source(name), added) for name, added in found.by("source", words=words) if "attention from " in name]
+    sources = _sources(carried, words=words)
+    said += _most(f"By attention, over all heads and layers, of {sources}", carried, "came", "from ")
+    by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
+    return [*said, capital(f"{listed(by_kind)}, in all.")]
+
+
+def _source(name: str) -> str:
+    """The token of what attention carried over: of cross-attention it is one of the text that the encoder read."""
+    if name.startswith("cross-attention from "):
+        return name.removeprefix("cross-attention from ").removesuffix(" of the decoder") + " of the encoder"
+    return name.removeprefix("attention from ")
+
+
+def _sources(carried: Parts, *, words: bool) -> str:
+    unit = "word" if words else "token"
+    return f"the one source {unit}" if len(carried) == 1 else f"all {len(carried)} source {unit}s"
+
+
+def of_tokens(found: "TokenAttribution") -> list[str]:
+    """Say what the outcome is, which tokens or words brought it, and how far their scores are from its sum."""
+    by = found.unit
+    method = found.method if found.baseline is None else f"{found.method}, {found.steps} steps"
+    first = f"The {found.outcome_name} is {signed(found.outcome)}"
+    if found.baseline is not None:
+        first += f", and {signed(found.baseline)} where the baseline stands at every token"
+    parts = found.by(by)
+    said = [f"{first}.", *_most(f"By {method}, of all {len(parts)} {by}s", parts)]
+    if found.gap is None or found.baseline is None:
+        return [*said, "Gradient x input follows the slope at this text alone: the scores need not sum to the outcome."]
+    due = found.outcome - found.baseline
+    sums = f"The scores sum to {signed(float(found.scores.sum()))}, where {signed(due)} is to be explained"
+    if found.gap > APART * abs(due):
+        return [*said, f"{sums}: too far apart for single scores to be believed, more steps may help."]
+    return [*said, f"{sums}: a gap of {found.gap:.1e}."]
+
+
+def of_heads(found: "HeadAttribution") -> list[str]:
+    """Say what the outcome is, and which heads brought it."""
+    heads = found.by()
+    said = [f"The {found.outcome_name} is {signed(found.outcome)}."]
+    said += _most(f"Of all {len(heads)} heads, each beside {beside(found)}, to the first order,", heads)
+    if found.sources is not None and heads and heads[0][1] != 0:
+        call, head, score = found.best(1)[0]
+        n = found.calls.index(call)
+        own = found.sources[n][head]
+        most = int((own if score >= 0 else -own).argmax())
+        text = found.tokens[n][most].text.strip()
+        name = capital(named_head(call, head))
+        took = f"most of its {signed(score)} from {quoted(text)} ({most}): {signed(float(own[most]))}"
+        said.append(f"{name}, the furthest from zero, took {took}.")
+    return [*said, "These are estimates of one gradient: ablating a head measures what it does."]
+
+
+def _most(start: str, parts: Parts, verb: str = "was brought", by: str = "by ") -> list[str]:
+    """Which parts brought most, and which stands most against them."""
+    if not parts or parts[0][1] == 0:
+        return []
+    named = _named(parts)
+    along = [f"{name} ({signed(added)})" for name, added in named if added > 0]
+    away = [f"{name} ({signed(added)})" for name, added in named if added < 0]
+    if not along:
+        return [f"{start} nothing {verb}; most was taken away by {listed(away)}."]
+    but = f"; most was taken away by {away[0]}" if away else ""
+    return [f"{start} most {verb} {by}{listed(along)}{but}."]
+
+
+def _named(parts: Parts) -> Parts:
+    """The parts that a sentence names: the most that was brought, and the most that was taken away.
+
+    What brought most is named however small it is, others where they are no less than a part of the largest of all.
+    parts: the largest absolute numbers first.
+    """
+    least = LEAST * abs(parts[0][1])
+    along = [each for each in parts if each[1] > 0][:NAMED]
+    along = [each for n, each in enumerate(along) if n == 0 or each[1] >= least]
+    away = [each for each in parts if -each[1] >= least and each[1] < 0][: 1 if along else NAMED]
+    return [*along, *away]

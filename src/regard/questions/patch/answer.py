@@ -1,0 +1,85 @@
+"""Hold what every patch of one text's run with another's did to an outcome."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+from regard.capture.interventions.names import Part
+from regard.capture.interventions.patch import What
+from regard.explain.frames import Row
+from regard.questions.patch import panels, sentences
+from regard.questions.patch.by_construction import Layer, Reason
+from regard.show.answer import Answer
+from regard.text.tokens import shortened
+from regard.trace.status import UNKNOWN, Status
+
+Direction = Literal["denoising", "noising"]
+By = Literal["positions", "heads"]
+LONG = 60  # characters of a text in a title
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PatchSweep(Answer):
+    """What every patch did. `outcomes[row][column]` is of layer `layers[row]` and place or head `columns[column]`.
+
+    clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
+    by: what the columns are. at: of heads, the places that were patched. sources: of positions, what stands in the
+    source where each column's patch was taken. given: (row, column, reason) of the patches that give the source's
+    outcome by construction, whatever the model does (`by_construction`). about: with the status of the run without
+    patches, and what of it was not computed again for each patch.
+    """
+
+    format: ClassVar[str] = "regard patch"
+    findings = sentences.of_patches
+    panels = panels.of_patches
+
+    what: What
+    by: By
+    direction: Direction
+    clean: str
+    corrupted: str
+    outcome: str
+    run: float
+    source: float
+    layers: tuple[Layer, ...]
+    columns: tuple[str, ...]
+    outcomes: list[list[float]]
+    at: str = "all positions"
+    part: Part | None = None
+    sources: tuple[str, ...] = ()
+    given: tuple[tuple[int, int, Reason], ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """How the run without patches was computed."""
+        return self.about.statuses[0] if self.about.statuses else UNKNOWN
+
+    @property
+    def shares(self) -> list[list[float]]:
+        """The share of the way to the source's outcome that each patch went; NaN where both outcomes are the same."""
+        way = self.source - self.run
+        return [[(each - self.run) / way if way else math.nan for each in row] for row in self.outcomes]
+
+    def best(self, count: int = 10) -> list[tuple[int, int]]:
+        """(row, column) of the patches that changed the outcome most, the largest change first."""
+        cells = [(row, column) for row in range(len(self.layers)) for column in range(len(self.columns))]
+        return sorted(cells, key=lambda cell: -abs(self.outcomes[cell[0]][cell[1]] - self.run))[:count]
+
+    def rows(self) -> list[Row]:
+        """One row a patch: layer, column (a token with its number, or a head), outcome, and share."""
+        shares = self.shares
+        return [
+            {"layer": str(layer), self.by.removesuffix("s"): column, "outcome": outcome, "share": shares[n][k]}
+            for n, layer in enumerate(self.layers)
+            for k, (column, outcome) in enumerate(zip(self.columns, self.outcomes[n], strict=True))
+        ]
+
+    def title(self) -> str:
+        """Which texts, and which outcome is measured."""
+        texts = f"between {shortened(self.clean, LONG)} and {shortened(self.corrupted, LONG)}"
+        return f"{self.direction.capitalize()}: {self.what} patched {texts}; {self.outcome}"
+
+    def data(self) -> dict[str, Any]:
+        """All of it, with the shares."""
+        own = {name: value for name, value in asdict(self).items() if name != "about"}
+        return own | {"status": asdict(self.status), "shares": self.shares}

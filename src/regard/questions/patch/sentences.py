@@ -1,0 +1,119 @@
+"""Say in sentences what a sweep of patches found: what the model did first, then what was so by construction."""
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from regard.explain.findings.wording import capital, listed, quoted
+from regard.questions.patch.by_construction import NEAR, Reason
+from regard.text.tokens import shortened
+
+if TYPE_CHECKING:
+    from regard.questions.patch.answer import PatchSweep
+
+MOST = 3  # patches that a sentence names
+PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
+LEAST = 5e-3  # of the way: shares below it are printed as 0 %
+REASONS: dict[Reason, str] = {
+    "elsewhere": "as the texts hold the same everywhere else there",
+    "read": "as the outcome is read there, after the last layer",
+}
+
+
+def of_patches(sweep: "PatchSweep") -> list[str]:
+    """What the run's outcome is, what the source's, and which patches went furthest from one to the other.
+
+    Patches that go all of the way by construction are told apart, last, with the reason.
+    """
+    read, source = sweep.corrupted, sweep.clean
+    if sweep.direction == "noising":
+        read, source = source, read
+    found = [
+        f"{sweep.direction}: {shortened(read)} is read, and {sweep.what} of {shortened(source)} are put in, "
+        + ("one head at a time" + f", {sweep.at}" if sweep.by == "heads" else "one place at a time"),
+        f"{sweep.outcome}: {sweep.run:.3g} without patches, {sweep.source:.3g} in the other text",
+    ]
+    if sweep.run == sweep.source:
+        found += ["both texts have the same outcome: there is no way from one to the other to go"]
+    else:
+        found += [*_step(sweep), _furthest(sweep), *_given(sweep)]
+    return [f"{capital(sentence)}." for sentence in found]
+
+
+def place_of(sweep: "PatchSweep", row: int, column: int) -> str:
+    """How a patch is called: its layer and its column."""
+    layer = sweep.layers[row]
+    return f"{_named(sweep, column)} {'entering layer 0' if layer == 'input' else f'in layer {layer}'}"
+
+
+def _named(sweep: "PatchSweep", column: int) -> str:
+    """A column's name: a token in quotes with its number, words and heads as they are."""
+    name = sweep.columns[column]
+    found = PLACED.fullmatch(name)
+    return name if sweep.by == "heads" or found is None else f"{quoted(found[1])} ({found[2]})"
+
+
+def reason_of(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Why a patch goes all of the way by construction; empty where it does not."""
+    reasons = {(r, c): reason for r, c, reason in sweep.given}
+    return REASONS[reasons[row, column]] if (row, column) in reasons else ""
+
+
+def _step(sweep: "PatchSweep") -> list[str]:
+    """The layer that brings most to a place: the largest rise of a share from what enters it to what leaves it."""
+    numbers = [-1 if layer == "input" else layer for layer in sweep.layers]
+    given = {(row, column) for row, column, _ in sweep.given}
+    rises = [
+        (sweep.shares[row][column] - sweep.shares[row - 1][column], row, column)
+        for (_, before), (row, after) in pairwise(enumerate(numbers))
+        if after == before + 1
+        for column in range(len(sweep.columns))
+        if (row, column) not in given or _whole(sweep, row, column)
+    ]
+    if sweep.what != "hidden_states" or not rises:
+        return []
+    rise, row, column = max(rises, key=lambda each: each[0])
+    if rise < LEAST:
+        return []
+    shares = [_percent(sweep.shares[n][column]) for n in (row - 1, row)]
+    return [
+        f"of all layers and places, layer {sweep.layers[row]} brings most to {_named(sweep, column)}: from {shares[0]} "
+        f"to {shares[1]} of the way to the other's outcome"
+    ]
+
+
+def _furthest(sweep: "PatchSweep") -> str:
+    """The patches that changed most, those aside that do so by construction."""
+    given = {(row, column) for row, column, _ in sweep.given}
+    cells = [cell for cell in sweep.best(len(sweep.layers) * len(sweep.columns)) if cell not in given]
+    far = [cell for cell in cells if abs(sweep.shares[cell[0]][cell[1]]) >= LEAST][:MOST]
+    aside = ", but for those that do so by construction," if given else ""
+    if not far:
+        other = "no other patch" if given else "no patch"
+        return f"{other} changed the outcome by {LEAST:.1%} of the way to the other's"
+    named = ", ".join(f"{place_of(sweep, *cell)}: {_percent(sweep.shares[cell[0]][cell[1]])}" for cell in far)
+    return f"of the way to the other's outcome, the patches that changed most{aside} went {named}"
+
+
+def _given(sweep: "PatchSweep") -> list[str]:
+    """The patches that go all of the way by construction, those of one place and reason together."""
+    together: dict[tuple[int, Reason], list[int]] = {}
+    for row, column, reason in sweep.given:
+        together.setdefault((column, reason), []).append(row)
+    said = []
+    for (column, reason), rows in together.items():
+        one = place_of(sweep, rows[0], column)
+        where = one if len(rows) == 1 else f"{_named(sweep, column)} in {len(rows)} rows, the first {one}"
+        estimates = [_percent(sweep.shares[row][column]) for row in rows if not _whole(sweep, row, column)]
+        where += f" (estimated here as {listed(estimates)})" if estimates else ""
+        said.append(f"{where}, {REASONS[reason]}")
+    return [f"by construction all of the way, whatever the model does: {'; '.join(said)}"] if said else []
+
+
+def _whole(sweep: "PatchSweep", row: int, column: int) -> bool:
+    """Whether a patch went all of the way: one that is so by construction may be estimated otherwise."""
+    return abs(sweep.shares[row][column] - 1) <= NEAR
+
+
+def _percent(share: float) -> str:
+    return f"{share:z.0%}"

@@ -1,0 +1,207 @@
+"""Patch one run with another's at every layer and position, or at every layer and head, and see what each did.
+
+    denoising   the run reads the corrupted text, patches bring in what the clean one had: what is enough for it
+    noising     the run reads the clean text, patches bring in what the corrupted one had: what it needs
+
+A cell's share is (outcome - the run's) / (the source's - the run's): 0 where the patch changed nothing, 1 where it gave
+the source's outcome. Source of the two directions: Heimersheim and Nanda 2024, "How to use and interpret activation
+patching".
+"""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from regard.capture.interventions.names import Part
+from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
+from regard.capture.interventions.places import places_of, tokens_at, written
+from regard.capture.status_notes import NO_OUTPUTS, REUSED
+from regard.errors import RegardError
+from regard.explain.causes.outcomes import AnyTrace, Outcome
+from regard.explain.places import Place
+from regard.models.model import Model
+from regard.questions.patch.answer import By, Direction, PatchSweep
+from regard.questions.patch.by_construction import Layer, Reason, by_construction
+from regard.show.answer import Read
+from regard.text.tokens import shortened, unequal_lengths
+from regard.trace.layer_subset import call_numbers
+from regard.trace.status import Status
+from regard.trace.trace import PairTrace, Trace
+
+DIRECTIONS = ("denoising", "noising")
+
+
+def patch_sweep(
+    model: Model,
+    clean: str,
+    corrupted: str,
+    outcome: Outcome,
+    *,
+    what: What = "hidden_states",
+    by: By | None = None,
+    direction: Direction = "denoising",
+    layers: Collection[Layer] | None = None,
+    at: Place | Sequence[Place] | None = None,
+    targets: tuple[str, str] | None = None,
+    part: Part | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> PatchSweep:
+    """Patch every layer and position, or every layer and head, and measure each by one outcome.
+
+    Args:
+        clean, corrupted: the two texts; patches are taken from one and put into the other.
+        outcome: the number that is measured: `outcomes.logit_difference`, `probability`, `cosine`, or an `Outcome` of
+            any function of a trace.
+        what: as in `regard.patch`.
+        by: "positions", a patch for each place, or "heads", one for each head; None for heads where `what` has them.
+        direction: "denoising" puts the clean text's into the corrupted run, "noising" the other way round.
+        layers: those that are patched, None for all (of hidden states also what enters layer 0).
+        at: words or tokens, a column each, for texts that are not token by token the same; of heads, the places that
+            are patched. None for all, where both texts have as many tokens.
+        targets: of an encoder-decoder, what its decoder reads beside (clean, corrupted). part: as in `regard.patch`.
+        progress: called after every patch with how many are done and how many there are.
+
+    Runs go in batches; layers below a patch are not computed again, nor, where tokens attend to none after them, are
+    tokens before it. The status says where that could not be.
+
+    Raises:
+        RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
+    """
+    if direction not in DIRECTIONS:
+        raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
+    if what not in WHATS:
+        raise RegardError(f"what: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
+    by = by or ("heads" if what in OF_HEADS else "positions")
+    if by not in ("positions", "heads") or (by == "heads" and what not in OF_HEADS):
+        raise RegardError(
+            f"by: given {by!r}, {what} can be patched by 'positions'" + " or 'heads'" * (what in OF_HEADS)
+        )
+    if not isinstance(outcome, Outcome):
+        raise RegardError(
+            f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
+        )
+    if model.pairs != (targets is not None):
+        needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is no encoder-decoder"
+        raise RegardError(f"targets: {model.name} needs {needs}")
+    texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
+    plain: list[AnyTrace] = [
+        _traced(model, text, target, logits=outcome.logits) for text, target in zip(texts, read, strict=True)
+    ]
+    run, source = (1, 0) if direction == "denoising" else (0, 1)
+    cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
+    patches = [cells.patch(row, column) for row in range(len(cells.layers)) for column in range(len(cells.columns))]
+    outcomes = [[math.nan] * len(cells.columns) for _ in cells.layers]
+    notes: dict[str, None] = {}
+    runs = model.ablated(texts[run], [[each] for each in patches], target=read[run], logits=outcome.logits)
+    for done, (number, trace) in enumerate(runs, 1):
+        row, column = divmod(number, len(cells.columns))
+        outcomes[row][column] = outcome.of(trace)
+        notes |= dict.fromkeys(each for each in trace.sides[-1].status.notes if each in REUSED)
+        if progress is not None:
+            progress(done, len(patches))
+    ends = outcome.of(plain[run]), outcome.of(plain[source])
+    given: tuple[tuple[int, int, Reason], ...] = ()
+    if what == "hidden_states":
+        given = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
+    return PatchSweep(
+        what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
+        written(cells.at), part, cells.sources, given,
+        about=Read(((clean, read[0]), (corrupted, read[1])), (_status(plain[run], tuple(notes)),)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The patches of a sweep: one for each layer and each column, a place or a head."""
+
+    what: What
+    by: By
+    layers: tuple[Layer, ...]
+    columns: tuple[str, ...]
+    at: tuple[Place, ...] | None
+    places: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # of each column: tokens of the run, of the source
+    source: AnyTrace
+    part: Part | None
+    sources: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        run: AnyTrace,
+        source: AnyTrace,
+        what: What,
+        by: By,
+        layers: Collection[Layer] | None,
+        at: Place | Sequence[Place] | None,
+        part: Part | None,
+    ) -> "_Cells":
+        mine, theirs = (_side(each, what, part) for each in (run, source))
+        places = places_of("at", at)
+        depth, heads = _sizes(run, what, part)
+        every: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
+        chosen = every if layers is None else tuple(each for each in every if each in layers)
+        unknown = [each for each in layers or () if each not in every]
+        if unknown or not chosen:
+            raise RegardError(f"layers: given {unknown or 'none'}, needs some of {', '.join(map(str, every))}")
+        if places is None and len(mine.tokens) != len(theirs.tokens):
+            raise unequal_lengths(mine.text, len(mine.tokens), theirs.text, len(theirs.tokens))
+        if by == "heads":
+            return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
+        aligned, names, sources = [], [], []
+        for each in range(len(mine.tokens)) if places is None else places:
+            ends = [tokens_at("at", side.text, side.tokens, (each,)) for side in (mine, theirs)]
+            if len(ends[0]) != len(ends[1]):
+                raise RegardError(
+                    f"patch_sweep: {written((each,))} is {len(ends[0])} tokens in {shortened(mine.text)} and "
+                    f"{len(ends[1])} in {shortened(theirs.text)}: they cannot be aligned"
+                )
+            aligned.append((ends[0], ends[1]))
+            whole = mine.tokens[each].text if isinstance(each, int) else None
+            names.append(written((each,)) if whole is None else f"{whole} {each}")
+            sources.append(" ".join(theirs.tokens[n].text.strip() for n in ends[1]))
+        return _Cells(what, by, chosen, tuple(names), places, tuple(aligned), source, part, tuple(sources))
+
+    def patch(self, row: int, column: int) -> Patch:
+        """The patch of one cell."""
+        layer = self.layers[row]
+        if self.by == "heads":
+            at = None if self.at is None else list(self.at)
+            return patch(self.what, layer=layer, source=self.source, at=at, head=column, part=self.part)
+        here, there = self.places[column]
+        return patch(self.what, layer=layer, source=self.source, at=list(here), source_at=list(there), part=self.part)
+
+
+def _side(trace: AnyTrace, what: What, part: Part | None) -> Trace:
+    """The trace whose tokens are patched."""
+    if isinstance(trace, Trace):
+        return trace
+    if part is None:
+        raise RegardError('patch_sweep: an encoder-decoder needs part="encoder", "decoder" or "cross"')
+    of_source = part == "encoder" or (part == "cross" and what == "values")
+    return trace.encoder if of_source else trace.decoder
+
+
+def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
+    """(layers, heads) of what is patched."""
+    side = trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
+    maps = side.cross if part == "cross" else side.attention
+    if what not in OF_HEADS:
+        return len(side.hidden_states) - 1, 0
+    first = call_numbers(maps)[0]
+    values = (side.cross_values if part == "cross" else side.values)[first]
+    if what == "values" and values is not None:
+        return len(maps), values.shape[0]
+    return len(maps), maps[first].shape[0]
+
+
+def _status(trace: AnyTrace, more: tuple[str, ...]) -> Status:
+    """The status of a run, without what is said of parts that no sweep needs, and with more notes."""
+    notes = (each for each in trace.status.notes if each != NO_OUTPUTS)
+    return replace(trace.status, notes=(*notes, *more))
+
+
+def _traced(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:
+    if target is None:
+        return model.trace(text, attention_outputs=False, logits=logits)
+    trace = model.trace(text, target=target, attention_outputs=False, logits=logits)
+    assert isinstance(trace, (Trace, PairTrace))
+    return trace

@@ -1,0 +1,130 @@
+"""What heads brought to an outcome by gradients: against finite differences, the maps, and really ablating heads."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.errors import RegardError
+from regard.explain.causes.outcomes import Outcome, cosine, number_of
+from regard.questions.attribution.heads import attribute_to_heads
+from tests.support import generation
+from tests.support.own_models import TEXTS, opened, pair
+
+RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
+WIDTH = 32  # of a head of MiniLM
+
+
+@pytest.fixture(scope="module")
+def river(minilm: Any) -> Any:
+    return minilm.trace(RIVER)
+
+
+@pytest.fixture(scope="module")
+def outcome(minilm: Any) -> Outcome:
+    return cosine("bank", minilm.trace(MONEY)["bank"], "the bank of money")
+
+
+@pytest.fixture(scope="module")
+def found(minilm: Any, river: Any, outcome: Outcome) -> Any:
+    return attribute_to_heads(minilm, river, outcome)
+
+
+def test_a_head_that_gives_a_little_more_moves_the_outcome_by_its_number(
+    minilm: Any, river: Any, outcome: Outcome, found: Any
+) -> None:
+    """In a copy of the model whose W_O takes a little more, or less, of one head."""
+    for layer, head in ((0, 3), (3, 7), (5, 1), (5, 11)):
+        ends = []
+        for step in (-0.05, 0.05):
+            model = regard.load(copy.deepcopy(minilm.model), tokenizer=minilm.tokenizer)
+            weight = model.model.encoder.layer[layer].attention.output.dense.weight
+            with torch.no_grad():
+                weight[:, head * WIDTH : (head + 1) * WIDTH] *= 1 + step
+            ends.append(outcome.of(model.trace(RIVER)))
+        assert found.score(layer, head) == pytest.approx((ends[1] - ends[0]) / 0.1, abs=2e-5)
+
+
+def test_they_go_with_what_ablating_and_patching_measure(minilm: Any, river: Any, outcome: Outcome, found: Any) -> None:
+    """Zero is far from what a head gives, another text's output near: there the numbers agree, here their ranks."""
+    heads = [(layer, head) for layer in range(6) for head in range(12)]
+    other = minilm.trace("A man on a money bank.")
+    patches = [[regard.patch("head_outputs", layer=n, head=head, source=other)] for n, head in heads]
+    near = attribute_to_heads(minilm, river, outcome, baseline=other)
+
+    def measured(sets: list[list[Any]]) -> torch.Tensor:
+        effects = torch.zeros(len(heads), dtype=torch.float64)
+        for n, run in minilm.ablated(RIVER, sets):
+            effects[n] = outcome.of(river) - outcome.of(run)
+        return effects
+
+    def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
+        return float(torch.corrcoef(torch.stack([a, b]))[0, 1])
+
+    ablated = measured([[regard.ablate(regard.head(*each))] for each in heads])
+    zero = torch.cat(found.scores)
+    assert correlation(zero.argsort().argsort().double(), ablated.argsort().argsort().double()) > 0.75
+    assert correlation(torch.cat(near.scores), measured(patches)) > 0.9
+
+
+def test_each_split_by_source_token(river: Any, found: Any) -> None:
+    for scores, sources in zip(found.scores, found.sources, strict=True):
+        torch.testing.assert_close(sources.sum(1), scores, atol=1e-8, rtol=1e-4)
+    assert found.from_tokens(2, 5).shape == (len(river.tokens),)
+
+
+def test_the_split_is_weight_times_value_times_slope(minilm: Any, river: Any, outcome: Outcome, found: Any) -> None:
+    """Written out with the trace's whole weights, of the last layer, where the slope is known by autograd alone."""
+    from regard.models.gradient_runs import gradient_run
+
+    done, own = gradient_run(minilm, river, heads=True)
+    (slope,) = done.gradients(number_of(outcome, own), [done.heads[5].output])
+    weights, values = river.attention[5][:].double(), river.values[5].double()
+    expected = torch.einsum("hls,hse,hle->hs", weights, values, slope[0].double())
+    torch.testing.assert_close(found.sources[5], expected, atol=1e-6, rtol=1e-3)
+
+
+def test_towards_the_mean_and_another_text(minilm: Any, river: Any, outcome: Outcome) -> None:
+    mean = attribute_to_heads(minilm, river, outcome, baseline="mean")
+    assert mean.sources is None
+    with pytest.raises(RegardError, match='compared with mean, heads do not split: baseline="zero" does'):
+        mean.from_tokens(0, 0)
+    other = attribute_to_heads(minilm, river, outcome, baseline=minilm.trace("A man on a money bank."))
+    same = attribute_to_heads(minilm, river, outcome, baseline=river)
+    assert other.best(1)[0][2] != 0
+    assert max(abs(score) for *_, score in same.best(72)) < 1e-6
+    with pytest.raises(RegardError, match="baseline: its trace has 6 tokens, this one 9: as many are needed"):
+        attribute_to_heads(minilm, river, outcome, baseline=minilm.trace("A man sat."))
+
+
+def test_of_a_causal_model_later_tokens_bring_nothing() -> None:
+    model = generation.opened("llama")
+    trace = model.trace(ids=generation.IDS)
+    inner = Outcome("a logit", lambda each: each.sides[-1].logits[2, 3])
+    found = attribute_to_heads(model, trace, inner)
+    assert all(bool((each[:, 3:] == 0).all()) for each in found.sources or ())
+    assert all(bool((each[:, :3] != 0).any()) for each in found.sources or ())
+
+
+def test_rows_and_names() -> None:
+    model = opened("gpt")
+    trace = model.trace(TEXTS[0])
+    found = attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3]))
+    rows = found.rows()
+    assert [(row["layer"], row["head"]) for row in rows] == [(layer, head) for layer in (0, 1) for head in (0, 1, 2)]
+    name, score = found.by()[0]
+    call, head, best = found.best(1)[0]
+    assert (name, score) == (f"layer {call.layer}, head {head}", best)
+    with pytest.raises(RegardError, match="there is no layer 1 with a head 3"):
+        found.score(1, 3)
+
+
+def test_of_a_pair() -> None:
+    model = pair()
+    trace = model.trace(TEXTS[0], target="Un homme")
+    found = attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[1, 3]))
+    assert {row["part"] for row in found.rows()} == {"encoder", "decoder", "cross"}
+    assert found.from_tokens(1, 0, part="cross").shape == (len(trace.encoder.tokens),)
+    assert any(name.startswith("cross-attention layer") for name, _ in found.by())

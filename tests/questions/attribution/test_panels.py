@@ -1,0 +1,192 @@
+"""An outcome's parts in every medium: every number is the split's, and those of a grid sum to it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.capture.score_path import SideParts, Writer
+from regard.explain.causes.outcomes import cosine
+from regard.questions.attribution.heads import attribute_to_heads
+from regard.show.figure import MOST
+from regard.views.figures.elements.canvas import all_axes
+from regard.views.terminal.layout import lines_of
+from regard.web.html_file import script_json
+from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
+from tests.support import RIVER
+from tests.support.pairs import make_pair
+
+TEXT = "He sat on a river bank, fishing."
+
+
+@pytest.fixture(scope="module")
+def found(minilm: Any) -> Any:
+    trace = minilm.trace(TEXT)
+    return minilm.attribution(trace, "bank", toward=trace["river"])
+
+
+def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> None:
+    page: Any = found.page().data()
+    script_json(page)
+    assert page["title"] == "What adds to the cosine to the direction at “bank” (+0.61)"
+    heads, sources, layers, parts, carried, writers = page["panels"]
+    names = ["Heads", "Source tokens", "Layers", "Parts", "Sources", "Writers"]
+    assert [panel["name"] for panel in page["panels"]] == names
+    by_writer, by_token = dict(found.by()), dict(found.by("token"))
+    assert (len(heads["rows"]), len(heads["columns"])) == (6, 12)
+    tokens = heads["behind"]["texts"][0]["tokens"]
+    for layer, row in enumerate(heads["values"]):
+        for head, value in enumerate(row):
+            assert value == pytest.approx(by_writer[f"layer {layer}, head {head}"], abs=1e-12)
+            own = heads["behind"]["values"][layer][head]
+            assert own == [
+                pytest.approx(by_token.get(f"layer {layer}, head {head} from “{token}” ({n})", 0.0), abs=1e-12)
+                for n, token in enumerate(tokens)
+            ]
+    by_source = dict(found.by("source"))
+    assert sources["values"] == [
+        pytest.approx(by_source[f"attention from “{token}” ({n})"], abs=1e-12) for n, token in enumerate(tokens)
+    ]
+    assert [row[0] for row in layers["rows"]] == [
+        "embeddings, and biases of no layer", *(f"layer {n}" for n in range(6)), "all"
+    ]  # fmt: skip
+    assert layers["rows"][-1][-1] == found.value
+    assert sum(row[-1] for row in layers["rows"][:-1]) == pytest.approx(found.value, abs=1e-6)
+    for n, row in enumerate(layers["rows"][1:-1]):
+        assert row[1] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
+        assert row[2] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
+    assert parts["parts"] == [list(each) for each in found.by("token")]
+    assert writers["parts"] == [list(each) for each in found.by()]
+    assert parts["whole"] == writers["whole"] == found.value
+    assert dict(carried["parts"]) == {name: added for name, added in by_source.items() if name.startswith("attention")}
+    assert carried["whole"] == sum(added for _, added in carried["parts"])
+
+
+def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
+    page = found.page()
+    assert page.findings == found.findings() == found.to_json()["findings"]
+    assert page.findings[0].startswith("The cosine to the direction at “bank” is +0.61: the sum of what was written")
+    assert page.status[0].startswith("Computed with ")
+    assert page.status[-1] == found.exactness()[0]
+    assert page.status[-1].startswith("The parts sum to the outcome within ")
+    by_word = replace(found, unit="word")
+    assert by_word.page().findings == by_word.findings()
+    assert [panel.title for panel in by_word.panels()][3] == "The largest parts, heads by source word"
+
+
+def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) -> None:
+    make_pair(tmp_path / "pair")
+    model = regard.load(tmp_path / "pair")
+    trace = model.trace("the man on the river bank", target="sur la rive")
+    found = model.attribution(trace, 2, 5)
+    page: Any = found.page().data()
+    heads, source, target, *_ = page["panels"]
+    sides = [[token.text for token in side.tokens] for side in trace.sides]
+    by_writer = dict(found.by())
+    assert {name.split()[0] for name in heads["rows"]} == {"decoder"}
+    for row, (name, of) in enumerate(zip(heads["rows"], heads["behind"]["of"], strict=True)):
+        across = name.endswith(", cross")
+        assert heads["behind"]["texts"][of]["tokens"] == sides[0 if across else 1]
+        layer = name.removeprefix("decoder ").removesuffix(", cross")
+        for head, value in enumerate(heads["values"][row]):
+            label = f"{layer}, {'cross ' * across}head {head} of the decoder"
+            assert value == pytest.approx(by_writer[label], abs=1e-12)
+            assert value == pytest.approx(sum(heads["behind"]["values"][row][head]), abs=1e-12)
+    assert {panel["name"] for panel in (source, target)} == {
+        "Source tokens of the encoder",
+        "Source tokens of the decoder",
+    }
+    assert sum(sum(panel["values"]) for panel in (source, target)) == pytest.approx(
+        sum(sum(row) for row in heads["values"]), abs=1e-12
+    )
+
+
+def printed(found: Any, top: int = 10) -> list[list[str]]:
+    """The words of the lines of the tables that a terminal shows, without their bars."""
+    lines = lines_of(found.shown(100, top)[1:], 100)
+    kept = [line.replace("█", "").split() for line in lines if "+" in line or "−" in line]
+    return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█")] for line in kept]
+
+
+def test_parts_and_their_sum_in_a_terminal() -> None:
+    assert printed(DIRECT, top=2) == [
+        ["layer", "0,", "head", "1", "from", "“river”", "(0)", "+2.00"],
+        ["layer", "1,", "head", "0", "from", "“run”", "(2)", "−1.50"],
+        ["3", "others", "together", "+1.51"],
+        ["sum", "+2.01"],
+        ["attention", "from", "“river”", "(0)", "+2.00"],
+        ["attention", "from", "“run”", "(2)", "−1.50"],
+        ["1", "other", "+1.00"],
+        ["sum", "+1.50"],
+    ]
+    assert printed(replace(DIRECT, unit="word"))[0] == ["layer", "0,", "head", "1", "from", "“rivers”", "(0)", "+3.00"]
+
+
+def test_tokens_words_and_heads_in_a_terminal() -> None:
+    by_word = replace(BY_TOKENS, unit="word")
+    assert printed(by_word) == [["“rivers”", "(0)", "+3.00"], ["“run”", "(2)", "−0.50"], ["sum", "+2.50"]]
+    assert printed(BY_HEADS, top=1) == [["layer", "0,", "head", "1", "+2.00"]]  # no sum: they do not make the outcome
+    assert any("3 smaller ones: left out here" in line for line in lines_of(BY_HEADS.shown(90, 1), 90))
+
+
+def test_bars_of_a_picture_are_the_parts() -> None:
+    axes = all_axes(DIRECT.plot())[0]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([2.0, -1.5, 1.0, 0.5, 0.01])
+    assert axes.get_yticklabels()[0].get_text() == "layer 0, head 1 from “river” (0)"
+    assert DIRECT.title() == "What adds to the logit of “x” at “run” (+2.01)"
+    axes = all_axes(replace(BY_TOKENS, unit="word").plot())[0]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([3.0, -0.5])
+
+
+def test_of_many_parts_those_that_matter_least_are_one_bar() -> None:
+    torch.manual_seed(0)
+    vectors = torch.randn(60, 1, dtype=torch.float64)
+    writers = tuple(Writer("feed-forward", layer) for layer in range(60))
+    found = replace(DIRECT, parts=SideParts(writers, vectors, vectors.sum(0), (2,)), value=float(vectors.sum()))
+    axes = all_axes(found.plot())[0]
+    assert len(axes.patches) == MOST + 1
+    assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(float(vectors.sum()))
+    assert axes.get_yticklabels()[-1].get_text() == "36 others together"
+
+
+def test_heads_of_a_picture_are_in_their_cells() -> None:
+    values = np.asarray(all_axes(BY_HEADS.plot())[0].images[0].get_array())
+    np.testing.assert_allclose(values, [[0.1, 2.0], [-1.0, 0.0]])
+
+
+def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, bank: Any) -> None:
+    found = attribute_to_heads(minilm, bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
+    page: Any = found.page().data()
+    script_json(page)
+    grid, bars = page["panels"]
+    assert grid["values"] == [own.tolist() for own in found.scores]
+    assert grid["rows"] == [f"layer {n}" for n in range(6)]
+    assert grid["behind"]["texts"][0]["tokens"] == [token.text for token in bank[0].tokens]
+    for layer, head in ((0, 0), (3, 11), (5, 7)):
+        parts = grid["behind"]["values"][layer][head]  # float32 products, summed in another order than the score's
+        assert abs(sum(parts) - grid["values"][layer][head]) <= 2**-20 * sum(map(abs, parts))
+        assert parts == found.from_tokens(layer, head).tolist()
+    assert bars["parts"] == [list(each) for each in found.by()]
+    assert len(bars["parts"]) == 72
+    assert bars["whole"] is None
+
+
+def test_beside_another_text_heads_do_not_split(minilm: Any) -> None:
+    own, other = minilm.trace([RIVER.replace("river", "money"), RIVER])
+    found = attribute_to_heads(minilm, own, cosine("bank", other["bank"], "there"), baseline=other)
+    grid = found.page().data()["panels"][0]
+    assert grid["behind"] is None
+    assert "Choose" not in grid["note"]
+
+
+def test_every_token_has_its_score_and_the_gap_is_told() -> None:
+    strip, bars = BY_TOKENS.page().data()["panels"]
+    assert strip["tokens"] == [token.text for token in BY_TOKENS.tokens]
+    assert strip["values"] == BY_TOKENS.scores.tolist()
+    assert bars["parts"] == [list(each) for each in BY_TOKENS.by("token")]
+    source, target, _ = replace(BY_TOKENS, sides=(1, 2), texts=("a", "b c")).page().data()["panels"]
+    assert [*source["values"], *target["values"]] == strip["values"]
+    assert (source["name"], target["name"]) == ("Tokens of the source", "Tokens of the target")

@@ -1,0 +1,113 @@
+"""What made an outcome in sentences, of made-up numbers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.capture.interventions.call_ids import CallId
+from regard.capture.score_path import SideParts, Writer
+from regard.questions.attribution.direct import Attribution
+from regard.questions.attribution.heads import HeadAttribution
+from regard.questions.attribution.sentences import exactness
+from regard.questions.attribution.tokens import TokenAttribution
+from regard.text.tokens import Token
+
+TEXT = "rivers run"
+TOKENS = (Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False))
+WRITERS = (
+    Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 0, 1, 1), Writer("attention", 1, 0, 2),
+    Writer("feed-forward", 1),
+)  # fmt: skip
+VECTORS = torch.tensor([[0.5], [2.0], [1.0], [-1.5], [0.01]], dtype=torch.float64)
+DIRECT = Attribution(
+    "logit of “x” at “run”", 2.01, 2e-7, SideParts(WRITERS, VECTORS, VECTORS.sum(0), (2,)), {None: TOKENS}, {None: TEXT}
+)
+SCORES = torch.tensor([2.0, 1.0, -0.5], dtype=torch.float64)
+BY_TOKENS = TokenAttribution(
+    "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
+)
+BY_HEADS = HeadAttribution(
+    "logit of “x”", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
+    (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
+    (
+        torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),
+        torch.tensor([[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]]).double(),
+    ),
+    (TOKENS, TOKENS),
+)  # fmt: skip
+
+
+def test_what_was_written_directly() -> None:
+    assert DIRECT.findings() == [
+        "The logit of “x” at “run” is +2.01: the sum of what was written there directly.",
+        "Of all 4 parts (embeddings, heads and feed-forward layers) most was brought by layer 0, head 1 (+3.00) and "
+        "token embedding (+0.50); most was taken away by layer 1, head 0 (−1.50).",
+        "Of the 2 heads most was brought by layer 0, head 1 (+3.00); most was taken away by layer 1, head 0 (−1.50).",
+        "By attention, over all heads and layers, of all 3 source tokens most came from “river” (0) (+2.00) and “s” "
+        "(1) (+1.00); most was taken away by “run” (2) (−1.50).",
+        "Attention +1.50, token embedding +0.50 and feed-forward layers +0.010, in all.",
+    ]
+    by_word = replace(DIRECT, unit="word").findings()[3]
+    assert "of all 2 source words most came from “rivers” (0) (+3.00); most was" in by_word
+
+
+def test_heads_are_not_said_twice() -> None:
+    few = SideParts(WRITERS[1:4], VECTORS[1:4], VECTORS[1:4].sum(0), (2,))
+    said = replace(DIRECT, parts=few, value=1.5).findings()
+    assert [each.startswith("Of ") for each in said].count(True) == 1
+    assert said[1].startswith("Of all 2 parts (heads) most was brought by layer 0, head 1 (+3.00); most was taken")
+
+
+def test_what_came_across_is_of_the_encoder() -> None:
+    writers = (Writer("attention", 0, 1, 2, "decoder", cross=True), Writer("attention", 0, 1, 0, "decoder"))
+    parts = SideParts(writers, VECTORS[:2], VECTORS[:2].sum(0), (1,))
+    both = {"encoder": TOKENS, "decoder": TOKENS}
+    found = Attribution("logit", 2.5, 0.0, parts, both, {"encoder": TEXT, "decoder": TEXT})  # type: ignore[arg-type]
+    assert any(
+        each.endswith("most came from “river” (0) of the decoder (+2.00) and “run” (2) of the encoder (+0.50).")
+        for each in found.findings()
+    )
+
+
+def test_what_tokens_brought() -> None:
+    first, most, sums = replace(BY_TOKENS, unit="word").findings()
+    assert first == "The logit of “x” is +3.00, and +0.50 where the baseline stands at every token."
+    assert most == (
+        "By integrated gradients, 32 steps, of all 2 words most was brought by “rivers” (0) (+3.00); most was taken "
+        "away by “run” (2) (−0.50)."
+    )
+    assert sums == "The scores sum to +2.50, where +2.50 is to be explained: a gap of 1.0e-03."
+    wide = replace(BY_TOKENS, gap=1.0).findings()[2]
+    assert wide.endswith("too far apart for single scores to be believed, more steps may help.")
+    plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
+    assert plain.findings()[0] == "The logit of “x” is +3.00."
+    assert "need not sum to the outcome" in plain.findings()[2]
+
+
+def test_what_heads_brought() -> None:
+    assert BY_HEADS.findings() == [
+        "The logit of “x” is +3.00.",
+        "Of all 4 heads, each beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) "
+        "and layer 0, head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
+        "Layer 0, head 1, the furthest from zero, took most of its +2.00 from “s” (1): +3.00.",
+        "These are estimates of one gradient: ablating a head measures what it does.",
+    ]
+
+
+@pytest.mark.parametrize("scores", [[0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+def test_where_nothing_is_brought(scores: list[float]) -> None:
+    said = replace(BY_TOKENS, scores=torch.tensor(scores, dtype=torch.float64)).findings()
+    assert any("nothing was brought; most was taken away by “river” (0) (−1.00)" in each for each in said) == any(
+        scores
+    )
+
+
+def test_little_that_was_brought_is_not_nothing() -> None:
+    """Beside a large part that takes away, "nothing was brought" was said of what brought 0.01."""
+    said = replace(BY_TOKENS, scores=torch.tensor([-1.0, 0.0, 0.01], dtype=torch.float64)).findings()[1]
+    assert said.endswith("most was brought by “run” (2) (+0.010); most was taken away by “river” (0) (−1.00).")
+
+
+def test_how_exact_it_is() -> None:
+    assert "within 2.0e-07 of the sum of their absolute values" in exactness(DIRECT)

@@ -1,0 +1,41 @@
+"""Estimates of patches, against small patches and against the measured sweep."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.errors import RegardError
+from regard.explain.causes.outcomes import cosine
+from regard.questions.patch.estimated import attribution_patching
+from regard.questions.patch.sweep import patch_sweep
+from tests.support import generation
+
+CLEAN, CORRUPTED = "The man sat by the river bank.", "The man sat by the money bank."
+
+
+def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
+    found = attribution_patching(minilm, CLEAN, CORRUPTED, outcome)
+    measured = patch_sweep(minilm, CLEAN, CORRUPTED, outcome)
+    assert (found.layers, found.columns) == (measured.layers, measured.columns)
+    assert (found.run, found.source) == pytest.approx((measured.run, measured.source), abs=1e-5)
+    one, other = (np.array(each.outcomes) - each.run for each in (found, measured))
+    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.8
+    same = [n for n, name in enumerate(found.columns) if name.split()[0] not in ("river", "money")]
+    np.testing.assert_allclose(one[0, same], 0, atol=1e-6)  # nothing differs there before the first layer
+    assert "estimated by gradients" in found.outcome
+    word = CLEAN.split().index("river") + 1
+    assert found.given == measured.given == ((0, word, "elsewhere"), (6, word + 1, "read"))
+
+
+def test_texts_of_different_length_are_refused(minilm: Any) -> None:
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
+    with pytest.raises(RegardError, match="texts of one length are needed"):
+        attribution_patching(minilm, CLEAN, "A bank.", outcome)
+
+
+def test_it_is_for_texts(minilm: Any) -> None:
+    model = generation.opened("llama")
+    with pytest.raises(RegardError, match="no tokenizer"):
+        attribution_patching(model, "a", "b", cosine(1, minilm.trace("A text.").contextual[0]))

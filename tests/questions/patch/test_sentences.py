@@ -1,0 +1,70 @@
+"""What is said of a sweep of patches."""
+
+from dataclasses import replace
+
+from regard.questions.patch.answer import PatchSweep
+from regard.questions.patch.sentences import reason_of
+
+SWEEP = PatchSweep(
+    "hidden_states", "positions", "denoising", "clean text", "bad text", "a number", 1.0, 3.0,
+    ("input", 0), ("clean 0", "text 1"), [[1.5, 1.0], [0.5, 3.0]],
+)  # fmt: skip
+
+
+def test_the_furthest_patches_are_named() -> None:
+    first, outcomes, step, best = SWEEP.findings()
+    assert first == "Denoising: 'bad text' is read, and hidden_states of 'clean text' are put in, one place at a time."
+    assert outcomes == "A number: 1 without patches, 3 in the other text."
+    assert step == (
+        "Of all layers and places, layer 0 brings most to “text” (1): from 0% to 100% of the way to the other's "
+        "outcome."
+    )
+    assert best.endswith(
+        "“text” (1) in layer 0: 100%, “clean” (0) entering layer 0: 25%, “clean” (0) in layer 0: -25%."
+    )
+
+
+def test_the_other_direction_and_no_way_to_go() -> None:
+    first, _, last = replace(SWEEP, direction="noising", source=1.0).findings()
+    assert first.startswith("Noising: 'clean text' is read, and hidden_states of 'bad text'")
+    assert "Both texts have the same outcome" in last
+
+
+def test_what_is_so_by_construction_does_not_lead() -> None:
+    """The river's states into the money text: the two cells that were named first were 100 % of any model."""
+    shares = [[1.0, 0.0], [0.45, 0.56], [0.47, 0.6], [0.0, 1.0]]
+    sweep = replace(
+        SWEEP, run=0.0, source=1.0, outcomes=shares, layers=("input", 0, 1, 2), columns=("money 6", "bank 7"),
+        given=((0, 0, "elsewhere"), (3, 1, "read")),
+    )  # fmt: skip
+    assert sweep.findings()[2:] == [
+        "Of all layers and places, layer 0 brings most to “bank” (7): from 0% to 56% of the way to the other's "
+        "outcome.",
+        "Of the way to the other's outcome, the patches that changed most, but for those that do so by construction, "
+        "went “bank” (7) in layer 1: 60%, “bank” (7) in layer 0: 56%, “money” (6) in layer 1: 47%.",
+        "By construction all of the way, whatever the model does: “money” (6) entering layer 0, as the texts hold the "
+        "same everywhere else there; “bank” (7) in layer 2, as the outcome is read there, after the last layer.",
+    ]
+    assert (reason_of(sweep, 0, 0)[:12], reason_of(sweep, 0, 1)) == ("as the texts", "")
+
+
+def test_where_all_else_did_nothing() -> None:
+    sweep = replace(SWEEP, outcomes=[[1.0, 3.0], [1.0, 3.0]], given=((0, 1, "elsewhere"), (1, 1, "elsewhere")))
+    assert sweep.findings()[2:] == [
+        "No other patch changed the outcome by 0.5% of the way to the other's.",
+        "By construction all of the way, whatever the model does: “text” (1) in 2 rows, the first “text” (1) entering "
+        "layer 0, as the texts hold the same everywhere else there.",
+    ]
+
+
+def test_an_estimate_of_what_is_so_by_construction_is_called_one() -> None:
+    sweep = replace(SWEEP, outcomes=[[1.0, 1.0], [1.0, 1.8]], given=((1, 1, "read"),))
+    assert sweep.findings()[-1].endswith(
+        "“text” (1) in layer 0 (estimated here as 40%), as the outcome is read there, after the last layer."
+    )
+    assert not any("brings most" in each for each in sweep.findings())
+
+
+def test_layers_that_do_not_follow_each_other_make_no_step() -> None:
+    assert len(replace(SWEEP, layers=(0, 2)).findings()) == 3
+    assert len(replace(SWEEP, what="feed_forward", layers=(0, 1)).findings()) == 3

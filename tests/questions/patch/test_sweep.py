@@ -1,0 +1,173 @@
+"""A sweep is as many single patches: each cell against a trace of its own, and the ends of the scale."""
+
+import json
+import math
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.capture import ablation_batches
+from regard.capture.interventions.patch import What
+from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
+from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
+from regard.questions.patch.sweep import patch_sweep
+from regard.text import tokenizers
+from tests.support import own_models
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
+
+RIVER, MONEY = "We sat on the quiet river bank.", "We took it from a money bank."
+
+
+@pytest.fixture(scope="module")
+def river(minilm):
+    return minilm.trace(RIVER)
+
+
+def test_each_cell_is_one_patch(minilm, river) -> None:
+    outcome = cosine("bank", river["bank"])
+    for what in ("hidden_states", "feed_forward"):
+        found = patch_sweep(minilm, RIVER, MONEY, outcome, what=what)
+        first = ["input"] if what == "hidden_states" else []
+        assert (found.layers, len(found.columns), found.by) == ((*first, *range(6)), 10, "positions")
+        for layer, place in ((2, 7), (5, 6), (5, 7), (0, 1)):
+            patch = regard.patch(what, layer=layer, at=place, source=river)
+            expected = outcome.of(minilm.trace(MONEY, interventions=[patch]))
+            assert found.outcomes[found.layers.index(layer)][place] == pytest.approx(expected, abs=1e-5)
+    assert found.columns[7] == "bank 7"
+
+
+def test_heads_in_both_directions(minilm, river) -> None:
+    money = minilm.trace(MONEY)
+    outcome = cosine("bank", river["bank"])
+    for direction, text, source in (("denoising", MONEY, river), ("noising", RIVER, money)):
+        found = patch_sweep(
+            minilm, RIVER, MONEY, outcome, what="values", direction=direction, layers=[1, 4], at=["bank", 6]
+        )
+        assert (found.layers, found.columns, found.by) == ((1, 4), tuple(f"head {n}" for n in range(12)), "heads")
+        patch = regard.patch("values", layer=4, head=7, at=["bank", 6], source=source)
+        expected = outcome.of(minilm.trace(text, interventions=[patch]))
+        assert found.outcomes[1][7] == pytest.approx(expected, abs=1e-5)
+        assert (found.run, found.source) == tuple(
+            pytest.approx(outcome.of(each), abs=1e-9) for each in ((money, river) if text == MONEY else (river, money))
+        )
+
+
+def test_the_ends_of_the_scale(minilm, river) -> None:
+    """What leaves the last layer at the word is all of the outcome; elsewhere it is nothing of it."""
+    found = patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[5])
+    assert found.shares[0][7] == pytest.approx(1.0, abs=1e-5)
+    assert max(abs(each) for n, each in enumerate(found.shares[0]) if n != 7) <= 1e-5
+    assert found.best(1) == [(0, 7)]
+    same = patch_sweep(minilm, RIVER, RIVER, cosine("bank", river["bank"]), layers=[5])
+    assert all(math.isnan(each) for each in same.shares[0])
+
+
+def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
+    other = "The money is in a bank."
+    outcome = cosine("bank", river["bank"])
+    with pytest.raises(regard.RegardError, match="give at= the words that both have"):
+        patch_sweep(minilm, RIVER, other, outcome)
+    found = patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
+    assert found.columns == ("“bank”", "“.”")
+    assert found.shares[0] == [pytest.approx(1.0, abs=1e-5), pytest.approx(0.0, abs=1e-5)]
+
+
+def test_a_decoder_and_an_encoder_decoder() -> None:
+    model = own_models.opened("llama")
+    outcome = logit_difference(model, "bank", "man")
+    clean, corrupted = "A man is fishing", "She man is money"
+    found = patch_sweep(model, clean, corrupted, outcome, what="head_outputs")
+    source = model.trace(clean)
+    for layer in (0, 1):
+        for head in range(3):
+            patch = regard.patch("head_outputs", layer=layer, head=head, source=source)
+            expected = outcome.of(model.trace(corrupted, interventions=[patch]))
+            assert found.outcomes[layer][head] == pytest.approx(expected, abs=1e-5)
+    pair = own_models.pair()
+    norm = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
+    texts, targets = ("A bank", "A bank"), ("Une banque", "Elle prend")
+    crossed = patch_sweep(pair, *texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
+    source = pair.trace(texts[0], target=targets[0])
+    patch = regard.patch("head_outputs", layer=1, head=2, at=0, source=source, part="cross")
+    expected = norm.of(pair.trace(texts[1], target=targets[1], interventions=[patch]))
+    assert crossed.outcomes[1][2] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("what", ["hidden_states", "feed_forward", "values", "head_outputs"])
+def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablation_batches, "PASS_TOKENS", 0)  # else one batch of so short a text costs least
+    torch.manual_seed(3)
+    words = tokenizers.words(own_models.TEXTS)
+    sizes = {"hidden_size": 24, "intermediate_size": 37, "num_hidden_layers": 3, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, vocab_size=len(words), num_attention_heads=4, initializer_range=0.3)
+    model = regard.load(transformers.LlamaForCausalLM(config), tokenizer=words)
+    outcome = logit_difference(model, "bank", "man")
+    clean, corrupted = "A man is on a river bank.", "She takes money on a river bank."
+    found = patch_sweep(model, clean, corrupted, outcome, what=what, by="positions")
+    assert FROM_WITHIN in found.status.notes
+    source = model.trace(clean)
+    for row, layer in enumerate(found.layers):
+        for place in range(len(found.columns)):
+            patch = regard.patch(what, layer=layer, at=place, source=source)
+            expected = outcome.of(model.trace(corrupted, interventions=[patch]))
+            assert found.outcomes[row][place] == pytest.approx(expected, abs=1e-5)
+    if what in ("values", "head_outputs"):
+        heads = patch_sweep(model, clean, corrupted, outcome, what=what, at="river")
+        assert FROM_WITHIN in heads.status.notes
+        for row, layer in enumerate(heads.layers):
+            for head in range(len(heads.columns)):
+                patch = regard.patch(what, layer=layer, at="river", source=source, head=head)
+                expected = outcome.of(model.trace(corrupted, interventions=[patch]))
+                assert heads.outcomes[row][head] == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -> None:
+    found = patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
+    assert WHOLE_TEXT in found.status.notes
+
+
+def test_it_is_a_table_a_picture_and_json(minilm, river, tmp_path) -> None:
+    counted = []
+    found = patch_sweep(
+        minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[1, 5], progress=lambda *n: counted.append(n)
+    )
+    assert counted == [(n, 20) for n in range(1, 21)]
+    rows = found.rows()
+    assert rows[17] == {
+        "layer": "5",
+        "position": "bank 7",
+        "outcome": found.outcomes[1][7],
+        "share": found.shares[1][7],
+    }
+    assert "Denoising" in str(found)
+    assert "bank 7" in str(found)
+    (image,) = found.plot().axes[0].images
+    assert torch.allclose(torch.tensor(image.get_array()).double(), torch.tensor(found.shares).double(), atol=1e-6)
+    found.to_json(tmp_path / "sweep.json")
+    written = json.loads((tmp_path / "sweep.json").read_text())
+    assert (written["format"], written["direction"], written["outcomes"]) == (
+        "regard patch",
+        "denoising",
+        found.outcomes,
+    )
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_what_cannot_be_swept(minilm, river) -> None:
+    outcome = cosine("bank", river["bank"])
+    for arguments, says in (
+        ({"direction": "both"}, "direction: given 'both', needs 'denoising' or 'noising'"),
+        ({"what": "states"}, "what: given 'states', needs one of"),
+        ({"by": "heads"}, "by: given 'heads', hidden_states can be patched by 'positions'"),
+        ({"layers": [6]}, r"layers: given \[6\], needs some of input, 0, 1"),
+        ({"at": "lake"}, "word 'lake' is not in the text"),
+        ({"targets": ("a", "b")}, "targets: .* needs no targets"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            patch_sweep(minilm, RIVER, MONEY, outcome, **arguments)
+    with pytest.raises(regard.RegardError, match="outcome: given str, needs an Outcome"):
+        patch_sweep(minilm, RIVER, MONEY, "bank")
