@@ -56,6 +56,8 @@ ABOUT_SEVERAL = {
     "capture/status",
     "cli/help",
     "cli/see_models",
+    "cli/verbs/attribute",
+    "cli/verbs/patch",
     "corpus/moby_dick",
     "docs",
     "docs_commands",

@@ -69,7 +69,7 @@ ANY_JSON = {("TransformerConfig.from_json", "content")}
 # Names that annotations have while they are checked only, for what is slow to import or may not be installed.
 SHOWN = (
     "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans",
-    "RenderableType", "Senses",
+    "RenderableType", "Senses", "Page", "Attribution", "TokenAttribution", "HeadAttribution", "PatchSweep",
 )  # fmt: skip
 LATE = {
     "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.cli.early_checks import check_lengths
 from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.settings import Settings
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.model_files.sizes import read_sizes
+from regard.questions.patch.asked import PatchAsked
 from regard.questions.patch.sweep import patch_sweep
 from tests.support import in_one_process, make_tiny
 
@@ -186,4 +186,4 @@ def test_what_is_told_early_is_what_is_told_late(folder: Path, minilm) -> None:
     with pytest.raises(RegardError) as late:
         patch_sweep(minilm, "A bank", "A river bank", cosine("bank", minilm.trace("bank")["bank"], "alone"))
     with pytest.raises(RegardError, match=re.escape(str(late.value))):
-        check_lengths("A river bank", "A bank")
+        PatchAsked(word="bank").check_default(["A bank", "A river bank"])

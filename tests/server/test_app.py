@@ -163,7 +163,7 @@ def test_a_page_is_saved_as_the_file_that_works_offline(client: TestClient) -> N
 
 
 def test_an_experiment_is_a_page(client: TestClient) -> None:
-    asked = {"experiment": {"kind": "parts", "text": RIVER, "word": "bank", "like": "river"}}
+    asked = {"experiment": {"kind": "attribute", "texts": [RIVER], "asked": {"word": "bank", "like": "river"}}}
     page = client.post("/api/experiments", json=asked).json()
     assert "Heads" in [panel["name"] for panel in page["panels"]]
     for wrong in ({"kind": "nothing"}, {"kind": "score", "text": RIVER}, asked["experiment"] | {"path": "/etc"}):

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
+from regard.questions.patch.asked import PatchAsked
 from regard.questions.patch.sweep import patch_sweep
 from regard.server.asked import ExperimentAsked
 from regard.server.experiments import experiment_page
@@ -28,7 +30,7 @@ def panel(page: Any, name: str) -> Any:
 
 def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> None:
     job = Job(1000.0)
-    page = page_of(minilm, job, kind="patches", clean=CLEAN, corrupted=CORRUPTED, word="bank", what="head_outputs")
+    page = page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank", "what": "head_outputs"})
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "what it is in the clean text")
     found = patch_sweep(minilm, CLEAN, CORRUPTED, outcome, what="head_outputs")
     shown = panel(page, "Patches")["values"]
@@ -40,7 +42,7 @@ def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> 
 
 def test_parts_and_scores_stand_beside_the_attention_of_the_text(minilm: Any) -> None:
     trace = minilm.trace(CLEAN)
-    page = page_of(minilm, kind="parts", text=CLEAN, word="bank", like="river")
+    page = page_of(minilm, kind="attribute", texts=[CLEAN], asked={"word": "bank", "like": "river"})
     found = minilm.attribution(trace, "bank", toward=trace["river"])
     heads = {name: added for name, added in found.by("writer") if "head" in name}
     assert panel(page, "Heads")["values"][5][7] == pytest.approx(heads["layer 5, head 7"], abs=1e-6)
@@ -54,24 +56,28 @@ def test_parts_and_scores_stand_beside_the_attention_of_the_text(minilm: Any) ->
 def test_a_next_token_is_split_and_patched() -> None:
     model = opened("gpt")
     text = "A man is fishing on a river"
-    page = page_of(model, kind="parts", text=text, token="bank", against="man")
+    page = page_of(model, kind="attribute", texts=[text], asked={"to": "bank", "against": "man"})
     found = model.attribution(model.trace(text), 6, "bank", against="man")
     heads = dict(found.by("writer"))
     assert panel(page, "Heads")["values"][0][0] == pytest.approx(heads["layer 0, head 0"], abs=1e-6)
-    page = page_of(model, kind="patches", clean=text, corrupted="A man is fishing on a bank", token="bank")
+    page = page_of(model, kind="patch", texts=[text, "A man is fishing on a bank"], asked={"token": "bank"})
     assert panel(page, "Patches")["values"][-1][-1] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("model", "experiment", "says"),
     [
-        (lambda: opened("gpt"), {"kind": "parts", "text": "A man"}, "give one of them"),
-        (lambda: opened("gpt"), {"kind": "parts", "text": "A man", "word": "man"}, "like: the word"),
-        (lambda: opened("gpt"), {"kind": "parts", "text": "A man", "word": "man", "token": "man"}, "give one of them"),
-        (lambda: opened("bert"), {"kind": "parts", "text": "A man", "token": "man"}, "no language head"),
-        (lambda: opened("gpt"), {"kind": "patches", "clean": "A man", "corrupted": "A man"}, "give one of them"),
+        (lambda: opened("gpt"), {"kind": "attribute", "texts": ["A man"], "asked": {}}, "to is needed"),
+        (lambda: opened("gpt"), {"kind": "attribute", "texts": ["A man"], "asked": {"word": "man"}}, "word needs like"),
+        (
+            lambda: opened("gpt"),
+            {"kind": "attribute", "texts": ["A man"], "asked": {"word": "man", "to": "man"}},
+            "given both",
+        ),
+        (lambda: opened("bert"), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "no language head"),
+        (lambda: opened("gpt"), {"kind": "patch", "texts": ["A man", "A man"], "asked": {}}, "word is needed"),
         (lambda: opened("gpt"), {"kind": "score", "text": "A man", "query": 9, "key": 0, "layer": 0, "head": 0}, "9"),
-        (lambda: pair(), {"kind": "parts", "text": "A man", "token": "man"}, "reads pairs"),
+        (lambda: pair(), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "reads pairs"),
     ],
 )
 def test_what_cannot_be_asked_is_said(model: Callable[[], Any], experiment: dict[str, Any], says: str) -> None:
@@ -79,8 +85,22 @@ def test_what_cannot_be_asked_is_said(model: Callable[[], Any], experiment: dict
         page_of(model(), **experiment)
 
 
+@pytest.mark.parametrize(
+    "asked", [{"wrod": "bank"}, {"word": 3}, {"noising": "yes"}, {"layers": ["1"]}, {"at": "bank"}, {"at": None}]
+)
+def test_a_request_has_no_other_field_and_no_number_as_a_string(asked: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ExperimentAsked.model_validate({"experiment": {"kind": "patch", "texts": ["a", "b"], "asked": asked}})
+
+
+def test_what_is_several_is_a_list() -> None:
+    given = {"kind": "patch", "texts": ["a", "b"], "asked": {"word": "bank", "at": ["bank"], "layers": [1, 2]}}
+    question = ExperimentAsked.model_validate({"experiment": given}).experiment.question()
+    assert question == PatchAsked(word="bank", at=("bank",), layers=(1, 2))
+
+
 def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
     job = Job(1000.0)
     job.stop()
     with pytest.raises(RefusedError, match="asked for no longer"):
-        page_of(minilm, job, kind="patches", clean=CLEAN, corrupted=CORRUPTED, word="bank")
+        page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank"})

@@ -1,5 +1,5 @@
 from regard.text.tokens import Token
-from regard.web.texts import direction, text_data
+from regard.web.texts import text_data
 
 TOKENS = [Token(1, "[CLS]", 0, 0, None, True), Token(2, "play", 0, 4, 0, False), Token(3, "ing", 4, 7, 0, False)]
 
@@ -18,12 +18,3 @@ def test_a_text_has_its_tokens_by_columns() -> None:
             "word": [None, 0, 0],
         },
     }
-
-
-def test_the_first_letter_says_the_direction() -> None:
-    assert direction("שלום bank") == "rtl"
-    assert direction("12, (مرحبا)") == "rtl"
-    assert direction("bank שלום") == "ltr"
-    assert direction("银行") == "ltr"
-    assert direction("12 %") == "ltr"
-    assert direction("") == "ltr"

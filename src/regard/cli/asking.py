@@ -16,7 +16,7 @@ from regard.cli.telling import tell
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.show.asked import Asked
+    from regard.display.asked import Asked
 
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 

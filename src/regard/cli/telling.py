@@ -10,7 +10,7 @@ from regard.cli.store_outputs import StoreOutputs
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from regard.show.answer import Answer
+    from regard.display.answer import Answer
 
 MORE = "--top K, --json FILE, --csv FILE, --figure FILE, --html FILE"
 
@@ -33,7 +33,7 @@ def tell(
     notes: list[str] = []
 
     def draw(file: Path) -> None:
-        from regard.show.figure import draw  # matplotlib, for those who asked for a picture
+        from regard.display.figure import draw  # matplotlib, for those who asked for a picture
 
         notes.extend(draw(found.chosen(), found.title(), file))
 

@@ -1,12 +1,16 @@
 """Say what a browser may ask for, strictly: a field that is missing, of another kind or unknown is refused by name."""
 
-from typing import Annotated, Literal
+import dataclasses
+from importlib import import_module
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import Part, ablate, edge, head
 from regard.capture.interventions.patch import What, patch
+from regard.display.asked import Asked as AnswerAsked
+from regard.questions import QUESTIONS
 from regard.trace.trace import Trace
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -108,28 +112,18 @@ class GenerationAsked(Asked):
     ablations: Annotated[list[Change], Field(max_length=64)] = []
 
 
-class PatchesAsked(Asked):
-    """Every patch of one text's run into another's, measured by a word of both, or by the next token."""
+class QuestionAsked(Asked):
+    """A question to texts. kind: its verb; asked: the fields of what the command and the library ask."""
 
-    kind: Literal["patches"]
-    clean: str
-    corrupted: str
-    word: Word | None = None
-    token: Word | None = None
-    against: Word | None = None
-    what: Literal["hidden_states", "head_outputs"] = "hidden_states"
-    direction: Literal["denoising", "noising"] = "denoising"
+    kind: str
+    texts: Annotated[list[str], Field(min_length=1, max_length=16)]
+    asked: Asked
 
-
-class PartsAsked(Asked):
-    """What wrote a next token's logit (less that of another), or the cosine of two words."""
-
-    kind: Literal["parts"]
-    text: str
-    token: Word | None = None
-    against: Word | None = None
-    word: Word | None = None
-    like: Word | None = None
+    def question(self) -> AnswerAsked:
+        """What is asked, as the command and the library have it."""
+        given = {name: tuple(each) if isinstance(each, list) else each for name, each in self.asked}
+        made: AnswerAsked = _dataclass(QUESTIONS[self.kind][1])(**given)
+        return made
 
 
 class ScoreAsked(Asked):
@@ -143,17 +137,42 @@ class ScoreAsked(Asked):
     head: Number
 
 
+def _dataclass(where: str) -> Any:
+    """The dataclass of what may be asked. where: "module:class"."""
+    module, _, kind = where.partition(":")
+    return getattr(import_module(module), kind)
+
+
+def _request(name: str, where: str) -> type[QuestionAsked]:
+    """The request of one question, with a model of its dataclass's fields; what is several comes as a list."""
+    kind = _dataclass(where)
+    fields: dict[str, Any] = {}
+    for each in dataclasses.fields(kind):
+        hint = get_type_hints(kind)[each.name]
+        several = next((own for own in (hint, *get_args(hint)) if get_origin(own) is tuple), None)
+        if several is not None:
+            listed = list[get_args(several)[0]]  # type: ignore[misc, valid-type]
+            hint = listed if several is hint else listed | None
+        fields[each.name] = (hint, list(each.default) if isinstance(each.default, tuple) else each.default)
+    own = create_model(f"{kind.__name__}Fields", __base__=Asked, **fields)
+    parts: dict[str, Any] = {"kind": (Literal[name], ...), "asked": (own, ...)}
+    return create_model(kind.__name__, __base__=QuestionAsked, **parts)
+
+
+REQUESTS: Any = Union[ScoreAsked, *(_request(name, where) for name, (_, where) in QUESTIONS.items())]
+
+
 class ExperimentAsked(Asked):
-    """An experiment with one model."""
+    """A question to one model."""
 
     model: Number = 0
-    experiment: Annotated[PatchesAsked | PartsAsked | ScoreAsked, Field(discriminator="kind")]
+    experiment: Annotated[REQUESTS, Field(discriminator="kind")]
 
     @property
     def texts(self) -> list[str]:
         """The texts that it reads."""
-        asked = self.experiment
-        return [asked.clean, asked.corrupted] if isinstance(asked, PatchesAsked) else [asked.text]
+        own: QuestionAsked | ScoreAsked = self.experiment
+        return [own.text] if isinstance(own, ScoreAsked) else own.texts
 
 
 class CorpusAsked(Asked):

@@ -6,7 +6,9 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.text import continuation as continuation
+    from regard.text import direction as direction
     from regard.text import neutral_sentences as neutral_sentences
+    from regard.text import quoting as quoting
     from regard.text import reader as reader
     from regard.text import tiktoken as tiktoken
     from regard.text import tokenizers as tokenizers

@@ -83,7 +83,7 @@ class Page:
 
 @runtime_checkable
 class HasPage(Protocol):
-    """What puts its own page together, as the answers of `regard.show` do."""
+    """What puts its own page together, as the answers of `regard.display` do."""
 
     def page(self) -> Page:
         """Put the page together."""

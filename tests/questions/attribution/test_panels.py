@@ -9,9 +9,9 @@ import torch
 
 import regard
 from regard.capture.score_path import SideParts, Writer
+from regard.display.figure import MOST
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.heads import attribute_to_heads
-from regard.show.figure import MOST
 from regard.views.figures.elements.canvas import all_axes
 from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json

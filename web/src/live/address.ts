@@ -29,8 +29,8 @@ export type Cut = HeadCut | EdgeCut | StatePatch;
 
 /** An experiment, as the server takes it. */
 export type Experiment =
-  | { kind: "patches"; clean: string; corrupted: string; word: string | null; token: string | null; what: "hidden_states" | "head_outputs" }
-  | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null }
+  | { kind: "patch"; texts: string[]; asked: { word: string | null; token: string | null; against?: string | null; what: "hidden_states" | "head_outputs"; noising?: boolean } }
+  | { kind: "attribute"; texts: string[]; asked: { to: string | null; against: string | null; word: string | null; like: string | null } }
   | { kind: "score"; text: string; query: number; key: number; layer: number; head: number };
 
 /** What a corpus store is asked. */
@@ -171,7 +171,7 @@ export function read(): (Asked & Looking) | null {
       file: typeof found.file === "string" ? found.file : null,
       window: number(found.window),
       written: number(found.written),
-      experiment: found.experiment ?? null, // the server checks it, and what a store is asked
+      experiment: found.experiment ? asToday(found.experiment) : null, // the server checks it, and what a store is asked
       corpus: found.corpus ?? null,
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,
       run: found.run ? { number: number(found.run.number) ?? 0, layer: number(found.run.layer), head: number(found.run.head), part: typeof found.run.part === "string" ? found.run.part : null } : null,
@@ -190,6 +190,24 @@ export function read(): (Asked & Looking) | null {
     if (error instanceof TextNotHeld) throw error;
     return null;
   }
+}
+
+/** Experiments as older addresses have them. */
+type Before =
+  | { kind: "patches"; clean: string; corrupted: string; word: string | null; token: string | null; against?: string | null; what?: "hidden_states" | "head_outputs"; direction?: string }
+  | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null };
+
+/** An experiment of an address, of today or before. */
+function asToday(given: Experiment | Before): Experiment {
+  if (given.kind === "parts") {
+    const { text, token, against, word, like } = given;
+    return { kind: "attribute", texts: [text], asked: { to: token, against, word, like } };
+  }
+  if (given.kind === "patches") {
+    const { clean, corrupted, word, token, against = null, what = "hidden_states", direction } = given;
+    return { kind: "patch", texts: [clean, corrupted], asked: { word, token, against, what, noising: direction === "noising" } };
+  }
+  return given;
 }
 
 /** What is done to a pass, in words. */

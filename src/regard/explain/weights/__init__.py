@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.explain.weights import random_tokens as random_tokens
     from regard.explain.weights import repeated_tokens as repeated_tokens
     from regard.explain.weights import score_directions as score_directions
+    from regard.explain.weights import score_meanings as score_meanings
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights
     from regard.explain.weights import word_links as word_links

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.display.asked import Asked, Called, Progress, option
 from regard.errors import RegardError
-from regard.show.asked import Asked, Called, Progress, option
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
+    from regard.display.answer import Answer
     from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
-    from regard.show.answer import Answer
     from regard.trace.trace import PairTrace, Trace
 
 METHODS = ("direct", "gradient-x-input", "integrated-gradients", "attribution-patching")

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.capture.outcome_path import AttributionTarget
 from regard.capture.score_path import Side, SideParts, Writer
+from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
 from regard.explain.causes.word_sums import word_text, word_tokens
@@ -24,7 +25,6 @@ from regard.explain.findings.wording import capital, signed
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.questions.attribution import panels, sentences
-from regard.show.answer import Answer, Read
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.trace.trace import PairTrace, Trace

@@ -6,8 +6,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from regard.capture.score_path import Side, Writer
+from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText
 from regard.questions.attribution.sentences import beside, named_head
-from regard.show.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText
 from regard.text.direction import direction
 from regard.text.tokens import Token
 

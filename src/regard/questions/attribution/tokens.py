@@ -26,6 +26,7 @@ from torch import Tensor
 
 from regard.capture.gradient_pass import GradientPass
 from regard.checks import is_whole
+from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
@@ -33,7 +34,6 @@ from regard.explain.findings.wording import signed
 from regard.explain.frames import Row
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
-from regard.show.answer import Answer, Read
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.words import only_word

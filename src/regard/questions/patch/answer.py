@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
+from regard.display.answer import Answer
 from regard.explain.frames import Row
 from regard.questions.patch import panels, sentences
 from regard.questions.patch.by_construction import Layer, Reason
-from regard.show.answer import Answer
 from regard.text.tokens import shortened
 from regard.trace.status import UNKNOWN, Status
 

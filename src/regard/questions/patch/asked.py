@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.display.asked import Asked, Called, Progress, option
 from regard.errors import RegardError
-from regard.show.asked import Asked, Called, Progress, option
 
 if TYPE_CHECKING:
     from regard.explain.causes.outcomes import Outcome

@@ -7,13 +7,13 @@ Scale"). `patch_sweep` measures the same; where the two differ much, the outcome
 
 from typing import TYPE_CHECKING
 
+from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, number_of
 from regard.models.gradient_runs import gradient_run
 from regard.questions.patch.answer import Direction, PatchSweep
 from regard.questions.patch.by_construction import Layer, by_construction
 from regard.questions.patch.sweep import DIRECTIONS
-from regard.show.answer import Read
 from regard.text.tokens import shortened
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import math
 from typing import TYPE_CHECKING
 
+from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.questions.patch.sentences import PLACED, reason_of
-from regard.show.panels import Cell, Column, Heat, Panel, Table
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:

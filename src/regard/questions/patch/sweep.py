@@ -16,13 +16,13 @@ from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
 from regard.capture.interventions.places import places_of, tokens_at, written
 from regard.capture.status_notes import NO_OUTPUTS, REUSED
+from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.places import Place
 from regard.models.model import Model
 from regard.questions.patch.answer import By, Direction, PatchSweep
 from regard.questions.patch.by_construction import Layer, Reason, by_construction
-from regard.show.answer import Read
 from regard.text.tokens import shortened, unequal_lengths
 from regard.trace.layer_subset import call_numbers
 from regard.trace.status import Status

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.show.panels import Bars, Column, Heat, Panel, Table
-from regard.show.terminal import drawn, number_text
+from regard.display.panels import Bars, Column, Heat, Panel, Table
+from regard.display.terminal import drawn, number_text
 from regard.views.terminal.layout import lines_of
-from tests.show.samples import hard, plain
+from tests.display.samples import hard, plain
 
 
 def lines(panel: Panel, width: int = 100, top: int = 10) -> list[str]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from regard.display.asked import Asked, option
 from regard.errors import RegardError
-from regard.show.asked import Asked, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,3 @@ def test_what_goes_with_another_is_refused_without_it() -> None:
         Example(against="x").need("against", "to", str, "two are compared")
     Example(against="x", to="y").need("against", "to", str)
     Example(to="y").check(1)
-
-
-def test_a_request_has_no_other_field_and_no_number_as_a_string() -> None:
-    pydantic = pytest.importorskip("pydantic")
-    read = pydantic.TypeAdapter(Example)
-    assert read.validate_json('{"to": "a", "steps": 3}') == Example(to="a", steps=3)
-    for wrong in ('{"too": "a"}', '{"steps": "3"}', '{"to": 3}'):
-        with pytest.raises(pydantic.ValidationError):
-            read.validate_json(wrong)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from regard.display.answer import Answer, Read
+from regard.display.panels import Bars, Panel, Strip
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.show.answer import Answer, Read
-from regard.show.panels import Bars, Panel, Strip
 from regard.trace.status import Status
 from regard.views.figures.elements.canvas import all_axes
 from regard.web.answers import is_answer

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Table
 from regard.json_files import plain, write_json
-from regard.show.panels import Panel
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
@@ -73,7 +73,7 @@ class Answer(Table):
 
         top: how many parts or rows are named. more: where those are that are left out.
         """
-        from regard.show.terminal import drawn
+        from regard.display.terminal import drawn
         from regard.views.terminal.one_screen import sentences
 
         panels = [drawn(panel, width, top, more) for panel in self.panels() if panel.screen]
@@ -85,7 +85,7 @@ class Answer(Table):
         Raises:
             RegardError: there is no panel of a name, or it has no picture.
         """
-        from regard.show.figure import paint
+        from regard.display.figure import paint
 
         return paint(self.chosen(names), self.title())
 
@@ -101,7 +101,7 @@ class Answer(Table):
 
     def page(self) -> "Page":
         """Put together the page: every panel is a tab."""
-        from regard.show.page import panel_data
+        from regard.display.page import panel_data
         from regard.web.page import Page, status_lines
 
         page = Page(self.title(), self.findings())

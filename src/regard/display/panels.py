@@ -1,7 +1,7 @@
 """Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters, curves and arcs.
 
-A panel holds numbers and names, no tensor, trace or colour. `show.terminal`, `show.figure` and `show.page` draw every
-kind, and round its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
+A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
+its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,8 @@ from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
+from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table
 from regard.json_files import plain
-from regard.show.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table
 
 Data = dict[str, Any]
 ELSEWHERE = ("screen", "picture", "group", "upwards")  # of a terminal and of pictures: the page shows all panels

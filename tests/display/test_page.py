@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from regard.show.page import panel_data
-from regard.show.panels import Panel
-from tests.show.samples import hard, plain
+from regard.display.page import panel_data
+from regard.display.panels import Panel
+from tests.display.samples import hard, plain
 
 
 @pytest.mark.parametrize("panel", [*plain(), *hard()], ids=lambda panel: f"{type(panel).__name__} {panel.name}")

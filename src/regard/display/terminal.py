@@ -8,8 +8,21 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.text import Text
 
+from regard.display.panels import (
+    Arcs,
+    Bars,
+    Cell,
+    Column,
+    Curves,
+    Heat,
+    InContext,
+    Number,
+    Panel,
+    Scatter,
+    Strip,
+    Table,
+)
 from regard.explain.findings.wording import signed
-from regard.show.panels import Arcs, Bars, Cell, Column, Curves, Heat, InContext, Number, Panel, Scatter, Strip, Table
 from regard.views.terminal.layout import columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
 

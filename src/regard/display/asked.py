@@ -6,13 +6,13 @@ pydantic is imported here or there: help and refusals do not wait for them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from regard.display.answer import Answer
     from regard.models.model import Model
-    from regard.show.answer import Answer
 
 Called = Callable[[str], str]  # what a caller calls a field: "--to" in the command, "to" in a request
 Progress = Callable[[int, int], None]  # told how much of an answer is done, and of how much
@@ -30,9 +30,7 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What may be asked of texts. Pydantic reads it as a request: no other field, and no number as a string."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
+    """What may be asked of texts, a field each."""
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model. texts, targets: how many were given.

@@ -2,7 +2,7 @@
 
 import math
 
-from regard.show.panels import (
+from regard.display.panels import (
     Arcs,
     Bars,
     Behind,

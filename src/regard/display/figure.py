@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import FancyArrowPatch
 
+from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.display.terminal import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
-from regard.show.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table
-from regard.show.terminal import axis_names, number_text, others, with_sign
 from regard.views.figures.elements.canvas import stack, write
 from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS, line_style
 from regard.views.figures.elements.heatmap import heatmap

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+from regard.display.figure import MOST, draw, paint
+from regard.display.panels import Bars, Column, Heat, Panel, Table
 from regard.errors import RegardError
-from regard.show.figure import MOST, draw, paint
-from regard.show.panels import Bars, Column, Heat, Panel, Table
 from regard.views.figures.elements.canvas import all_axes
-from tests.show.samples import hard, plain
+from tests.display.samples import hard, plain
 
 
 @pytest.mark.parametrize("panel", [*plain(), *hard()], ids=lambda panel: f"{type(panel).__name__} {panel.name}")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from regard.show import panels
-from regard.show.page import panel_data
-from tests.show.samples import plain
+from regard.display import panels
+from regard.display.page import panel_data
+from tests.display.samples import plain
 
 FORMAT = (Path(__file__).parents[2] / "web" / "src" / "data" / "format.ts").read_text(encoding="utf-8")
 

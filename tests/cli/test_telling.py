@@ -1,0 +1,29 @@
+"""An answer told: files written, the same sentences and numbers in all of them, what was written named at the end."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from regard.cli.store_outputs import StoreOutputs
+from regard.cli.telling import tell
+from tests.questions.patch.test_sentences import SWEEP
+
+
+def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = StoreOutputs(tmp_path / "a.csv", None, tmp_path / "a.json", tmp_path / "a.svg")
+    console = Console(width=100, highlight=False)
+    tell(SWEEP, outputs, (console, console), 10, ["First of all."])
+    text = capsys.readouterr().out
+    assert text.startswith("First of all.")
+    shown = " ".join(text.split())
+    written = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    for sentence in written["findings"]:
+        assert " ".join(sentence.split()) in shown
+    with (tmp_path / "a.csv").open(encoding="utf-8") as file:
+        assert [float(row["share"]) for row in csv.DictReader(file)] == [each for row in SWEEP.shares for each in row]
+    assert (tmp_path / "a.svg").stat().st_size > 1000
+    for name in ("a.csv", "a.json", "a.svg"):
+        assert f"wrote {tmp_path / name}" in "".join(text.splitlines())

@@ -1,0 +1,48 @@
+"""What `regard patch` refuses before a model is loaded, and what it asks."""
+
+from typing import Any
+
+import pytest
+
+from regard.cli.asking import option_name
+from regard.errors import RegardError
+from regard.questions.patch.asked import PatchAsked
+
+BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "--word is needed, or --token: what patches are measured by"),
+        ({"word": "a", "token": "b"}, "--word and --token: patches are measured by one of them, given both"),
+        ({"word": "a", "against": "b"}, "--against needs --token"),
+        ({"word": "a", "what": "states"}, "--what: given 'states', needs one of hidden_states, head_outputs"),
+        ({"word": "a", "by": "rows"}, "--by: given 'rows', needs one of positions, heads"),
+        ({"word": "a", "part": "both"}, "--part: given 'both', needs one of encoder, decoder, cross"),
+        ({"word": " "}, "--word is empty: give a word"),
+    ],
+)
+def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(RegardError) as refused:
+        PatchAsked(**asked).check(2, called=option_name)
+    assert says in str(refused.value)
+
+
+def test_it_needs_two_texts_of_one_length() -> None:
+    with pytest.raises(RegardError, match="given 1 texts, needs two"):
+        PatchAsked(word="a").check(1)
+    with pytest.raises(RegardError, match="give at= the words that both have"):
+        PatchAsked(word="bank").check_default([BOTH[0], "A bank."])
+    PatchAsked(word="bank").check_default(BOTH)
+    PatchAsked(word="bank", at=("bank",)).check_default([BOTH[0], "A bank."])
+
+
+def test_what_is_asked_is_swept(minilm: Any) -> None:
+    traces = minilm.trace(list(BOTH))
+    counted: list[tuple[int, int]] = []
+    asked = PatchAsked(word="bank", what="head_outputs", layers=(3,), at=("bank",), noising=True)
+    found = asked.answer(minilm, traces, lambda *each: counted.append(each))
+    assert (found.direction, found.by, found.layers, found.at) == ("noising", "heads", (3,), "“bank”")
+    assert (found.clean, found.corrupted) == BOTH
+    assert counted == [(n, 12) for n in range(1, 13)]
