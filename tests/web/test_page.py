@@ -39,13 +39,13 @@ def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[
     strange = replace(bank[0].status, unknown=("☃",), notes=("a note",))
     lines = status_lines([bank[0].status, strange], page)
     assert lines[0] == "Computed with all-MiniLM-L6-v2 (float32, cpu), attention by sdpa-cpu."
-    assert re.match(r"The library's weights are within \d\.\de-\d\d of .* \(\d+ rows compared\)\.", lines[1])
+    assert re.match(r"Weights within \d\.\de-\d\d of .* \(\d+ rows compared\)\.", lines[1])
     assert f"is {page.largest_difference():.1e}." in lines[2]
     assert "int16 with one scale a vector" in lines[2]
     assert lines[3:] == [
         "Only layers 2 are here; the others were left out.",
         "Only heads 0, 3 are here, numbered anew from 0; the others were left out.",
-        "Parts of the text that are unknown to the tokenizer: '☃'.",
+        "Parts of the text that are unknown to the tokenizer: “☃”.",
         "a note",
     ]
     exact = Page("", numbers=NumberStore("float32"))

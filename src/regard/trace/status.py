@@ -32,6 +32,7 @@ class Status:
     compared_with: str = ""
 
 
+OWN = "the model's own attention"  # what saved traces were compared with that do not say it
 UNKNOWN = Status("", (), "", "", None, 0, None)  # of what was not computed from a trace
 
 
@@ -49,6 +50,15 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
         notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
         seconds=max(encoder.seconds, decoder.seconds),
     )
+
+
+def exactness(statuses: Sequence[Status]) -> str:
+    """How exact the weights of runs of one model are: the sentence that every view shows, without its full stop."""
+    apart = largest([each.difference for each in statuses])
+    if apart is None:
+        return "the model offers nothing to compare its weights with"
+    rows = max(each.rows_compared for each in statuses)
+    return f"weights within {apart:.1e} of {statuses[0].compared_with or OWN} ({rows:,} rows compared)"
 
 
 def largest(values: Sequence[float | None]) -> float | None:

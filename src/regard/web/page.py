@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from regard import __version__
-from regard.trace.trace import Status
+from regard.explain.findings.wording import capital
+from regard.text.quoting import quoted, visible
+from regard.trace.status import Status, exactness
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
 
@@ -97,11 +99,7 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
         kernels = ", ".join(dict.fromkeys(kernel for status in own for kernel in status.kernels))
         by = f", attention by {kernels}" if kernels else ""
         lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
-        apart = [status.difference for status in own if status.difference is not None]
-        if apart:
-            rows = max(status.rows_compared for status in own)
-            what = own[0].compared_with or "the model's own attention"
-            lines.append(f"The library's weights are within {max(apart):.1e} of {what} ({rows} rows compared).")
+        lines.append(f"{capital(exactness(own))}.")
     if page.calls:
         kept = "as int16 with one scale a vector" if page.encoding == "int16" else "as float32"
         lines.append(
@@ -115,5 +113,6 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
     for name, parts in (("unknown to", "unknown"), ("dropped by", "dropped")):
         found = [part for status in statuses for part in getattr(status, parts)]
         if found:
-            lines.append(f"Parts of the text that are {name} the tokenizer: {', '.join(map(repr, found[:6]))}.")
+            said = ", ".join(quoted(visible(part)) for part in found[:6])
+            lines.append(f"Parts of the text that are {name} the tokenizer: {said}.")
     return lines + list(dict.fromkeys(note for status in statuses for note in status.notes))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from regard.explain.causes.score_sources import Pair, ScoreSources
-from regard.explain.findings.wording import listed, number, quoted, signed
+from regard.explain.findings.wording import exactly_split, listed, number, quoted, signed
 
 NAMED = 3  # pairs and parts that a sentence names at most
 LEAST = 0.05  # of the largest: parts below it are not worth a name
@@ -23,11 +23,7 @@ def score_findings(found: ScoreSources) -> list[str]:
 
 def exactness(found: ScoreSources) -> str:
     """How exact the split is, what is held fixed in it, and what a part does not say."""
-    return (
-        f"the pairs sum to the score within {found.error:.1e} of the sum of their absolute values; norms' statistics "
-        "are held fixed, and a part is its writer's, whatever made it write that: without it the score would be "
-        "another, ablate it to see"
-    )
+    return f"{exactly_split('pairs', 'score', found.error)}: without it the score would be another, ablate it to see"
 
 
 def _score(found: ScoreSources) -> str:

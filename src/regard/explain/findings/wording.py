@@ -34,6 +34,14 @@ def signed(value: float, form: str | None = None) -> str:
     return "+" + text if value > 0 and float(text) != 0 else text
 
 
+def exactly_split(parts: str, whole: str, error: float) -> str:
+    """How exactly parts sum to a whole, what is held fixed in it, and what a part does not say."""
+    return (
+        f"the {parts} sum to the {whole} within {error:.1e} of the sum of their absolute values; norms' statistics are "
+        "held fixed, and a part is its writer's, whatever made it write that"
+    )
+
+
 def as_among(entropy: float) -> str:
     """An entropy in nats as the count of tokens that equal weights would spread over: exp(entropy)."""
     return f"{math.exp(entropy):.1f}"

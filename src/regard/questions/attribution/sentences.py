@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from regard.capture.interventions.call_ids import CallId
 from regard.explain.causes.score_writers import grouped
-from regard.explain.findings.wording import capital, listed, signed
+from regard.explain.findings.wording import capital, exactly_split, listed, signed
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ Parts = Sequence[tuple[str, float]]
 
 def exactness(found: "Attribution") -> str:
     """How exact a direct split is, what is held fixed in it, and what a part does not say."""
-    return (
-        f"the parts sum to the outcome within {found.error:.1e} of the sum of their absolute values; norms' statistics "
-        "are held fixed, and a part is its writer's, whatever made it write that: without it other parts would change"
-    )
+    return f"{exactly_split('parts', 'outcome', found.error)}: without it other parts would change"
 
 
 def beside(found: "HeadAttribution") -> str:

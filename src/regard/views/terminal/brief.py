@@ -12,7 +12,7 @@ from regard.explain.vectors.neutral import Neutral
 from regard.trace.status import merge_statuses
 from regard.views.terminal.alignment import alignment
 from regard.views.terminal.layout import columns, put, short, shown, spelled
-from regard.views.terminal.one_screen import exactness, sentences
+from regard.views.terminal.one_screen import model_line, sentences
 from regard.views.terminal.predictions import lens
 from regard.views.terminal.static_words import table as static_table
 from regard.views.terminal.summary import attended_by_head, windows_table
@@ -175,7 +175,7 @@ def _status(summary: Summary, took: float | None, more: str) -> RenderableType:
     statuses = summary.statuses
     if summary.target is not None:
         statuses = [merge_statuses(*each) for each in zip(statuses, summary.target.summary.statuses, strict=True)]
-    lines = [Text(exactness(statuses, took), style="dim")]
+    lines = [Text(model_line(statuses, took), style="dim")]
     written = (
         []
         if summary.target is None

@@ -63,7 +63,7 @@ def show_head_steps_shortly(
         notes.append(f"{left} more tokens share {max(0.0, rest):.3f} of the weight")
     if len(order) > len(seen):
         notes.append(f"{len(order) - len(seen)} tokens that it may not look at are left out")
-    notes.append(f"within {record.error:.1e} of the weights that the model's pass gave")
+    notes.append(_exact(record.error))
     more = ending([], "--all (the vectors, every token of the word), --json FILE")
     put([*parts, Text(title, style="bold"), rows, *(Text(note, style="dim") for note in notes), more], console)
 
@@ -99,9 +99,14 @@ def show_head_steps(
     end = Text(
         f"sum of exp: {found.total:.6f}{sink}; weight = exp / sum\n"
         f"context = sum of the last column: ({_some(found.context)}) of {len(found.context)} components\n"
-        f"within {found.error:.1e} of the weights that the model's pass gave"
+        f"{_exact(found.error)}"
     )
     put([section(f"{quoted(spelled(token.text))} in {place}, step by step", head, Text(), rows, Text(), end)], console)
+
+
+def _exact(error: float) -> str:
+    """How far the weights of a record are from those of the trace."""
+    return f"within {error:.1e} of the weights that the model's pass gave"
 
 
 def _some(vector: Float[Tensor, " D"]) -> str:

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from regard.text.quoting import quoted
 from regard.text.quoting import visible as visible  # what views take from here, with the rest
-from regard.trace.status import Status
+from regard.trace.status import Status, exactness
 
-OWN = "the model's own attention"  # what saved traces were compared with that do not say it
 FEW = 6  # unknown and dropped parts that a status names
 
 
@@ -105,17 +104,10 @@ def status(
     took: seconds for everything, loading and looking included.
     """
     first = statuses[0]
-    apart = [s.difference for s in statuses if s.difference is not None]
-    rows = max(s.rows_compared for s in statuses)
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
         f"kernel      {', '.join(dict.fromkeys(kernel for s in statuses for kernel in s.kernels))}",
-        "exactness   "
-        + (
-            f"within {max(apart):.1e} of {first.compared_with or OWN} ({rows} rows compared)"
-            if apart
-            else "the model offers no attention code to compare with"
-        ),
+        f"exactness   {exactness(statuses)}",
     ]
     sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
     if sums:

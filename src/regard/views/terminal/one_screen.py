@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.trace.status import Status
-from regard.views.terminal.layout import OWN, visible
+from regard.trace.status import Status, exactness
+from regard.views.terminal.layout import visible
 
 PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
 HEIGHTS = " ▁▂▃▄▅▆▇█"
@@ -48,18 +48,14 @@ def resampled(values: Sequence[float], count: int) -> list[float]:
     return [max(values[start:stop]) for start, stop in pairwise(edges)]
 
 
-def exactness(statuses: Sequence[Status], took: float | None = None) -> str:
+def model_line(statuses: Sequence[Status], took: float | None = None) -> str:
     """In one line which model it was, how far its weights are from its own attention's, and how long it took."""
-    first = statuses[0]
-    apart = [s.difference for s in statuses if s.difference is not None]
-    compared = first.compared_with or OWN
-    exact = f"weights within {max(apart):.1e} of {compared}" if apart else "nothing to compare its attention with"
-    return f"{first.model}: {exact}{_time(took)}"
+    return f"{statuses[0].model}: {exactness(statuses)}{_time(took)}"
 
 
 def ending(statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()) -> Group:
     """The last lines: how exact it is, the notes of the traces and others, and which options show more."""
-    lines = [exactness(statuses, took)] if statuses else []
+    lines = [model_line(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))
 
