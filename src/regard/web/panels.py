@@ -6,6 +6,7 @@ from typing import Literal
 
 from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
+from regard.explain.causes.why_measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.explain.evolution import Evolution
 from regard.explain.findings.why import measured
 from regard.text.quoting import quoted
@@ -13,11 +14,6 @@ from regard.web.score_rules import Data
 
 Cell = str | int | float | None | Data
 Row = list[Cell]
-MEASURES = {
-    "effect": "1 − cosine of the word's contextual embedding with and without",
-    "divergence": "KL divergence in nats of what the model says next after the word, with and without",
-}
-PARTS = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
 
 
 def column(name: str, digits: int | None = None, *, bar: bool = False) -> Data:
@@ -197,18 +193,20 @@ def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
     for label, why in found:
         where = f" in {'target' if why.part == 'decoder' else 'text'} {label}" if len(found) > 1 else ""
         for what, causes in (("token", why.tokens), ("head", why.heads)):
+            measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (WEIGHT.heading, WEIGHT))
+            says = [(name, each.of_tokens if what == "token" else each.of_heads) for name, each in measures]
             title = f"{quoted(why.word)}{where} without each {what}"
             columns = [
                 column(f"without {what}"),
-                column("changes", 4, bar=True),
-                column("contribution", 3),
-                column("weight", 3),
+                column(CHANGES, 4, bar=True),
+                column(CONTRIBUTION.heading, 3),
+                column(WEIGHT.heading, 3),
                 column("note"),
             ]
             rows: list[Row] = [
                 [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
             ]
-            note = f"changes: {MEASURES[why.by]} that {what}; contribution and weight: means of all layers"
+            note = "; ".join(f"{name}: {meaning}" for name, meaning in says)
             note += f"; {reason(why.tokens_by, why.by)}" if what == "token" else ""
             short = f"Without a {what}" + (f", {label}" if len(found) > 1 else "")
             panels.append(table(title, note, columns, rows, name=short))
@@ -257,7 +255,7 @@ def evolution_panels(found: Evolution) -> list[Data]:
 
 
 def _name(cause: Cause) -> str:
-    return cause.name if cause.token is None else f"{cause.name} ({PARTS.get(cause.part or '', '')}{cause.token})"
+    return cause.name if cause.token is None else f"{cause.name} ({SIDES.get(cause.part or '', '')}{cause.token})"
 
 
 def _note(cause: Cause) -> str:

@@ -13,11 +13,11 @@ from regard.cli.page_options import page_options
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
+from regard.explain.causes.token_rankings import TOKENS_BY
 
 if TYPE_CHECKING:
     from regard.web.page import Page
 
-TOKENS_BY = ("removal", "edges", "contribution", "weight")  # without torch: help does not wait
 By = Annotated[
     str,
     typer.Option(

@@ -7,18 +7,12 @@ says that these are left out, and then what they do.
 from collections.abc import Sequence
 
 from regard.explain.causes.why import Cause, Why
+from regard.explain.causes.why_measures import CHANGED, WEIGHT
 from regard.explain.findings.wording import CLOSE, agreement, capital, listed, number, quoted
 
 MOST = 5  # sentences
 LEAST = 1e-4  # measured changes below it are not worth a name
 NAMED = 0.05  # as parts of the largest change: those from which on others are named beside it
-MEASURES = {
-    "effect": ("its contextual embedding", "as 1 - cosine"),
-    "divergence": ("what the model says next", "in nats, as KL divergence"),
-}
-
-
-AFTER = {"effect": "the contextual embedding of {}", "divergence": "what the model says after {}"}  # of no one's look
 ASIDE = "special tokens, attention sinks and the word itself aside"
 
 
@@ -93,15 +87,15 @@ def _words(why: Why, name: str) -> str:
     if not any(has_meaning(cause) for cause in why.tokens):
         return f"{name} looks at no other word: only at itself, special tokens and sinks."
     if not others:
-        what = "it" if why.by == "effect" else "what the model says next"
+        what = "it" if why.by == "effect" else CHANGED[why.by].its
         return f"No single other word matters to {name}: without any one of them {what} changes by less than {LEAST}."
     largest = _largest(others, why)
     first, *more = largest
-    changed, unit = MEASURES[why.by]
+    change = CHANGED[why.by]
     then = "; next " + listed([_sized(each, why) for each in more]) if more else ""
-    by = f"by {number(measured(first, why))}, {unit}"
+    by = f"by {number(measured(first, why))}, {change.unit}"
     who = name if why.tokens_by == "edges" else "no token"
-    changed = changed if why.tokens_by == "edges" else AFTER[why.by].format(name)
+    changed = change.its if why.tokens_by == "edges" else change.of.format(name)
     may = "could not" if why.tokens_by == "edges" else "could"
     sentence = f"if {who} {may} look at {_token(first, why)}, {changed} would change most ({by}){then}."
     return capital(f"{ASIDE}: {sentence}" if _aside(largest, why) else sentence)
@@ -122,7 +116,7 @@ def _shortly(why: Why, name: str) -> str:
         return _words(why, name)
     largest = _largest(others, why)
     rest = [_sized(each, why) for each in largest]
-    of = "" if why.by == "effect" else ", by what the model says next"
+    of = "" if why.by == "effect" else f", by {CHANGED[why.by].its}"
     aside = f"{capital(ASIDE)}, " if _aside(largest, why) else ""
     return f"{aside}{name} would change most without {rest[0]}{of}" + (
         f"; then {listed(rest[1:])}." if rest[1:] else "."
@@ -148,7 +142,7 @@ def _most_looked_at(why: Why) -> str:
         return ""
     top, most = (max(some, key=lambda cause: cause.weight) for some in (why.tokens, seen))
     first, change = others[0], measured(most, why)
-    said = f"It looks most at {_token(top, why)} (weight {number(top.weight)}, mean of all layers and heads)"
+    said = f"It looks most at {_token(top, why)} ({WEIGHT.heading} {number(top.weight)}, {WEIGHT.of_tokens})"
     if top is not most:
         said += f"; special tokens, sinks and itself aside, at {_token(most, why)} ({number(most.weight)})"
     if change < measured(first, why):

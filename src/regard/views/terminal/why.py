@@ -8,21 +8,13 @@ from rich.text import Text
 
 from regard.explain.causes.token_rankings import reason
 from regard.explain.causes.why import Cause, Why
+from regard.explain.causes.why_measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.explain.findings.why import has_meaning, measured, why_findings
 from regard.trace.status import Status
 from regard.views.terminal.layout import columns, in_title, put, section, shown, spelled, status
 from regard.views.terminal.one_screen import bar, ending, sentences
 
-MEASURES = {
-    "effect": "by effect without it: 1 - cosine of the contextual embedding",
-    "divergence": "by what is changed without it about the next token after the word (KL divergence, nats)",
-}
-SHORT = {
-    "effect": "changes: 1 - cosine of its contextual embedding with and without",
-    "divergence": "changes: of what the model says next after the word, KL divergence in nats",
-}
 MOST_ROWS = 10  # of each ranking; of two words half, of more one
-SIDES = {"decoder": "target ", "cross": "source "}  # whose tokens the numbers count
 
 
 def show_why_shortly(
@@ -41,7 +33,8 @@ def render_shortly(found: Sequence[tuple[str, Why]], top: int, width: int) -> li
         rows = min(top, MOST_ROWS // len(found) if len(found) == 1 or top == MOST_ROWS else top)
         table = [part for label, why in found for part in (_title(label, why, found), _both(why, rows, width), Text())]
     by = {why.by for _, why in found}
-    notes = [Text(f"{SHORT[measure]}; weight: mean of all layers and heads", style="dim") for measure in sorted(by)]
+    weight = f"{WEIGHT.heading}: {WEIGHT.of_tokens}"
+    notes = [Text(f"{CHANGES}: {CHANGED[each].of_tokens}; {weight}", style="dim") for each in sorted(by)]
     orders = dict.fromkeys((why.tokens_by, why.by) for _, why in found)
     notes += [Text(reason(*each), style="dim") for each in orders]
     return [sentences(why_findings(found)), *table, *notes]
@@ -59,8 +52,8 @@ def _both(why: Why, rows: int, width: int) -> Table:
     room = width - max(map(len, [*names, "without token"])) - max(map(len, [*heads, "without head"])) - 38
     room = min(16, room // 2) if room >= 6 else 0
     table = columns(
-        "without token", ("changes", "right"), *([""] * (room > 0)), ("weight", "right"), "without head",
-        ("changes", "right"), *([""] * (room > 0)),
+        "without token", (CHANGES, "right"), *([""] * (room > 0)), (WEIGHT.heading, "right"), "without head",
+        (CHANGES, "right"), *([""] * (room > 0)),
     )  # fmt: skip
     full_token, full_head = (max(measured(each, why) for each in causes) for causes in (why.tokens, why.heads))
     for n in range(max(len(names), len(heads))):
@@ -78,7 +71,7 @@ def _both(why: Why, rows: int, width: int) -> Table:
 
 def _first_of_each(found: Sequence[tuple[str, Why]]) -> RenderableType:
     """A row for each occurrence: the other word and the head that change it most."""
-    table = columns("", "most without token", ("changes", "right"), "most without head", ("changes", "right"))
+    table = columns("", "most without token", (CHANGES, "right"), "most without head", (CHANGES, "right"))
     for label, why in found[:MOST_ROWS]:
         first = max(
             (each for each in why.tokens if has_meaning(each)), key=lambda each: measured(each, why), default=None
@@ -110,8 +103,9 @@ def show_why(
 
 def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[float, float], top: int) -> Group:
     says_next = why.by == "divergence"
-    measures = [("next token", "right")] if says_next else []
-    rows = columns(("", "right"), "", *measures, ("effect", "right"), ("contribution", "right"), ("weight", "right"))
+    changed = ["divergence", "effect"] if says_next else ["effect"]
+    headings = [*(CHANGED[each].heading for each in changed), CONTRIBUTION.heading, WEIGHT.heading]
+    rows = columns(("", "right"), "", *((heading, "right") for heading in headings))
     for rank, cause in enumerate(causes[:top], 1):
         name = cause.name if cause.token is None else _token_name(cause)
         measured = [shown(cause.divergence, ".4f")] if says_next else []
@@ -121,6 +115,8 @@ def _ranking(title: str, why: Why, causes: Sequence[Cause], agreement: tuple[flo
     what = "it" if says_next else "the effect"
     if any(cause.sink for cause in causes):
         left += "\nsink: a token that most heads give far more than its share, whatever it means"
-    measure = MEASURES[why.by] if causes is why.heads else f"{reason(why.tokens_by, why.by)}\n{MEASURES[why.by]}"
-    note = f"{measure}{left}\nrank correlation with {what}: contribution {by}, weight {raw}"
+    ranked = "" if causes is why.heads else f"{reason(why.tokens_by, why.by)}\n"
+    measure = f"{CHANGED[why.by].heading}: {CHANGED[why.by].of_tokens}"
+    correlation = f"rank correlation with {what}: {CONTRIBUTION.heading} {by}, {WEIGHT.heading} {raw}"
+    note = f"{ranked}{measure}{left}\n{correlation}"
     return section(title, rows, Text(note, style="dim"))
