@@ -1,8 +1,18 @@
 """Tokens are grouped to words by blanks and letters, whatever numbers a tokenizer has for them."""
 
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.corpus.word_spans import word_spans
+from regard.explain.causes.word_sums import word_tokens
 from regard.explain.texts.highlights import words_of
 from regard.text.tokens import Token
-from regard.text.word_pieces import runs, spelling, words
+from regard.text.word_pieces import runs, spelling, wordlike, words
+from regard.web.texts import text_data
 
 
 def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
@@ -37,4 +47,81 @@ def test_special_tokens_and_scripts_without_blanks() -> None:
 
 def test_a_blank_ends_a_word_where_a_tokenizer_calls_the_whole_text_one() -> None:
     once = [Token(0, text, at, at + len(text), 0, False) for text, at in (("Once", 0), (" upon", 4), ("on", 9))]
-    assert words_of(once) == [[0], [1, 2]]
+    assert words(once) == [range(1), range(1, 3)]
+
+
+def test_a_long_word_is_one() -> None:
+    found = tokens(("Donaudampf", 0), ("schifffahrts", 10), ("gesellschaft", 22))
+    assert words(found) == runs(found) == [range(3)]
+    code = tokens(*[("4fe7", 4 * n) for n in range(20)])
+    assert len(words(code)) == 20
+
+
+CLUSTERS = ["a", "B", "7", "é", "e\u0301", "\u0915\u093f", "_", "水", "銀", "タ", "-", "'", ".", " ", "  ", "\n"]
+
+
+@st.composite
+def cut_texts(draw: st.DrawFn) -> tuple[str, list[Token]]:
+    """A text and its tokens: cut wherever words end, and anywhere else by chance; blanks in tokens or between them.
+
+    The tokenizer's own numbers of words are of any kind: none, one for all, another for each token.
+    """
+    text = "".join(draw(st.lists(st.sampled_from(CLUSTERS), max_size=16)))
+    spans = list(word_spans(text))
+    edges = {at for span in spans for at in span} | {
+        at for at in range(len(text) + 1) if not any(start < at < end for start, end in spans)
+    }
+    edges |= draw(st.sets(st.integers(0, len(text)), max_size=6))
+    cut = [(start, end) for start, end in pairwise(sorted(edges)) if not text[start:end].isspace()]
+    led, numbers = draw(st.booleans()), draw(st.sampled_from([lambda n: None, lambda n: 0, lambda n: n]))
+    tokens = []
+    for n, (start, end) in enumerate(cut):
+        blank = led and start > 0 and text[start - 1] == " "
+        own = text[start - blank : end]
+        tokens.append(Token(n, own, start - blank, end, numbers(n), False))
+    return text, tokens
+
+
+@given(cut_texts())
+def test_words_end_where_those_of_a_store_do_however_a_tokenizer_cuts(made: tuple[str, list[Token]]) -> None:
+    text, tokens = made
+    found = [word for word in words(tokens) if wordlike(spelling(tokens, word)) or "_" in spelling(tokens, word)]
+    spans = [(tokens[word[0]].start, tokens[word[-1]].end) for word in found]
+    assert [(end - len(text[start:end].lstrip()), end) for start, end in spans] == list(word_spans(text))
+
+
+@given(cut_texts(), st.sets(st.integers(0, 20), max_size=3))
+def test_all_that_speaks_of_words_means_the_same(made: tuple[str, list[Token]], special: set[int]) -> None:
+    text, tokens = made
+    tokens = [replace(token, special=n in special) for n, token in enumerate(tokens)]
+    found = [tuple(word) for word in words(tokens)]
+    assert [n for word in found for n in word] == list(range(len(tokens)))
+    assert word_tokens(tokens) == found
+    own = [word for word in found if not tokens[word[0]].special]
+    assert words_of(tokens) == [list(word) for word in own]
+    page = text_data("text 1", text, tokens)["tokens"]["word"]  # type: ignore[index, call-overload]
+    assert [tuple(n for n, number in enumerate(page) if number == each) for each in range(len(own))] == own
+    assert [n for n, number in enumerate(page) if number is None] == [n for n in range(len(tokens)) if n in special]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("river", "-", "bank"),  # as WordPiece cuts
+        (" river", "-bank"),  # as the vocabularies of Llama 3 and GPT-4 do
+        (" ri", "ver", "-", "ba", "nk"),
+    ],
+)
+def test_a_hyphen_ends_a_word_whatever_the_tokenizer(pieces: tuple[str, ...]) -> None:
+    at, made = 0, []
+    for n, piece in enumerate(pieces):
+        made.append(Token(n, piece, at, at + len(piece), 0, False))
+        at += len(piece)
+    assert spelling(made, words(made)[0]) == "river"
+    assert spelling(made, words(made)[-1]).lstrip("-") == "bank"
+
+
+def test_the_bytes_of_one_character_are_together() -> None:
+    parts = [Token(n, f"\\xe{n}", 2, 3, None, False) for n in range(3)]
+    found = [Token(9, "ab", 0, 2, None, False), *parts, Token(9, "銀", 3, 4, None, False)]
+    assert words(found) == [range(1), range(1, 4), range(4, 5)]

@@ -5,19 +5,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.text.word_pieces import words
+
 LONG_WORDS = "Transformers tokenise unbelievably well."
 
 
 def words_of(trace: Any) -> list[list[int]]:
     """The tokens of each word, in order; a token of no word by itself."""
-    words: list[list[int]] = []
-    for number, token in enumerate(trace.tokens):
-        if words and token.word is not None and token.word == trace.tokens[words[-1][0]].word:
-            words[-1].append(number)
-        else:
-            words.append([number])
-    assert any(len(word) > 1 for word in words)
-    return words
+    found = [list(word) for word in words(trace.tokens)]
+    assert any(len(word) > 1 for word in found)
+    return found
 
 
 def of_words(weights: Tensor, words: list[list[int]]) -> Tensor:

@@ -1,15 +1,19 @@
-"""Group tokens to words by what the text shows: letters that stand together, and blanks between.
+"""Group tokens to words by what the text shows, the one way in which all that speaks of words does.
 
-A tokenizer's own numbers of words are no help where it has none, or counts a whole text as one word, as sentencepiece's
-do.
+A word ends where letters and digits end, as it does for `regard.text.words.find_word` and in a store: "river-bank" is
+"river", "-" and "bank". Of scripts that are written without blanks every token is a word. A tokenizer's own numbers of
+words are no help: some have none, sentencepiece's may call "river-bank" one word, or a whole text.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from regard.text.tokens import Token
+from regard.text.words import may_end
 
-LONGEST = 24  # characters of a word; what stands longer without a blank is a script that has none
+LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
+LONGEST_RUN = 24  # characters of a run; what stands longer without a blank is a script that has none
 
 
 def wordlike(text: str) -> bool:
@@ -19,14 +23,19 @@ def wordlike(text: str) -> bool:
 
 def blank_before(before: Token, own: Token) -> bool:
     """Whether there is a blank between two tokens that follow each other, in their texts or only in their places."""
+    if _of_one_character(before, own):
+        return False
     within = own.text.startswith(" ") or own.end - own.start > len(own.text.removeprefix("##"))
     return within or own.start != before.end
 
 
 def words(tokens: Sequence[Token]) -> list[range]:
-    """The numbers of the tokens of each word, in order: pieces that stand together with no blank between them."""
-    found = _cut(tokens, lambda before, own: wordlike(before.text) and wordlike(own.text))
-    return [part for word in found for part in ([word] if _fits(tokens, word) else [range(n, n + 1) for n in word])]
+    """The numbers of the tokens of each word, in order; every token is of one. A special token is one by itself, and so
+    is what is no letter or digit, as full stops are.
+    """
+    found = _cut(tokens, _of_one_word)
+    fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
+    return [part for word, one in zip(found, fits, strict=True) for part in ([word] if one else _single(word))]
 
 
 def runs(tokens: Sequence[Token]) -> list[range]:
@@ -40,7 +49,7 @@ def runs(tokens: Sequence[Token]) -> list[range]:
         for run in found
         for part in (
             [run]
-            if _fits(tokens, run)
+            if len(spelling(tokens, run)) <= LONGEST_RUN
             else [range(run[0] + word[0], run[0] + word[-1] + 1) for word in words([tokens[n] for n in run])]
         )
     ]
@@ -61,5 +70,20 @@ def _cut(tokens: Sequence[Token], joins: Callable[[Token, Token], bool]) -> list
     return [range(start, stop) for start, stop in zip(starts, ends, strict=True)] if tokens else []
 
 
-def _fits(tokens: Sequence[Token], word: Sequence[int]) -> bool:
-    return len(spelling(tokens, word)) <= LONGEST
+def _single(word: range) -> list[range]:
+    return [range(n, n + 1) for n in word]
+
+
+def _of_one_word(before: Token, own: Token) -> bool:
+    """Whether no word ends between two tokens with no blank between them; a mark belongs to the letter before it."""
+    if _of_one_character(before, own):
+        return True
+    ends, begins = before.text[-1:], own.text.removeprefix("##")[:1]
+    if not ends or not begins:
+        return False
+    return unicodedata.category(begins).startswith("M") or not may_end(ends, begins)
+
+
+def _of_one_character(before: Token, own: Token) -> bool:
+    """Whether two tokens are parts of one character, of its bytes for example: their places overlap."""
+    return own.start < before.end

@@ -165,9 +165,13 @@ def _continues(character: str) -> bool:
 
 def _ends(text: str, place: int) -> bool:
     """Tell whether a word may begin or end between the characters place - 1 and place."""
-    if place in (0, len(text)):
-        return True
-    before, after = text[place - 1], text[place]
+    return place in (0, len(text)) or may_end(text[place - 1], text[place])
+
+
+def may_end(before: str, after: str) -> bool:
+    """Tell whether a word may end between two characters that follow each other: where letters and digits end, and
+    between any two of a script that is written without blanks.
+    """
     if _continues(after) or before == "\u200d":
         return False
     inside = _in_word(before) and _in_word(after)

@@ -4,11 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from regard.text.direction import direction
 from regard.text.tokens import Token
+from regard.text.word_pieces import words
 from regard.web.score_rules import Data
 
 
 def text_data(name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = ()) -> Data:
     """Write a text. name: "text 1", "source". sinks: the numbers of the tokens that are attention sinks."""
+    own = [word for word in words(tokens) if not tokens[word[0]].special]
+    numbers = {n: number for number, word in enumerate(own) for n in word}
     return {
         "name": name,
         "text": text,
@@ -19,6 +22,6 @@ def text_data(name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int
             "end": [token.end for token in tokens],
             "special": [n for n, token in enumerate(tokens) if token.special],
             "sinks": sorted(sinks),
-            "word": [token.word for token in tokens],
+            "word": [numbers.get(n) for n in range(len(tokens))],
         },
     }

@@ -1,5 +1,7 @@
 """What is most worth a look is what a plain search over all weights and words finds."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,21 +10,14 @@ from regard.explain.vectors.similarity import cosine
 from regard.text.tokens import Token
 
 
-def token(text: str, word: int | None, special: bool = False) -> Token:
-    return Token(0, text, 0, 0, word, special)
-
-
 def test_words() -> None:
-    tokens = [
-        token("<s>", None, True),
-        token("un", 0),
-        token("like", 0),
-        token("ly", 1),
-        token("x", None),
-        token("y", None),
-    ]
+    pieces = (("<s>", 0), ("un", 0), ("like", 2), ("-", 6), ("ly", 7), (" x", 9))
+    tokens = [Token(0, text, at, at + len(text) * (n > 0), None, n == 0) for n, (text, at) in enumerate(pieces)]
     assert words_of(tokens) == [[1, 2], [3], [4], [5]]
-    assert words_of(tokens, {2}) == [[1], [3], [4], [5]]
+    assert words_of(tokens, {1}) == [[2], [3], [4], [5]]
+    joined = [replace(token, special=False) for token in (*tokens[1:3], replace(tokens[4], start=6, end=8))]
+    assert words_of(joined) == [[0, 1, 2]]
+    assert words_of(joined, {1}) == [[0], [2]]
 
 
 @pytest.mark.parametrize("head", [None, 3])

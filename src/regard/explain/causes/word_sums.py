@@ -8,7 +8,6 @@ How the numbers of a word's tokens become one:
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Literal
 
 import torch
@@ -17,18 +16,15 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.text.tokens import Token
+from regard.text.word_pieces import words
 
 Join = Literal["sum", "mean", "absmax"]
 JOINS = ("sum", "mean", "absmax")
 
 
 def word_tokens(tokens: Sequence[Token]) -> list[tuple[int, ...]]:
-    """The numbers of the tokens of each word, in order: neighbours that the tokenizer cut from one word.
-
-    A special token is one of its own, and so is what the tokenizer tells apart from words, as full stops mostly are.
-    """
-    numbered = [(n if token.word is None else -1, token.word, n) for n, token in enumerate(tokens)]
-    return [tuple(each[2] for each in group) for _, group in groupby(numbered, key=lambda each: each[:2])]
+    """The numbers of the tokens of each word, in order, as `regard.text.word_pieces.words` has them."""
+    return [tuple(word) for word in words(tokens)]
 
 
 def word_text(text: str, tokens: Sequence[Token], numbers: Sequence[int]) -> str:

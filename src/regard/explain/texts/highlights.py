@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
 from regard.text.tokens import Token
-from regard.text.word_pieces import blank_before
+from regard.text.word_pieces import words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -54,28 +54,25 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     words: many heads look at the token before, whatever it is. head: the one whose links are wanted, None for all.
     sinks: numbers of tokens that are attention sinks.
     """
-    words = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
-    return Highlights(_moved(trace, words)[:top], _links(trace, words, head)[:top])
+    found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    return Highlights(_moved(trace, found)[:top], _links(trace, found, head)[:top])
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
-    """Group the numbers of tokens to words, as the tokenizer split them; special tokens and some others aside.
+    """Group the numbers of tokens to words, special tokens and some others aside, which part what is around them."""
+    own = [[n for n in word if not tokens[n].special and n not in without] for word in words(tokens)]
+    return [part for word in own for part in _together(word)]
 
-    A blank ends a word, also where a tokenizer that splits nothing calls the whole text one.
-    """
-    words: list[list[int]] = []
-    before: Token | None = None
-    for number, token in enumerate(tokens):
-        if token.special or number in without:
-            before = None
-            continue
-        goes_on = before is not None and token.word is not None and token.word == before.word
-        if goes_on and before is not None and not blank_before(before, token):
-            words[-1].append(number)
+
+def _together(numbers: Sequence[int]) -> list[list[int]]:
+    """Cut ascending numbers where one is missing."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
         else:
-            words.append([number])
-        before = token
-    return words
+            parts.append([number])
+    return parts
 
 
 def _spelling(trace: Trace, word: Sequence[int]) -> str:
@@ -103,8 +100,8 @@ def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
 
 def strongest_link(trace: Trace, layer: int, head: int, sinks: Collection[int] = ()) -> Link | None:
     """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without."""
-    words = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
-    weight, query, key = _largest(trace.attention[layer], head, _places(trace, words))
+    found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    weight, query, key = _largest(trace.attention[layer], head, _places(trace, found))
     if not weight > 0:
         return None
     return Link(layer, head, query, trace.tokens[query].text, key, trace.tokens[key].text, weight)
