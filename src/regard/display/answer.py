@@ -7,7 +7,7 @@ rows; whoever shows it takes these. Rich, matplotlib and the page are imported w
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.panels import Panel
 from regard.errors import RegardError
@@ -60,7 +60,7 @@ class Answer(Table):
         """List what is shown, in the order of the page's tabs."""
         raise NotImplementedError
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """Make what JSON has beside findings, texts and statuses: by default the rows."""
         return {"rows": self.rows()}
 
@@ -89,12 +89,12 @@ class Answer(Table):
 
         return paint(self.chosen(names), self.title())
 
-    def to_json(self, file: str | Path | None = None) -> dict[str, Any]:
+    def to_json(self, file: str | Path | None = None) -> dict[str, object]:
         """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
-        data: dict[str, Any] = plain(own | {"statuses": [asdict(each) for each in self.about.statuses]})
+        data: dict[str, object] = plain(own | {"statuses": [asdict(each) for each in self.about.statuses]})
         if file is not None:
             write_json(data, Path(file), indent=1)
         return data

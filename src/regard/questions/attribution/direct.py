@@ -9,7 +9,7 @@ the statistics of all norms held fixed. A part is its writer's, whatever made th
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -102,7 +102,7 @@ class Attribution(Answer):
         """How exact the split is, what is held fixed in it, and what a part does not say."""
         return [f"{capital(sentences.exactness(self))}."]
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The outcome, and its parts by every way of grouping them."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
         parts = {each: self.by(each) for each in ways} | {"word": self.by("token", words=True)}

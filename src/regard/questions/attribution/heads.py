@@ -113,7 +113,7 @@ class HeadAttribution(Answer):
         """How exact the numbers are."""
         return ["Numbers are of one gradient: exact where the outcome is linear in a head's output."]
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The outcome, every head's number, and what it took from every token."""
         own: dict[str, Any] = {"method": "gradient-x-input", "outcome": self.outcome_name, "value": self.outcome}
         calls = zip(self.calls, self.sources or (), strict=False)

@@ -127,7 +127,7 @@ class TokenAttribution(Answer):
         """What the tokens bring something to."""
         return f"What each {self.unit} brings to the {self.outcome_name} ({signed(self.outcome)})"
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The outcome, and the scores of tokens and of words."""
         words = [{"word": name, "score": score} for name, score in self.words()]
         own: dict[str, Any] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
@@ -79,7 +79,7 @@ class PatchSweep(Answer):
         texts = f"between {shortened(self.clean, LONG)} and {shortened(self.corrupted, LONG)}"
         return f"{self.direction.capitalize()}: {self.what} patched {texts}; {self.outcome}"
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """All of it, with the shares."""
         own = {name: value for name, value in asdict(self).items() if name != "about"}
         return own | {"status": asdict(self.status), "shares": self.shares}
