@@ -11,6 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from regard.cli.asking import ask, option_name, verb_of
+from regard.explain.weights.content_or_position import content_or_position
+from regard.explain.weights.repeated_tokens import repeated_tokens
 from regard.models.model import Model
 from regard.questions import QUESTIONS
 from regard.questions.attribution.heads import attribute_to_heads
@@ -28,7 +30,7 @@ def asked_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
-    verb, asked = verb_of(name, QUESTIONS[name][1]), asked_of(name)
+    verb, asked = verb_of(name), asked_of(name)
     own = {each.name for each in fields(asked)}
     assert set(inspect.signature(verb).parameters) == own | SHARED
     assert set(inspect.signature(ask).parameters) == {"name", "asked"} | SHARED
@@ -47,6 +49,7 @@ METHODS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     "attribute": (
         (Model.attribution, attribute_to_tokens, attribute_to_heads), {"at", "by", "like", "method", "to", "word"}
     ),
+    "heads": ((repeated_tokens, content_or_position), {"tests"}),
     "patch": ((patch_sweep,), {"token", "against", "word", "noising"}),
 }  # fmt: skip
 

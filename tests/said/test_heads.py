@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 
-from regard.explain.findings.head_means import counts_finding, head_findings
 from regard.explain.weights.head_means import HeadMeans
+from regard.questions.heads.sentences import counts_finding, of_scores
 from tests.said.templates import Groups, Template, hold, shows
 
 OVER = {"next": "nexts", "duplicate": "duplicates", "induction": "inductions"}
@@ -131,6 +131,6 @@ def test_what_is_said_of_random_scores_holds() -> None:
     draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
     for _ in range(150):
         found = made(draw)
-        for name, count in hold([*head_findings(found), counts_finding(found)], found, TEMPLATES).items():
+        for name, count in hold([*of_scores(found), counts_finding(found)], found, TEMPLATES).items():
             spoke[name] += count
     assert all(spoke.values()), spoke

@@ -3,12 +3,12 @@
 from typing import Any
 
 from regard.web.answers import answer_page, is_answer
-from tests.web.test_head_means import made as head_means
-from tests.web.test_patch_sweep import made as sweep
+from tests.questions.heads.test_panels import made as head_means
+from tests.questions.patch.test_panels import made as sweep
 
 
 def test_each_answer_has_its_page_and_nothing_else_has_one(bank: Any) -> None:
-    for found, title in ((sweep(), "Patches between"), (head_means(), "What 6 attention heads do")):
+    for found, title in ((sweep(), "Denoising: hidden_states"), (head_means(), "What 6 attention heads do")):
         assert is_answer(found)
         page = answer_page(found)
         assert page is not None

@@ -9,17 +9,17 @@ import pytest
 import regard
 from regard.explain.causes.outcomes import cosine
 from regard.explain.findings.score_sources import score_findings
+from regard.questions.patch.panels import said
 from regard.questions.patch.sweep import patch_sweep
-from regard.web.patch_sweep import said
 from regard.web.score_sources import plain
+from tests.questions.patch.test_panels import made
 from tests.web.tables import open_twin, rows_of
-from tests.web.test_patch_sweep import made
 
 pytestmark = pytest.mark.browser
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
-    "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "All parts",
+    "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Parts", "Sources", "Writers",
     "By source token", "By layer", "By writer", "By kind", "Largest pairs",
 ]  # fmt: skip
 

@@ -9,9 +9,9 @@ from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.assemble import page_of
 from regard.web.save_page import write_page
+from tests.questions.heads.test_panels import made
+from tests.questions.patch.test_panels import made as sweep
 from tests.support.web_pages import SHELL, Read, check_page
-from tests.web.test_head_means import made
-from tests.web.test_patch_sweep import made as sweep
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import regard
 from regard.trace import display
 from regard.web import built_page, show
-from tests.web.test_patch_sweep import made as sweep
+from tests.questions.patch.test_panels import made as sweep
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from regard.corpus.asking.sense_sentences import ablation_sentence, sense_senten
 from regard.corpus.asking.senses import Senses
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
+from tests.questions.heads.test_panels import made
 from tests.web.tables import open_twin, rows_of
-from tests.web.test_head_means import made
 
 pytestmark = pytest.mark.browser
 NASTY = "<b>bold</b> </script> \x1b[31m The שלום left bank of the river.\nIt rose."

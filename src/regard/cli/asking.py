@@ -14,6 +14,7 @@ from regard.cli.source import Source, traced
 from regard.cli.store_outputs import CsvFile, HtmlFile, StoreOutputs
 from regard.cli.telling import tell
 from regard.errors import RegardError
+from regard.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from regard.display.asked import Asked
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 
 
-def verb_of(name: str, where: str) -> Callable[..., None]:
-    """Make the verb of a question. where: its dataclass, as "module:class"."""
-    module, _, kind = where.partition(":")
+def verb_of(name: str) -> Callable[..., None]:
+    """Make the verb of a question, one of `QUESTIONS`."""
+    module, _, kind = QUESTIONS[name][1].partition(":")
     asked = getattr(import_module(module), kind)
 
     def verb(**given: Any) -> None:

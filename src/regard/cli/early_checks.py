@@ -154,11 +154,6 @@ def no_translation(name: str) -> RegardError:
     return RegardError(f"translate: {name} is no encoder-decoder, it reads a text alone")
 
 
-def no_tests(name: str) -> RegardError:
-    """What `regard heads --tests` says of an encoder-decoder."""
-    return RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
-
-
 def no_table(name: str) -> RegardError:
     """What `regard positions --kind learned` says of an encoder-decoder."""
     return RegardError(f"--kind learned: {name} is an encoder-decoder, give one that reads a text alone")

@@ -58,17 +58,17 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     """
     with matplotlib.rc_context({"text.parse_math": False}):
         lines = _lines(panels)
-        drawings = [[_drawing(panel, small=len(line) > 1) for panel in line] for _, line in lines]
+        drawings = [[_drawing(panel, small=across > 1) for panel in line] for _, across, line in lines]
         wide = max(sum(each.wide for each in line) for line in drawings)
         heading = textwrap.wrap(visible(title), max(24, int(wide / LETTER)))
         rows: list[tuple[float, Any]] = []
-        for n, ((group, line), own) in enumerate(zip(lines, drawings, strict=True)):
+        for n, ((group, across, line), own) in enumerate(zip(lines, drawings, strict=True)):
             above = heading if n == 0 else []
             if group and (n == 0 or lines[n - 1][0] != group):
                 above = [*above, group]
             names = [panel.title for panel in line] if len(panels) > 1 else [""]
             high = max(each.high for each in own) + 0.22 * len(above)
-            rows.append((high, _painter(own, names, "\n".join(above))))
+            rows.append((high, _painter(own, names, "\n".join(above), across)))
         return stack(rows, wide)
 
 
@@ -241,21 +241,23 @@ def _arcs(panel: Arcs, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
-def _lines(panels: Sequence[Panel]) -> list[tuple[str, list[Panel]]]:
-    """(group, panels) of each line of the picture: heat maps of one group share lines, others have one each."""
+def _lines(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
+    """(group, places, panels) of each line of the picture: heat maps of one group share lines, others have one each."""
     lines = []
     for (group, heat), own in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
         each = list(own)
         across = min(ACROSS, len(each)) if heat else 1
-        lines += [(group, each[n : n + across]) for n in range(0, len(each), across)]
+        lines += [(group, across, each[n : n + across]) for n in range(0, len(each), across)]
     return lines
 
 
-def _painter(line: Sequence[Drawing], names: Sequence[str], above: str) -> Callable[[FigureBase, Any], None]:
-    """What draws a line of panels into its part of the figure."""
+def _painter(
+    line: Sequence[Drawing], names: Sequence[str], above: str, across: int
+) -> Callable[[FigureBase, Any], None]:
+    """What draws a line of panels into its part of the figure. across: how many have room side by side."""
 
     def into(part: FigureBase, place: Any) -> None:
-        cells = place.subgridspec(1, len(line), width_ratios=[each.wide for each in line])
+        cells = place.subgridspec(1, across)
         for n, (each, name) in enumerate(zip(line, names, strict=True)):
             axes = part.add_subplot(cells[0, n])
             each.paint(axes)

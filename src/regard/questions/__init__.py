@@ -6,6 +6,10 @@ QUESTIONS = {
         "Split what made a next token, or how near two words are.",
         "regard.questions.attribution.asked:AttributionAsked",
     ),
+    "heads": (
+        "Show what every head's attention follows, in texts and in tests.",
+        "regard.questions.heads.asked:HeadsAsked",
+    ),
     "patch": (
         "Put what one text's run had into another's, and measure it.",
         "regard.questions.patch.asked:PatchAsked",

@@ -1,6 +1,5 @@
-"""What questions to a store answered, as JSON: `regard find`, `senses`, `shift`, `stats`, and `heads` beside it."""
+"""What questions to a store answered, as JSON: `regard find`, `senses`, `shift`."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,8 +9,6 @@ from regard.corpus.asking.sense_sentences import sense_sentences
 from regard.corpus.asking.senses import Senses
 from regard.corpus.asking.shift import Shift
 from regard.corpus.asking.shift_sentences import shift_sentences
-from regard.explain.findings.head_means import head_findings
-from regard.explain.weights.head_means import HeadMeans
 
 VERSION = 1
 
@@ -75,23 +72,3 @@ def shift_data(found: Shift) -> dict[str, Any]:
         "silhouettes": {str(k): value for k, value in found.silhouettes.items()},
         "notes": list(found.notes),
     }
-
-
-def stats_data(found: HeadMeans) -> dict[str, Any]:
-    """Return every head's scores, null where no query has such a key, and over how many queries they are means."""
-    return {"format": "regard stats", "version": VERSION, **_heads(found)}
-
-
-def heads_data(tables: Mapping[str, HeadMeans]) -> dict[str, Any]:
-    """Return every head's scores in each of several tables, by their names."""
-    return {
-        "format": "regard heads",
-        "version": VERSION,
-        "tables": {name: _heads(each) for name, each in tables.items()},
-    }
-
-
-def _heads(found: HeadMeans) -> dict[str, Any]:
-    """What is said of each score, and every head's scores, null for NaN."""
-    rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows()]
-    return {"findings": head_findings(found), "counts": found.counts, "heads": rows}

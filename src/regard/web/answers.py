@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # of what traces do without
 
 
 ANSWERS = (  # what has a page, and what puts it together
-    ("regard.corpus.asking.senses", "Senses", "senses", "senses_page"),
-    ("regard.explain.weights.head_means", "HeadMeans", "head_means", "head_means_page"),
-    ("regard.explain.causes.score_sources", "ScoreSources", "score_sources", "score_page"),
+    ("regard.corpus.asking.senses", "Senses", "regard.web.senses", "senses_page"),
+    ("regard.explain.weights.head_means", "HeadMeans", "regard.questions.heads.answer", "page_of_means"),
+    ("regard.explain.causes.score_sources", "ScoreSources", "regard.web.score_sources", "score_page"),
 )
 
 
@@ -36,7 +36,7 @@ def answer_page(found: object) -> Page | None:
         return found.page()
     for module, kind, room, function in ANSWERS:
         if _is(found, module, kind):
-            make = getattr(importlib.import_module(f"regard.web.{room}"), function)
+            make = getattr(importlib.import_module(room), function)
             return make(found)
     return None
 

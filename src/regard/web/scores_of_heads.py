@@ -2,10 +2,9 @@
 
 import math
 
-from regard.explain.findings.head_means import tokens_counted
 from regard.explain.weights.head_means import OVER
 from regard.explain.weights.head_scores import HeadScores
-from regard.explain.weights.score_meanings import MEANINGS
+from regard.explain.weights.score_meanings import MEANINGS, tokens_counted
 from regard.web.score_rules import Data
 
 

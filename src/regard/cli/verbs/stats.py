@@ -1,13 +1,8 @@
 """`regard stats`: what every head does over a whole corpus, from the sums that its store keeps."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from regard.cli import options
 from regard.cli.store_outputs import HeadsCsvFile, HtmlFile, ParquetFile, StoreFolder, StoreOutputs, check_store
-
-if TYPE_CHECKING:
-    from regard.web.page import Page
+from regard.cli.telling import tell
 
 
 def stats(
@@ -22,26 +17,11 @@ def stats(
     outputs = StoreOutputs(csv, parquet, json_file, figure, html)
     outputs.check()
     check_store(store)
-    from regard.cli.console import consoles, finish
+    from regard.cli.console import consoles
     from regard.corpus.asking.head_means import head_means
     from regard.corpus.store import Store
-    from regard.views.asked import stats_data
-    from regard.views.terminal.head_means import show_head_means
+    from regard.questions.heads.answer import of_corpus
 
-    console, errors = consoles(json_file)
     with Store(store) as opened:
-        found = head_means(opened)
-
-    def draw(file: Path) -> None:
-        from regard.views.figures.head_means import draw_head_means
-
-        draw_head_means(found, file)
-
-    def page() -> "Page":
-        from regard.web.head_means import head_means_page
-
-        return head_means_page(found)
-
-    outputs.write(found.rows, lambda: stats_data(found), draw, page)
-    show_head_means(found, console, found.notes)
-    finish(console, errors, outputs.files)
+        found = of_corpus(head_means(opened))
+    tell(found, outputs, consoles(json_file), top=1_000)  # rows of a table: all scores are shown

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from regard.explain.findings.head_means import counted, counts_finding, head_findings, most_of, score_finding
 from regard.explain.weights.head_means import HeadMeans
+from regard.questions.heads.sentences import counted, counts_finding, most_of, of_scores, score_finding
 
 COUNTS = {"queries": 1234, "duplicates": 56, "inductions": 1}
 
@@ -16,7 +16,7 @@ def test_a_score_that_is_zero_everywhere_is_no_heads() -> None:
     """ "Most of it have heads 0.0 (0.00), 0.1 (0.00), 0.2 (0.00)" was said of it."""
     found = made(induction=[[0.0, 0.0, 0.0]], duplicate=[[0.004, 0.0, np.nan]], special=[[0.0, 0.3, 0.004]])
     assert most_of(found, "induction") == most_of(found, "duplicate") == []
-    assert head_findings(found) == [
+    assert of_scores(found) == [
         "induction: No head has any of it: it is 0 everywhere, over 1 token alone.",
         "duplicate: No head has as much as 0.005 of it, over 56 tokens.",
         "special: Head 0.1 (0.30) has most of it; the mean of all heads is 0.10, over 1,234 tokens.",

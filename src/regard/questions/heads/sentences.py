@@ -3,19 +3,51 @@
 Terminal, page, picture and JSON name heads by `most_of`, and count tokens by `counted`.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from regard.explain.findings.wording import listed
+from regard.explain.findings.wording import capital, listed
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS
+from regard.explain.weights.score_meanings import MEANINGS, tokens_counted
+
+if TYPE_CHECKING:
+    from regard.questions.heads.answer import Heads
 
 NAMED = 3  # heads of a score
 LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
 LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
+NUMBERED = "Heads are numbered layer.head, from 0; all: the mean of all heads; tokens: of how many a score is the mean."
+MEAN_OF = "Means are over all tokens that are not special and not the first of their text, each counted once."
 AGAINST = {"position": "content", "content": "position"}  # two ways to follow a token: the one beside the other
 
 
-def head_findings(found: HeadMeans) -> list[str]:
+def of_heads(found: "Heads") -> list[str]:
+    """Say over how many tokens the scores of each table are means, and what else is to be known of it."""
+    if len(found.tables) == 1:
+        (means,) = found.tables.values()
+        return [counts_finding(means), *means.notes]
+    return [
+        sentence
+        for name, means in found.tables.items()
+        for sentence in (f"{capital(name)}: {counts_finding(means)}", *means.notes)
+    ]
+
+
+def exactness(found: "Heads") -> list[str]:
+    """Say how heads are numbered, what read the texts, what is averaged, and what a score does not say."""
+    models = dict.fromkeys(means.model for means in found.tables.values() if means.model)
+    lines = [f"Read with {model}." for model in models]
+    lines += [
+        NUMBERED,
+        MEAN_OF,
+    ]
+    if any("position" in means.scores for means in found.tables.values()):
+        lines.append("Position and content name heads by how much more they follow the one than the other.")
+    return [*lines, "A score says where a head looks, not what that is good for."]
+
+
+def of_scores(found: HeadMeans) -> list[str]:
     """One sentence a score, its name before it."""
     return [f"{name}: {score_finding(found, name)}" for name in found.scores]
 
@@ -54,11 +86,6 @@ def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
 def counted(found: HeadMeans, name: str) -> str:
     """Over how many tokens a score is a mean, in words."""
     return tokens_counted(found.count(name))
-
-
-def tokens_counted(count: int) -> str:
-    """A count of tokens that something is a mean over, in words."""
-    return "1 token alone" if count == 1 else f"{count:,} tokens"
 
 
 def counts_finding(found: HeadMeans) -> str:

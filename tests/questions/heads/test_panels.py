@@ -7,7 +7,8 @@ import numpy as np
 from regard.corpus.asking.head_means import OVER
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS
-from regard.web.head_means import head_means_page, heads_page
+from regard.questions.heads.answer import CORPUS, Heads, of_corpus
+from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 
 
@@ -23,7 +24,7 @@ def made() -> HeadMeans:
 
 def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> None:
     found = made()
-    page: Any = head_means_page(found).data()
+    page: Any = of_corpus(found).page().data()
     script_json(page)
     assert page["title"] == "What 6 attention heads do over 1,234 tokens"
     assert page["findings"][-1] == "the store is not finished"
@@ -46,9 +47,11 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert by_name["duplicate"].endswith("over 56 tokens.")
     assert "with another token behind them: there is no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
-    assert rows["previous"][1:4] == ["2.1", 0.5, float(found.scores["previous"].mean())]
+    assert rows["previous"][1:] == [
+        "the token before", "2.1 0.50, 2.0 0.40, 1.1 0.30", float(found.scores["previous"].mean()), 1234
+    ]  # fmt: skip
     assert rows["next"][3] == float(np.nanmean(found.scores["next"]))
-    assert rows["induction"][1:5] == [None, None, None, 0]
+    assert rows["induction"][2:] == ["– (no token could)", None, 0]
     assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][0]
     assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
     assert table["rows"][2][2] is None  # a head without such a token
@@ -57,16 +60,42 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
 
 def test_rows_are_named_by_their_layers() -> None:
     found = HeadMeans({"looked": np.array([[0.5], [0.25]])}, {"queries": 5}, (2, 7))
-    overview, grid, table = head_means_page(found).panels
+    overview, grid, table = of_corpus(found).page().panels
     assert grid["rows"] == ["layer 2", "layer 7"]
     assert [row[0] for row in table["rows"]] == ["2.0", "7.0"]  # type: ignore[attr-defined]
-    assert overview["rows"][0][1:3] == ["2.0", 0.5]  # type: ignore[index]
+    assert overview["rows"] == []  # what heads look at when tokens are exchanged is beside position and content
 
 
 def test_several_tables_are_one_page() -> None:
-    assert heads_page({"texts": made()}).data() == head_means_page(made()).data()
-    page = heads_page({"texts": made(), "a test": made()})
-    one = [str(panel["name"]) for panel in head_means_page(made()).panels]
+    page = Heads({"texts": made(), "a test": made()}).page()
+    one = [str(panel["name"]) for panel in of_corpus(made()).page().panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
     assert page.findings[0] == "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)."
+    alone = Heads({CORPUS: made()}).page().data()
+    assert alone == of_corpus(made()).page().data()
+
+
+def shown(found: Heads, width: int) -> dict[str, str]:
+    """The lines of the table that a terminal shows, by their first words."""
+    lines = lines_of(found.shown(width, 100), width)
+    return {line.split()[0]: " ".join(line.split()) for line in lines if line.split()}
+
+
+def test_every_score_has_a_line_with_its_largest_heads() -> None:
+    lines = shown(of_corpus(made()), 150)
+    assert set(OVER) <= set(lines)
+    assert lines["corpus:"] == "corpus: 1,234 tokens, 56 of them with an earlier one alike"
+    assert lines["previous"] == "previous the token before 2.1 0.50, 2.0 0.40, 1.1 0.30 0.25 1234"
+    assert "no token could" in lines["induction"]
+    assert (lines["duplicate"].split()[-1], lines["induction"].split()[-1]) == ("56", "0")
+
+
+def test_position_and_content_name_heads_by_how_much_more_they_follow_the_one() -> None:
+    """A head that looks everywhere evenly is alike in both, one that hardly looks at what was exchanged in nothing."""
+    tables = {"position": [[1.0, 0.9, 0.9]], "content": [[1.0, 0.2, 0.1]], "looked": [[1.0, 0.5, 0.05]]}
+    found = HeadMeans({name: np.array(table) for name, table in tables.items()}, {"queries": 5}, (4,))
+    lines = shown(Heads({"tokens exchanged": found}), 80)
+    assert lines["position"].split()[-4:] == ["4.1", "0.90", "0.93", "5"]  # 4.0 follows both, 4.2 looks too little
+    assert "no head does" in lines["content"]  # 4.1 follows position
+    assert "looked" not in lines

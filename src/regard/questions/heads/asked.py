@@ -1,0 +1,63 @@
+"""What may be asked about what every head's attention follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from regard.display.asked import Asked, Progress, option
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.explain.weights.head_means import HeadMeans
+    from regard.models.model import Model
+    from regard.questions.heads.answer import Heads
+    from regard.trace.trace import PairTrace, Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsAsked(Asked):
+    """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
+
+    tests: bool = option("Test heads too: on repeated random tokens, and with tokens exchanged.", False)
+    seed: int = option("Of the random tokens and exchanges.", 0, metavar="N")
+
+    def answer(
+        self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
+    ) -> "Heads":
+        """Answer it. Raises RegardError for tests of an encoder-decoder, or of texts of fewer than 8 tokens."""
+        from regard.display.answer import Read
+        from regard.explain.weights.content_or_position import content_or_position
+        from regard.explain.weights.repeated_tokens import repeated_tokens
+        from regard.questions.heads.answer import Heads
+
+        tables = of_texts(traces)
+        if self.tests:
+            if model.pairs:
+                raise no_tests(model.name)
+            tables |= {
+                "random tokens, repeated": repeated_tokens(model, seed=self.seed),
+                "tokens exchanged": content_or_position(model, [each.sides[0].text for each in traces], seed=self.seed),
+            }
+        return Heads(tables, about=Read.of(*traces))
+
+
+def of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
+    """Average the scores over texts; of an encoder-decoder, of both sides and what stands between them."""
+    from regard.explain.weights.cross_head_scores import cross_head_scores
+    from regard.explain.weights.head_means import mean_scores
+    from regard.explain.weights.head_scores import head_scores
+    from regard.trace.trace import PairTrace
+
+    pairs = [each for each in traces if isinstance(each, PairTrace)]
+    if not pairs:
+        return {"texts": mean_scores([head_scores(each) for each in traces if not isinstance(each, PairTrace)])}
+    return {
+        "encoder": mean_scores([head_scores(each.encoder) for each in pairs]),
+        "decoder": mean_scores([head_scores(each.decoder) for each in pairs]),
+        "cross-attention": cross_head_scores(pairs),
+    }
+
+
+def no_tests(name: str) -> RegardError:
+    """What is said where an encoder-decoder is to be tested."""
+    return RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")

@@ -1,0 +1,85 @@
+"""What every head's attention follows, as panels: heads with most of each score, a grid a score, and all."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from regard.display.panels import Cell, Column, Heat, Panel, Table
+from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
+from regard.questions.heads.sentences import counted, most_of, score_finding
+
+if TYPE_CHECKING:
+    from regard.questions.heads.answer import Heads
+
+
+def of_heads(found: "Heads") -> list[Panel]:
+    """Of each table an overview, a grid for each score, and all numbers; all shares have one scale."""
+    several = len(found.tables) > 1
+    shares = [
+        value
+        for means in found.tables.values()
+        for name in means.scores
+        if is_share(name)
+        for value in _known(means.scores[name])
+    ]
+    panels: list[Panel] = []
+    for name, means in found.tables.items():
+        of = f"{name}: " if several else ""
+        panels.append(_overview(means, name, of))
+        group = name if several else ""
+        panels += [_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
+        panels.append(_all(means, of))
+    return panels
+
+
+def _overview(means: HeadMeans, name: str, of: str) -> Table:
+    """Of each score the heads with most of it."""
+    rows: list[list[Cell]] = []
+    for score in means.scores:
+        known, looks_at = _known(means.scores[score]), MEANINGS[score].looks_at
+        if not looks_at:
+            continue
+        told = ", ".join(f"{head} {value:.2f}" for head, value in most_of(means, score)) or "– (no head does)"
+        mean = float(np.mean(known)) if known else None
+        rows.append([score, looks_at, told if known else "– (no token could)", mean, means.count(score)])
+    tokens = f"{means.counts['queries']:,} tokens"
+    if "duplicates" in means.counts:
+        tokens += f", {means.counts['duplicates']:,} of them with an earlier one alike"
+    columns = [
+        Column("score"), Column("looks at …"), Column("most: layer.head, mean"), Column("all", 2), Column("tokens", 0),
+    ]  # fmt: skip
+    return Table(
+        name=f"{of}Overview", title=f"{name}: {tokens}", columns=columns, rows=rows, screen=True,
+        note="Scores are shares of a token's attention, from 0 to 1; entropy is in nats, distance in tokens.",
+    )  # fmt: skip
+
+
+def _grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
+    """One score of every head."""
+    values, unit = means.scores[score], MEANINGS[score].unit
+    what = "share of attention" if unit == SHARE else unit
+    return Heat(
+        name=f"{of}{score}", title=f"{score}: {what}, {counted(means, score)}",
+        note=f"{MEANINGS[score].says} {score_finding(means, score)}",
+        rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
+        columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
+        values=[[None if value != value else float(value) for value in row] for row in values], unit=unit,
+        largest=largest if is_share(score) else None, picture=True, group=group,
+    )  # fmt: skip
+
+
+def _all(means: HeadMeans, of: str) -> Table:
+    rows: list[list[Cell]] = [
+        [f"{row['layer']}.{row['head']}", *(float(str(row[name])) for name in means.scores)] for row in means.rows()
+    ]
+    return Table(
+        name=f"{of}All heads", title="Every head with every score", rows=rows,
+        columns=[Column("head"), *(Column(name, 3) for name in means.scores)],
+        note="One row a head; a click on a column's name sorts by it.",
+    )  # fmt: skip
+
+
+def _known(values: np.ndarray) -> list[float]:
+    """The numbers that there are."""
+    return [float(value) for value in values.ravel() if value == value]
