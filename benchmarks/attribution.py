@@ -22,10 +22,10 @@ import torch
 
 import regard
 from benchmarks.measure import MIB, machine, rounds, verdict
-from regard.questions.attribution.tokens import attribute_to_tokens
-from regard.questions.attribution.heads import attribute_to_heads
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.model import Model
+from regard.questions.attribution.heads import attribute_to_heads
+from regard.questions.attribution.tokens import attribute_to_tokens
 
 FOLDER = os.environ.get("REGARD_SMOLLM2", "")
 LENGTH, MOST = 512, 2.0  # tokens, and how often a trace's time a direct attribution may take

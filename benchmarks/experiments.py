@@ -20,8 +20,8 @@ import torch
 import regard
 from benchmarks.measure import machine, verdict
 from regard.explain.causes.outcomes import Outcome
-from regard.questions.patch.sweep import patch_sweep
 from regard.models.model import Model
+from regard.questions.patch.sweep import patch_sweep
 
 TEXT = (
     "we sat on the quiet {} bank and saw a small boat on the blue water there before the night came and all of us went "

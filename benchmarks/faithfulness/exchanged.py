@@ -1,6 +1,7 @@
 """Run many copies of a text with other learned embeddings in one batch: integrated gradients, words replaced.
 
-The numbers are those of `regard.questions.attribution.tokens`, which runs one at a time; for short texts a batch is sooner.
+The numbers are those of `regard.questions.attribution.tokens`, which runs one at a time; for short texts a batch is
+sooner.
 """
 
 from collections.abc import Callable, Sequence

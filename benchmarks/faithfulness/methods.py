@@ -17,10 +17,10 @@ from benchmarks.faithfulness.cases import Case
 from benchmarks.faithfulness.exchanged import integrated_gradients
 from regard.capture.interventions.names import Part
 from regard.explain.causes.contributions import Contributions, contributions
-from regard.questions.attribution.tokens import STEPS, attribute_to_tokens
 from regard.explain.causes.outcomes import number_of
 from regard.explain.causes.rollout import rollout
 from regard.models.gradient_runs import gradient_run
+from regard.questions.attribution.tokens import STEPS, attribute_to_tokens
 from regard.trace.trace import PairTrace
 
 Sides = Sequence[Float[Tensor, " S"]]  # a number for each token, side by side

@@ -88,13 +88,17 @@ def test_bad_input(regard_command) -> None:
     refused(regard_command("why", "a bank", "--word", "bank", "--layer", "1"), "--layer goes with --edge WORD:WORD")
     refused(regard_command("why", "a bank", "--word", "bank", "--figure", "a.png"), "--figure goes with --edge")
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--html", "a.htm"), "--html: cannot write 'a.htm'")
-    refused(regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"), "--part: given 'x', needs encoder")
+    refused(
+        regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"),
+        "--part: given 'x', needs one of encoder, decoder, cross",
+    )
     refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "layer 9 is out of range")
     refused(regard_command("why", "a bank", "--edge", "a:bunk"), "the nearest are 'bank'")
     refused(regard_command("why", "a bank", "a river", "--edge", "a:bank"), "--edge: given 2 texts, needs one")
 
 
 def test_the_two_words() -> None:
-    assert EdgeAsked("bank : river").words() == ("bank", "river")
+    question = EdgeAsked("bank : river", layer=2).question()
+    assert (question.query, question.key, question.layer, question.head) == ("bank", "river", 2, None)
     with pytest.raises(RegardError, match="needs two words and a colon"):
-        EdgeAsked("a:b:c").words()
+        EdgeAsked("a:b:c").question()

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from regard.capture.score_path import SideParts, Writer
-from regard.explain.causes.score_sources import ScoreSources
-from regard.explain.findings.score_sources import score_findings
+from regard.questions.score.sentences import of_score
+from regard.questions.score.sources import ScoreSources
 from regard.text.tokens import encoded_ids
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -160,6 +160,6 @@ def test_what_is_said_of_random_scores_holds() -> None:
     draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
     for _ in range(80):
         found = made(draw)
-        for name, count in hold(score_findings(found), found, TEMPLATES).items():
+        for name, count in hold(of_score(found), found, TEMPLATES).items():
             spoke[name] += count
     assert all(spoke.values()), spoke

@@ -48,7 +48,7 @@ def test_parts_and_scores_stand_beside_the_attention_of_the_text(minilm: Any) ->
     assert panel(page, "Heads")["values"][5][7] == pytest.approx(heads["layer 5, head 7"], abs=1e-6)
     assert len(page["calls"]) == 6
     assert page["opening"]["view"] == "panel 0"
-    page = page_of(minilm, kind="score", text=CLEAN, query=7, key="river", layer=2, head=3)
+    page = page_of(minilm, kind="score", texts=[CLEAN], asked={"query": 7, "key": "river", "layer": 2, "head": 3})
     score = minilm.score_sources(trace, 7, "river", layer=2, head=3)
     assert any(f"{score.score:.2f}" in line for line in page["findings"]), page["findings"]
 
@@ -76,7 +76,11 @@ def test_a_next_token_is_split_and_patched() -> None:
         ),
         (lambda: opened("bert"), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "no language head"),
         (lambda: opened("gpt"), {"kind": "patch", "texts": ["A man", "A man"], "asked": {}}, "word is needed"),
-        (lambda: opened("gpt"), {"kind": "score", "text": "A man", "query": 9, "key": 0, "layer": 0, "head": 0}, "9"),
+        (
+            lambda: opened("gpt"),
+            {"kind": "score", "texts": ["A man"], "asked": {"query": 9, "key": 0, "layer": 0, "head": 0}},
+            "9",
+        ),
         (lambda: pair(), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "reads pairs"),
     ],
 )

@@ -17,7 +17,14 @@ def panel_data(panel: Panel) -> Data:
     raise NotImplementedError(type(panel).__name__)
 
 
-@panel_data.register(Table)
+@panel_data.register
+def _table(panel: Table) -> Data:
+    """With the row of all as its last."""
+    data = _same(panel)
+    total = data.pop("total")
+    return data | {"rows": [*data["rows"], *([total] if total else [])]}
+
+
 @panel_data.register(Bars)
 @panel_data.register(Heat)
 @panel_data.register(Strip)

@@ -49,10 +49,11 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Panel):
-    """Rows of cells, in an order that says something."""
+    """Rows of cells, in an order that says something. total: a last row, of all, which is always shown."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+    total: Sequence[Cell] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

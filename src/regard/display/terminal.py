@@ -63,34 +63,43 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
 @drawn.register
 def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     """The first rows, and as many columns as there is room for."""
-    rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in panel.rows[:top]]
-    room, kept = width - APART, 0
-    for n, column in enumerate(panel.columns):
-        own = max(map(cell_len, [column.name, *(row[n] for row in rows)]))
-        room -= APART + (own if column.digits is not None else min(own, TEXT)) + (BAR + APART if column.bar else 0)
-        if room < 0 and n:
-            break
-        kept += 1
+    shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
+    rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
+    kept = _columns_with_room(panel, rows, width, BAR + APART)
+    barless = kept < len(panel.columns) == _columns_with_room(panel, rows, width, 0)  # rather a column than bars
+    kept = len(panel.columns) if barless else kept
     grid = columns()
     barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether some are negative
     for n, column in enumerate(panel.columns[:kept]):
         numeric = column.digits is not None
         grid.add_column(column.name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-        if column.bar:
+        if column.bar and not barless:
             numbers = [each for row in panel.rows if (each := _number(row[n])) is not None]
             barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
             grid.add_column("")
-    for row, cells in zip(panel.rows, rows, strict=False):
+    for row, cells in zip(shown_rows, rows, strict=True):
         line: list[RenderableType] = []
         for n in range(kept):
             line.append(cells[n])
             if n in barred:
-                line.append(_bar(_number(row[n]) or 0.0, *barred[n]))
-        grid.add_row(*line)
+                line.append(Text() if row is panel.total else _bar(_number(row[n]) or 0.0, *barred[n]))
+        grid.add_row(*line, style="bold" if row is panel.total else "")
     names = [column.name for column in panel.columns[kept:]]
     columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
-    left = len(panel.rows) - len(rows)
-    return _section(panel, grid, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more))
+    left = len(panel.rows) - top
+    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    return _section(panel, grid, *legend, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more))
+
+
+def _columns_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int, bar: int) -> int:
+    """How many columns a terminal has room for, the first in any case. bar: what a bar takes."""
+    room = width - APART
+    for n, column in enumerate(panel.columns):
+        own = max(map(cell_len, [column.name, *(row[n] for row in rows)]))
+        room -= APART + (own if column.digits is not None else min(own, TEXT)) + (bar if column.bar else 0)
+        if room < 0 and n:
+            return n
+    return len(panel.columns)
 
 
 @drawn.register

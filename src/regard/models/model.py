@@ -37,9 +37,9 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
-    import regard.explain.causes.score_sources
     import regard.explain.causes.why
     import regard.questions.attribution.direct
+    import regard.questions.score.sources
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -355,7 +355,7 @@ class Model:
         layer: int,
         head: int,
         part: Part | None = None,
-    ) -> "regard.explain.causes.score_sources.ScoreSources":
+    ) -> "regard.questions.score.sources.ScoreSources":
         """Split one attention score into what wrote the query's residual and what wrote the key's: why it looks there.
 
         Args:
@@ -364,13 +364,13 @@ class Model:
             layer, head: counted from 0, or from the end: -1 is the last.
             part: of an encoder-decoder, which attention is meant; in "cross" the key is of the text.
 
-        Returns a `regard.explain.causes.score_sources.ScoreSources`.
+        Returns a `regard.questions.score.sources.ScoreSources`.
 
         Raises:
             RegardError: no such word, token, layer or head; the query may not look at the key; or the model makes its
                 queries and keys so that no exact split is known.
         """
-        from regard.explain.causes.score_sources import score_sources  # as in `why`
+        from regard.questions.score.sources import score_sources  # as in `why`
 
         if not isinstance(trace, (Trace, PairTrace)):
             raise RegardError(f"score_sources: given {type(trace).__name__}, needs a trace of this model")

@@ -1,6 +1,6 @@
 """Ask: a room for each question, with what may be asked, its answer, its sentences and its panels."""
 
-# verb: what it does, in a list of all, and the dataclass of what may be asked, which imports no torch
+# of a request's kind, most often a verb: what it does, and the dataclass of what may be asked, which imports no torch
 QUESTIONS = {
     "attribute": (
         "Split what made a next token, or how near two words are.",
@@ -13,5 +13,9 @@ QUESTIONS = {
     "patch": (
         "Put what one text's run had into another's, and measure it.",
         "regard.questions.patch.asked:PatchAsked",
+    ),
+    "score": (  # `regard why --edge`
+        "Split one attention score: why a head looks there.",
+        "regard.questions.score.asked:ScoreAsked",
     ),
 }

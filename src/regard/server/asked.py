@@ -113,7 +113,7 @@ class GenerationAsked(Asked):
 
 
 class QuestionAsked(Asked):
-    """A question to texts. kind: its verb; asked: the fields of what the command and the library ask."""
+    """A question to texts. kind: its name; asked: the fields of what the command and the library ask."""
 
     kind: str
     texts: Annotated[list[str], Field(min_length=1, max_length=16)]
@@ -124,17 +124,6 @@ class QuestionAsked(Asked):
         given = {name: tuple(each) if isinstance(each, list) else each for name, each in self.asked}
         made: AnswerAsked = _dataclass(QUESTIONS[self.kind][1])(**given)
         return made
-
-
-class ScoreAsked(Asked):
-    """Why a head looks from one word or token at another: its score, split."""
-
-    kind: Literal["score"]
-    text: str
-    query: Place
-    key: Place
-    layer: Number
-    head: Number
 
 
 def _dataclass(where: str) -> Any:
@@ -159,7 +148,7 @@ def _request(name: str, where: str) -> type[QuestionAsked]:
     return create_model(kind.__name__, __base__=QuestionAsked, **parts)
 
 
-REQUESTS: Any = Union[ScoreAsked, *(_request(name, where) for name, (_, where) in QUESTIONS.items())]
+REQUESTS: Any = Union[*(_request(name, where) for name, (_, where) in QUESTIONS.items())]
 
 
 class ExperimentAsked(Asked):
@@ -171,8 +160,8 @@ class ExperimentAsked(Asked):
     @property
     def texts(self) -> list[str]:
         """The texts that it reads."""
-        own: QuestionAsked | ScoreAsked = self.experiment
-        return [own.text] if isinstance(own, ScoreAsked) else own.texts
+        own: QuestionAsked = self.experiment
+        return own.texts
 
 
 class CorpusAsked(Asked):

@@ -2,14 +2,12 @@
 
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.server.asked import ExperimentAsked, ScoreAsked
+from regard.server.asked import ExperimentAsked
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.work import Job
-from regard.trace.trace import Trace
-from regard.web.answers import page_of_answer
-from regard.web.assemble import Choice, Opening, page_of
-from regard.web.join_pages import add_panels
+from regard.web.answers import page_beside, page_of_answer
+from regard.web.assemble import Choice, Opening
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
@@ -24,20 +22,11 @@ def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: J
     def progress(done: int, every: int) -> None:
         job.say("", done / every)
 
-    own = asked.experiment
-    question = None if isinstance(own, ScoreAsked) else own.question()
-    if question is not None:
-        question.check(len(own.texts))
+    question = asked.experiment.question()
+    question.check(len(asked.texts))
     traces = [model.trace(text) for text in asked.texts]
     job.go_on()
-    found = _score(model, traces[0], own) if question is None else question.answer(model, traces, progress)
+    found = question.answer(model, traces, progress)
     if len(traces) > 1:
         return Kept(page_of_answer(found))
-    page = page_of(traces[0], Choice(), Opening(), findings=[], limit=limits.kept)
-    add_panels(page, [page_of_answer(found)])
-    page.opening["view"] = "panel 0"
-    return Kept(page)
-
-
-def _score(model: Model, trace: Trace, asked: ScoreAsked) -> object:
-    return model.score_sources(trace, asked.query, asked.key, layer=asked.layer, head=asked.head)
+    return Kept(page_beside(found, traces, Choice(), Opening(), limits.kept))

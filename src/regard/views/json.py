@@ -7,8 +7,6 @@ from typing import Any
 
 from regard import json_files
 from regard.capture.interventions.names import TEXTS
-from regard.explain.causes.score_sources import ScoreSources
-from regard.explain.causes.score_writers import By
 from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings import findings
@@ -16,14 +14,13 @@ from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.findings.score_sources import score_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
 from regard.trace.status import Status
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
@@ -60,44 +57,6 @@ def why_data(
             "generated": list(generated),
             "words": words,
             "statuses": [asdict(status) for status in statuses],
-        },
-    )
-
-
-def score_data(found: ScoreSources, trace: Trace | PairTrace, text: str, target: str | None) -> dict[str, Any]:
-    """One score and all pairs of its parts, by each way of grouping them."""
-    beside = found.beside_the_others()
-    groups: dict[str, Any] = {}
-    ways: tuple[By, ...] = ("writer", "layer", "source", "kind")
-    for by in ways:
-        tables = {}
-        for name, each in (("score", found), ("difference", beside)):
-            queries, keys, scores = each.table(by)
-            tables[name] = {"query_parts": queries, "key_parts": keys, "pairs": scores.tolist()}
-        groups[by] = tables
-    numbers = (
-        "query",
-        "key",
-        "layer",
-        "head",
-        "part",
-        "score",
-        "softcapped",
-        "bias",
-        "weight",
-        "mean",
-        "seen",
-        "error",
-    )
-    return _data(
-        "regard why --edge",
-        {
-            "findings": score_findings(found),
-            "text": text,
-            "target": target,
-            "edge": {name: getattr(found, name) for name in numbers},
-            "parts": groups,
-            "statuses": [asdict(side.status) for side in trace.sides],
         },
     )
 

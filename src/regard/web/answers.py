@@ -5,23 +5,25 @@ Who holds an answer has imported what it is of: others do not wait for that.
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from regard.errors import RegardError
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import LIMIT, Choice, Opening, page_of
+from regard.web.join_pages import add_panels
 from regard.web.page import HasPage, Page
 
 if TYPE_CHECKING:  # of what traces do without
     from regard.corpus.asking.senses import Senses
-    from regard.explain.causes.score_sources import ScoreSources
     from regard.explain.weights.head_means import HeadMeans
 
-    Answer: TypeAlias = HasPage | Senses | HeadMeans | ScoreSources
+    Answer: TypeAlias = HasPage | Senses | HeadMeans
 
 
 ANSWERS = (  # what has a page, and what puts it together
     ("regard.corpus.asking.senses", "Senses", "regard.web.senses", "senses_page"),
     ("regard.explain.weights.head_means", "HeadMeans", "regard.questions.heads.answer", "page_of_means"),
-    ("regard.explain.causes.score_sources", "ScoreSources", "regard.web.score_sources", "score_page"),
 )
 
 
@@ -46,6 +48,20 @@ def page_of_answer(found: object) -> Page:
     page = answer_page(found)
     if page is None:
         raise RegardError(f"page: given {type(found).__name__}, which has no page of its own")
+    return page
+
+
+def page_beside(
+    found: object, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening, limit: int | None = LIMIT
+) -> Page:
+    """Put together the page of an answer with the attention of its texts, which opens at the answer.
+
+    choice, opening, limit: as of `page_of`. Raises RegardError for what has no page, and what `page_of` raises.
+    """
+    own = page_of_answer(found)
+    page = page_of(traces, choice, opening, title=own.title, findings=own.findings, limit=limit)
+    page.opening["view"] = f"panel {len(page.panels)}"
+    add_panels(page, [own], sentences=False)
     return page
 
 

@@ -31,7 +31,7 @@ export type Cut = HeadCut | EdgeCut | StatePatch;
 export type Experiment =
   | { kind: "patch"; texts: string[]; asked: { word: string | null; token: string | null; against?: string | null; what: "hidden_states" | "head_outputs"; noising?: boolean } }
   | { kind: "attribute"; texts: string[]; asked: { to: string | null; against: string | null; word: string | null; like: string | null } }
-  | { kind: "score"; text: string; query: number; key: number; layer: number; head: number };
+  | { kind: "score"; texts: string[]; asked: { query: number; key: number; layer: number; head: number } };
 
 /** What a corpus store is asked. */
 export interface Corpus {
@@ -195,10 +195,15 @@ export function read(): (Asked & Looking) | null {
 /** Experiments as older addresses have them. */
 type Before =
   | { kind: "patches"; clean: string; corrupted: string; word: string | null; token: string | null; against?: string | null; what?: "hidden_states" | "head_outputs"; direction?: string }
+  | { kind: "score"; text: string; query: number; key: number; layer: number; head: number }
   | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null };
 
 /** An experiment of an address, of today or before. */
 function asToday(given: Experiment | Before): Experiment {
+  if (given.kind === "score" && "text" in given) {
+    const { text, query, key, layer, head } = given;
+    return { kind: "score", texts: [text], asked: { query, key, layer, head } };
+  }
   if (given.kind === "parts") {
     const { text, token, against, word, like } = given;
     return { kind: "attribute", texts: [text], asked: { to: token, against, word, like } };

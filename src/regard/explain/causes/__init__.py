@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from regard.explain.causes import outcomes as outcomes
     from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
-    from regard.explain.causes import score_sources as score_sources
     from regard.explain.causes import score_writers as score_writers
     from regard.explain.causes import token_rankings as token_rankings
     from regard.explain.causes import why as why

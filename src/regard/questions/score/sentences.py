@@ -4,29 +4,32 @@ What moves attention is how far a score lies from those of the other keys, so th
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from regard.explain.causes.score_sources import Pair, ScoreSources
-from regard.explain.findings.wording import exactly_split, listed, number, quoted, signed
+from regard.explain.findings.wording import capital, exactly_split, listed, number, quoted, signed
+
+if TYPE_CHECKING:
+    from regard.questions.score.sources import Pair, ScoreSources
 
 NAMED = 3  # pairs and parts that a sentence names at most
 LEAST = 0.05  # of the largest: parts below it are not worth a name
 STANDS_OUT = 0.1  # of the sum of absolute values: from where on a pair is more than one among many
 
 
-def score_findings(found: ScoreSources) -> list[str]:
+def of_score(found: "ScoreSources") -> list[str]:
     """Compose the sentences: what the score is, which pairs make it, which parts of each side, what is not split."""
     beside = found.beside_the_others()
     about = (_score(found), _pairs(beside), _side(beside, "key"), _side(beside, "query"), _apart(found))
     return [sentence for sentence in about if sentence]
 
 
-def exactness(found: ScoreSources) -> str:
-    """How exact the split is, what is held fixed in it, and what a part does not say."""
-    return f"{exactly_split('pairs', 'score', found.error)}: without it the score would be another, ablate it to see"
+def exactness(found: "ScoreSources") -> list[str]:
+    """Say how exact the split is, what is held fixed in it, and what a part does not say."""
+    split = exactly_split("pairs", "score", found.error)
+    return [f"{capital(split)}: without it the score would be another, ablate it to see."]
 
 
-def _score(found: ScoreSources) -> str:
+def _score(found: "ScoreSources") -> str:
     where = f"{'cross-attention of ' * (found.part == 'cross')}layer {found.layer}, head {found.head}"
     gives = f"In {where} {quoted(found.query)} gives {quoted(found.key)} {number(found.weight)} of its attention"
     if found.seen == 1:
@@ -39,7 +42,7 @@ def _score(found: ScoreSources) -> str:
     )
 
 
-def _pairs(beside: ScoreSources) -> str:
+def _pairs(beside: "ScoreSources") -> str:
     """The pairs that carry the difference, or that none does."""
     if beside.seen == 1:
         return ""
@@ -58,7 +61,7 @@ def _pairs(beside: ScoreSources) -> str:
     return f"{what} is {_most(pairs, beside)}."
 
 
-def _side(beside: ScoreSources, side: Literal["query", "key"]) -> str:
+def _side(beside: "ScoreSources", side: Literal["query", "key"]) -> str:
     """Which parts of one side matter most, with all of the other."""
     parts = beside.side(side)
     if beside.seen == 1 or len(parts) < 2 or parts[0][1] == 0:
@@ -67,7 +70,7 @@ def _side(beside: ScoreSources, side: Literal["query", "key"]) -> str:
     return f"What {quoted(word)} holds{than} makes {signed(beside.score)}, most by {_most(parts, beside)}."
 
 
-def _most(parts: Sequence[tuple[str, float]], beside: ScoreSources) -> str:
+def _most(parts: Sequence[tuple[str, float]], beside: "ScoreSources") -> str:
     """The parts that bring most of the difference, and the one that stands most against it.
 
     parts: the largest absolute scores first. Where all stand against it, as rounding may have it, they are named.
@@ -81,7 +84,7 @@ def _most(parts: Sequence[tuple[str, float]], beside: ScoreSources) -> str:
     return named + (f"; most against it stands {against[0][0]} ({signed(against[0][1])})" if against else "")
 
 
-def _apart(found: ScoreSources) -> str:
+def _apart(found: "ScoreSources") -> str:
     """What is no part of the split."""
     added = []
     if found.softcapped is not None:
@@ -91,5 +94,5 @@ def _apart(found: ScoreSources) -> str:
     return f"Before the softmax {listed(added)}, which is no part of the split." if added else ""
 
 
-def _named(pair: Pair, found: ScoreSources) -> str:
+def _named(pair: "Pair", found: "ScoreSources") -> str:
     return f"{pair.query} of {quoted(found.query)} × {pair.key} of {quoted(found.key)}"

@@ -11,7 +11,7 @@ made it write that. The softmax sees differences alone, so what every key gets a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -22,17 +22,23 @@ from regard.capture.interventions.call_ids import CallId
 from regard.capture.interventions.names import PARTS, Part
 from regard.capture.score_path import Side, SideParts
 from regard.checks import from_zero
+from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
-from regard.explain.frames import Row, Table
+from regard.explain.findings.wording import number
+from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
+from regard.questions.score import panels, sentences
+from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.trace.status import UNKNOWN, Status
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-5  # of the sum of the pairs' absolute values: how far their sum may be from the score
 SAME = 1e-4  # of its length: how far a query or key may be from the trace's, to be of the same text and model
+NUMBERS = (  # that JSON has of a score
+    "query", "key", "layer", "head", "part", "score", "softcapped", "bias", "weight", "mean", "seen", "error",
+)  # fmt: skip
 # Gives the parts of the mean query of some tokens, and of the mean key of each of several lists of tokens.
 Split = Callable[[CallId, int, Sequence[int], Sequence[Sequence[int]]], tuple[SideParts, list[SideParts]]]
 
@@ -47,15 +53,20 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreSources(Table):
+class ScoreSources(Answer):
     """One score of one head, split into pairs of parts. Of words of several tokens it is the mean over their pairs.
 
     score: scale · query · key, the sum of all pairs. bias: what is added to it, positions most often. softcapped: what
     a softcap makes of the score, None where there is none. weight: what the query gives to the key's
     tokens. mean: of the scores of all keys that the query may look at, of which there are seen. difference: whether the
     mean is taken away (`beside_the_others`). error: how far the sum of the pairs is from the score, relative to the sum
-    of their absolute values. status: of the trace.
+    of their absolute values.
     """
+
+    format: ClassVar[str] = "regard why --edge"
+    findings = sentences.of_score
+    panels = panels.of_score
+    exactness = sentences.exactness
 
     query: str
     key: str
@@ -75,7 +86,6 @@ class ScoreSources(Table):
     scale: float = field(repr=False)
     tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
     difference: bool = False
-    status: Status = field(default_factory=lambda: UNKNOWN, repr=False)
 
     def table(self, by: By = "writer") -> tuple[list[str], list[str], Float[Tensor, "P Q"]]:
         """The names of the query's and of the key's parts, and the score of each pair; all of them sum to the score.
@@ -123,6 +133,24 @@ class ScoreSources(Table):
             {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
             for pair in self.top(len(queries) * len(keys))
         ]
+
+    def title(self) -> str:
+        """Which head looks where, and how much."""
+        where = f"{'cross-attention of ' * (self.part == 'cross')}layer {self.layer}, head {self.head}"
+        gives = f"{quoted(self.query)} gives {quoted(self.key)} {number(self.weight)} of its attention"
+        return f"Why {gives} in {where}"
+
+    def data(self) -> dict[str, object]:
+        """The score, and all pairs of its parts by each way of grouping them, also of its difference from the mean."""
+        beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
+        groups: dict[str, Any] = {by: {} for by in ways}
+        for by in ways:
+            for name, each in (("score", self), ("difference", beside)):
+                queries, keys, scores = each.table(by)  # type: ignore[arg-type]
+                groups[by][name] = {"query_parts": queries, "key_parts": keys, "pairs": scores.tolist()}
+        text, target = self.about.texts[0] if self.about.texts else ("", None)
+        edge = {name: getattr(self, name) for name in NUMBERS}
+        return {"text": text, "target": target, "edge": edge, "parts": groups}
 
 
 def score_sources(
@@ -180,7 +208,7 @@ def score_sources(
         other_keys=others,
         scale=float(rule.scale),
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
-        status=trace.status,
+        about=Read(Read.of(trace).texts, tuple(side.status for side in trace.sides)),
     )
     error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
     if not error <= TOLERANCE:

@@ -1,7 +1,6 @@
 """One score, split: by closed-form numbers, against passes written out in float64, and what is refused."""
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import torch
 import regard
 from regard.capture.score_path import SideParts, Writer
 from regard.errors import RegardError
-from regard.explain.causes.score_sources import ScoreSources, score_sources
 from regard.models.model import Model
+from regard.questions.score.sources import ScoreSources, score_sources
 from tests.support import RIVER, SHARED, by_hand
 from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
 
@@ -101,13 +100,6 @@ def test_minilm_by_hand(minilm: Model, bank: Any, layer: int, head: int) -> None
     agrees(found, by_hand.bert(minilm.model, ids, layer, head), (query, key))
     for by in ("token", "source", "layer", "kind"):
         assert float(found.table(by)[2].sum()) == pytest.approx(found.score, abs=1e-4)
-
-
-def test_one_score_of_minilm_takes_less_than_a_second(minilm: Model, bank: Any) -> None:
-    minilm.score_sources(bank[0], "bank", "river", layer=5, head=1)
-    started = time.process_time()  # of this process alone: others may be at work
-    minilm.score_sources(bank[0], "bank", "river", layer=5, head=1)
-    assert time.process_time() - started < 1.0
 
 
 def test_the_head_that_looks_at_the_token_before_does_so_by_position(minilm: Model, bank: Any) -> None:

@@ -1,15 +1,15 @@
-"""The page of one attention score: every pair is the split's, sums are those of rows and columns."""
+"""The panels of one attention score: every pair is the split's, sums are those of rows and columns."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from regard.explain.findings.score_sources import score_findings
-from regard.web import score_sources
-from regard.web.assemble import Choice
+from regard.questions.score import panels
+from regard.questions.score.panels import GROUPS, plain
+from regard.web.answers import page_beside
+from regard.web.assemble import Choice, Opening
 from regard.web.html_file import script_json
-from regard.web.score_sources import GROUPS, plain, score_page, score_page_with
 
 TEXT = "He sat on a river bank, fishing."
 
@@ -25,10 +25,10 @@ def found(minilm: Any, trace: Any) -> Any:
 
 
 def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
-    page: Any = score_page(found).data()
+    page: Any = found.page().data()
     script_json(page)
     assert page["title"] == "Why “bank” gives “river” 0.0072 of its attention in layer 2, head 3"
-    assert page["findings"] == score_findings(found)
+    assert page["findings"] == found.findings()
     beside = found.beside_the_others()
     for panel, (by, name, _) in zip(page["panels"], GROUPS, strict=False):
         queries, keys, scores = beside.table(by)
@@ -46,7 +46,8 @@ def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
     queries, keys, scores = found.table()
     for query, key, _, score in pairs:
         assert score == float(scores[queries.index(query), keys.index(key)])
-    assert every == ["all pairs", "", beside.score, found.score]
+    queries, keys, _ = beside.table()
+    assert every == [f"all {len(queries) * len(keys):,} pairs", "", beside.score, found.score]
 
 
 def test_source_tokens_are_named_as_on_other_pages() -> None:
@@ -57,17 +58,17 @@ def test_source_tokens_are_named_as_on_other_pages() -> None:
 
 
 def test_no_note_tells_of_others_where_there_are_none(found: Any) -> None:
-    assert not any("those that matter least" in str(panel["note"]) for panel in score_page(found).panels)
+    assert not any("those that matter least" in str(panel["note"]) for panel in found.page().panels)
 
 
 def test_of_many_parts_the_others_are_one(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_sources, "MOST", 6)
+    monkeypatch.setattr(panels, "MOST", 6)
     whole = found.beside_the_others().score
-    for panel in score_page(found).panels[:-1]:
+    for panel in found.page().panels[:-1]:
         values: Any = panel["values"]
         assert max(len(values), len(values[0])) <= 6
         assert np.sum(values) == pytest.approx(whole, abs=1e-4)
-    writers: Any = score_page(found).panels[2]
+    writers: Any = found.page().panels[2]
     assert writers["rows"][-1].endswith(" others together")
     assert writers["note"].endswith(
         "with more than 6 parts those that matter least are its last row or column, together."
@@ -78,15 +79,16 @@ def test_a_token_that_may_look_at_one_alone_has_its_score(found: Any) -> None:
     from dataclasses import replace
 
     alone = replace(found, seen=1, mean=found.score, other_keys=found.key_parts)
-    panel: Any = score_page(alone).panels[1]
+    panel: Any = alone.page().panels[1]
     assert panel["sums"]["all"] == pytest.approx(found.score, abs=1e-4)
     assert panel["axes"][1] == "what “river” holds (key)"
-    assert f"All cells sum to {score_sources.signed(found.score)}, the score." in panel["note"]
+    assert f"All cells sum to {panels.signed(found.score)}, the score." in panel["note"]
 
 
 def test_with_the_attention_of_its_text_the_page_opens_at_the_score(found: Any, trace: Any) -> None:
-    page: Any = score_page_with(found, trace, Choice()).data()
-    assert page["opening"] == {"view": "panel 0", "call": 2, "head": 3, "token": trace.word("bank")[0].tokens[0]}
+    own = found.query_parts.tokens[0]
+    page: Any = page_beside(found, [trace], Choice(), Opening(layer=2, head=3, token=own)).data()
+    assert page["opening"] == {"view": "panel 0", "call": 2, "head": 3, "token": own}
     assert [panel["name"] for panel in page["panels"]][:2] == ["By source token", "By layer"]
-    assert page["findings"] == score_findings(found)
+    assert page["findings"] == found.findings()
     assert len(page["calls"]) == 6

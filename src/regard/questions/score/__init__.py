@@ -1,0 +1,1 @@
+"""Why a head looks from one word at another: one attention score, split."""
