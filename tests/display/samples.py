@@ -30,7 +30,8 @@ def plain() -> list[Panel]:
     """One of each kind."""
     return [
         Table(name="Table", title="A table", note="One. Two.", columns=[Column("what"), Column("size", 2, bar=True)],
-              rows=[["a", 1.5], ["b", -0.25], [InContext("the ", "bank", " of"), None]]),
+              rows=[["a", 1.5], ["b", -0.25], [InContext("the ", "bank", " of"), None]],
+              total=["all", 1.25]),
         Bars(name="Bars", title="Some bars", unit="adds", parts=[("a", 1.5), ("b", -0.25)], whole=1.25),
         Heat(name="Heat", title="A grid", rows=["layer 0", "layer 1"], columns=["head 0", "head 1", "head 2"],
              values=[[0.1, None, 0.3], [-0.4, 0.5, -0.001]], axes=("layer", "head"), unit="share", signed=True,

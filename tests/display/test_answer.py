@@ -1,12 +1,15 @@
 """An answer in every medium: all of them say the same findings, title and numbers."""
 
+import importlib
 import json
+import pkgutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+import regard.questions
 from regard.display.answer import Answer, Read
 from regard.display.panels import Bars, Panel, Strip
 from regard.errors import RegardError
@@ -97,3 +100,23 @@ def test_what_a_question_has_to_say_is_not_passed_over_in_silence() -> None:
     for method in (Answer().title, Answer().findings, Answer().panels, Answer().rows):
         with pytest.raises(NotImplementedError):
             method()
+
+
+TOLD = {  # of 26 kinds of answers those that show themselves in every medium: only more may be added
+    "Attribution", "TokenAttribution", "HeadAttribution", "Heads", "CorpusHeads", "PatchSweep", "ScoreSources",
+}  # fmt: skip
+
+
+def test_every_kind_of_answer_that_has_moved_says_and_shows_what_it_found() -> None:
+    kinds: dict[str, type[Answer]] = {}
+    for module in pkgutil.walk_packages(regard.questions.__path__, "regard.questions."):
+        there = vars(importlib.import_module(module.name)).values()
+        kinds |= {each.__name__: each for each in there if isinstance(each, type) and issubclass(each, Answer)}
+    del kinds["Answer"]
+    assert set(kinds) >= TOLD
+    for name, kind in kinds.items():
+        for own in ("title", "findings", "panels", "rows"):
+            assert getattr(kind, own) is not getattr(Answer, own), f"{name} has no {own}"
+        for shared in ("to_json", "to_frame", "plot", "page", "save_page", "shown", "_repr_html_"):
+            assert getattr(kind, shared) is getattr(Answer, shared), f"{name} tells {shared} by itself"
+        assert kind.format.startswith("regard "), name

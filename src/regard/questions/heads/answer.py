@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.answer import Answer
 from regard.explain.frames import Row
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads import panels, sentences
-from regard.web.page import Page
+
+if TYPE_CHECKING:
+    from regard.web.page import Page
 
 CORPUS = "corpus"  # what the one table of a store's heads is called
 
@@ -61,7 +63,7 @@ def of_corpus(found: HeadMeans) -> CorpusHeads:
     return CorpusHeads({CORPUS: found})
 
 
-def page_of_means(found: HeadMeans) -> Page:
+def page_of_means(found: HeadMeans) -> "Page":
     """Put together the page of one table of means, as `store.stats()` gives it."""
     return of_corpus(found).page()
 
