@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import regard
-from regard.attention.ablation import HeadAblation, ablating
+from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.recording import record
 from regard.capture.hf_attention import through_interface
 from regard.capture.hidden_states import record_layers
 from regard.capture.interventions import call_ids
-from regard.capture.interventions.ablation import CallAblation, applied
+from regard.capture.interventions.ablation import CallChange, applied
 from regard.capture.interventions.names import PARTS, Head
 from regard.capture.state import Capture
 from regard.models.model import Model
@@ -232,8 +232,8 @@ def test_keys_that_are_no_tokens_have_no_edges() -> None:
     model = make_model("bert")
     watch = Capture({id(module): path for path, module in model.named_modules()})
     for ablated, edges in (
-        (CallAblation(None, (1,), (2,)), False),
-        (CallAblation(None, None, None, ((0,), (0,))), True),
+        (CallChange(None, (1,), HeadAblation(heads=(2,), batch=(0,))), False),
+        (CallChange(None, None, EdgeAblation(queries=(0,), keys=(0,), batch=(0,))), True),
     ):
         with (
             torch.no_grad(),

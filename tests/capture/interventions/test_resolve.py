@@ -36,14 +36,14 @@ def test_each_in_its_order_and_place() -> None:
     assert torch.equal(push.rows, 3 * vector[None])
     assert (states.number, states.positions, states.adds) == (2, (0, 1, 2, 3), False)
     ablated, values = changes.calls
-    assert (ablated.layers, ablated.heads, ablated.text) == ((1,), (2,), 1)
-    assert (values.layers, values.heads, values.text) == ((0,), (1,), 1)
+    assert (ablated.layers, ablated.change.heads, ablated.change.batch) == ((1,), (2,), (1,))
+    assert (values.layers, values.change.heads, values.change.batch) == ((0,), (1,), (1,))
 
 
 def test_the_ends_of_an_edge() -> None:
     def ends(query, key):
         (call,) = resolve([regard.ablate(regard.edge(query, key))], place(False)).calls
-        return call.edges
+        return call.change.queries, call.change.keys
 
     assert ends("7", 3) == ((0, 2), (3,))
     assert ends(("7", 1), ("7", 0)) == ((2,), (0,))
@@ -58,8 +58,8 @@ def test_each_part_has_its_text() -> None:
         changes = resolve([regard.patch(what, layer=1, source="zero", part=part)], place(True))
         return (*changes.states, *changes.calls)[0]
 
-    assert [len(only(part, "values").positions) for part in ("encoder", "decoder", "cross")] == [4, 3, 4]
-    assert [len(only(part, "head_outputs").positions) for part in ("encoder", "decoder", "cross")] == [4, 3, 3]
+    assert [len(only(part, "values").change.positions) for part in ("encoder", "decoder", "cross")] == [4, 3, 4]
+    assert [len(only(part, "head_outputs").change.positions) for part in ("encoder", "decoder", "cross")] == [4, 3, 3]
     assert [(s.stack, len(s.positions)) for s in (only(part, "hidden_states") for part in ("encoder", "decoder"))] == [
         (0, 4),
         (1, 3),

@@ -5,13 +5,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations, ablating
-from regard.attention.patches import CallPatch, PatchError, What
+from regard.attention.ablation import Ablation, EdgeAblation, OpenAblations, ablating
+from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
 from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
@@ -20,68 +20,33 @@ from regard.capture.state import Capture
 from regard.errors import OutOfRangeError, RegardError
 
 
-@dataclass(frozen=True)
-class CallAblation:
-    """Heads or edges that are ablated in the attention calls of a part: of some layers, None for all of them.
+@dataclass(frozen=True, eq=False)
+class CallChange:
+    """What is done to the attention calls of a part: of some layers, None for all of them.
 
-    heads: None for all. edges: (queries, keys), None where heads are ablated. text: number of the text in its batch.
-    nth: which of each layer's calls, None for all of them.
+    change: as `attend` takes it, of one text of the batch, without layers; its queries, keys and positions are that
+    text's tokens. nth: which of each layer's calls, None for all of them.
     """
 
     part: Part | None
     layers: tuple[int, ...] | None
-    heads: tuple[int, ...] | None
-    edges: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    text: int = 0
+    change: Ablation
     nth: int | None = None
 
     def for_attend(self, past: int = 0) -> Ablation:
-        """The same for `regard.attention.ablation`, with calls named by `call_name`.
+        """The change of the calls that are meant, named by `call_name`.
 
-        past: how many tokens stand before the queries of the calls; none of them is ablated.
+        past: how many tokens stand before the queries of the calls; nothing is done to these.
         """
-        layers = (
-            [call_name(self.part)] if self.layers is None else [call_name(self.part, n, self.nth) for n in self.layers]
-        )
-        if self.edges is None:
-            return HeadAblation(layers=layers, heads=self.heads, batch={self.text})
-        queries, keys = self.edges
-        queries = tuple(place - past for place in queries)
-        return EdgeAblation(layers=layers, heads=self.heads, queries=queries, keys=keys, batch={self.text})
-
-
-@dataclass(frozen=True, eq=False)
-class PatchedCall:
-    """Rows that are put into the attention calls of a part: of some layers.
-
-    positions: of the text's tokens. rows, what: as in `CallPatch`. heads: None for all. text: its number in the batch.
-    """
-
-    part: Part | None
-    layers: tuple[int, ...]
-    heads: tuple[int, ...] | None
-    positions: tuple[int, ...]
-    rows: Float[Tensor, "n k w"]
-    what: What
-    text: int = 0
-    nth: int | None = None
-    edges: None = None
-
-    def for_attend(self, past: int = 0) -> Ablation:
-        """The same for `regard.attention.patches`, with calls named by `call_name`. past: as in `CallAblation`."""
-        layers = tuple(call_name(self.part, n) for n in self.layers)
-        past = 0 if self.what == "values" else past  # their positions are those of keys, of which there are all
-        return CallPatch(
-            what=self.what,
-            rows=self.rows,
-            positions=tuple(place - past for place in self.positions),
-            layers=layers,
-            heads=self.heads,
-            batch=(self.text,),
-        )
-
-
-CallChange = CallAblation | PatchedCall
+        layers = [None] if self.layers is None else self.layers
+        names = tuple(call_name(self.part, layer, self.nth) for layer in layers)
+        change = self.change
+        moved: dict[str, Any] = {}
+        if isinstance(change, EdgeAblation) and change.queries is not None:
+            moved = {"queries": tuple(place - past for place in change.queries)}
+        elif isinstance(change, CallPatch) and change.what != "values":  # of keys there are all
+            moved = {"positions": tuple(place - past for place in change.positions)}
+        return replace(change, layers=names, **moved)
 
 
 class AppliedAblations:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from regard.attention.patches import What
-from regard.capture.interventions.ablation import CallAblation, CallChange, PatchedCall
+from regard.attention.ablation import EdgeAblation, HeadAblation
+from regard.attention.patches import CallPatch, What
+from regard.capture.interventions.ablation import CallChange
 from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import OF, PARTS, Ablate, Head, Part
 from regard.capture.interventions.patch import OF_HEADS, Patch
@@ -109,12 +110,13 @@ def _changes_states(each: Intervention) -> bool:
     return isinstance(each, Steer) or (isinstance(each, Patch) and each.what not in OF_HEADS)
 
 
-def _ablation(each: Ablate, of: Pass) -> CallAblation:
-    place = each.target
+def _ablation(each: Ablate, of: Pass) -> CallChange:
+    place, batch = each.target, (of.number,)
     if isinstance(place, Head):
-        return CallAblation(place.part, (place.layer,), (place.head,), text=of.number, nth=place.nth)
-    ends = _tokens(of.queries(place.part), place.query), _tokens(of.keys(place.part), place.key)
-    return CallAblation(place.part, place.layers, place.heads, ends, text=of.number)
+        return CallChange(place.part, (place.layer,), HeadAblation(heads=(place.head,), batch=batch), place.nth)
+    queries, keys = _tokens(of.queries(place.part), place.query), _tokens(of.keys(place.part), place.key)
+    change = EdgeAblation(heads=place.heads, queries=queries, keys=keys, batch=batch)
+    return CallChange(place.part, place.layers, change)
 
 
 def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
@@ -129,12 +131,10 @@ def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
         changes.states.append(StateChange(stack, number, of.number, positions, rows, feed_forward=fed))
         return
     rows = rows_of(patch, len(positions), len(of.keys(patch.part).tokens), of.feed_forward)
-    heads = None if patch.head is None else (patch.head,)
     assert isinstance(patch.layer, int)
-    layers = (patch.layer,)
-    changes.calls.append(
-        PatchedCall(patch.part, layers, heads, positions, rows, cast(What, patch.what), text=of.number)
-    )
+    heads = None if patch.head is None else (patch.head,)
+    change = CallPatch(what=cast(What, patch.what), rows=rows, positions=positions, heads=heads, batch=(of.number,))
+    changes.calls.append(CallChange(patch.part, (patch.layer,), change))
 
 
 def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:
