@@ -191,4 +191,6 @@ def run(verb: str, file: str) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("record", "check"):
+        sys.exit(f"baseline: given {' '.join(sys.argv[1:]) or 'nothing'}, needs record FILE or check FILE")
     sys.exit(run(*sys.argv[1:]))

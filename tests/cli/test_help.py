@@ -42,6 +42,11 @@ def promises(verb: str) -> dict[str, str]:
     return {each.opts[0]: each.help or "" for each in COMMANDS[verb].params if each.opts[0].startswith("--")}
 
 
+def test_a_table_of_occurrences_is_promised_where_there_is_one() -> None:
+    promised = {verb for verb in COMMANDS if "for each occurrence" in promises(verb).get("--csv", "")}
+    assert promised == {"find", "senses", "shift"}
+
+
 @pytest.fixture
 def call(monkeypatch, tmp_path: Path):
     """Run a verb as far as to where it would load something: what it would load, or what it refuses."""

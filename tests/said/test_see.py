@@ -16,7 +16,7 @@ EACH = r"(?P<each>(?:: |, (?:text )?\d[ab]?: ).+)\."
 
 
 def told_of(groups: Groups, numbers: Drawn) -> list[tuple[Occurrence, str]]:
-    """What a sentence says of each occurrence; of several the first three, and how many more there are."""
+    """What a sentence says of each occurrence; of many three, each text's first before others."""
     said, seen = groups["each"] or "", numbers.summary.occurrences
     if len(seen) == 1:
         assert said.startswith(": ")
@@ -26,7 +26,9 @@ def told_of(groups: Groups, numbers: Drawn) -> list[tuple[Occurrence, str]]:
     assert len(parts) + int(more[1] if more else 0) == len(seen)
     pairs = [part.split(": ", 1) for part in parts]
     own = [(numbers.occurrence(label), says) for label, says in pairs]
-    assert [each for each, _ in own] == seen[: len(own)]
+    firsts = [n for n, each in enumerate(seen) if each.text not in {other.text for other in seen[:n]}]
+    rest = [n for n in range(len(seen)) if n not in firsts]
+    assert [each for each, _ in own] == [seen[n] for n in sorted((firsts + rest)[:3])]
     return own
 
 
@@ -64,10 +66,9 @@ def row(groups: Groups, numbers: Drawn) -> None:
         named = says.replace(", then ", ", ").split(", ")
         assert ", then " in says or len(named) == 1
         for number, item in zip(order, named, strict=False):  # the i-th that is named is the i-th of the whole row
-            match = re.fullmatch(r"(?P<name>.+?)(?: \((?P<token>\d+)\))? (?P<weight>[\d.]+)", item)
+            match = re.fullmatch(r"(?P<name>.+) (?P<weight>[\d.]+)", item)
             assert match
-            assert match["name"] == part_name(numbers, own, number), (item, number)
-            assert match["token"] in (None, str(number))
+            part(match["name"], numbers, own, number)
             shows(match["weight"], parts[number])
         assert len({item.rsplit(" ", 1)[0] for item in named}) == len(named)  # no two under one name
         words = numbers.others(own)
@@ -84,8 +85,18 @@ def part_name(numbers: Drawn, own: Occurrence, number: int) -> str:
         return "itself" if len(own.tokens) == 1 else "its own tokens together"
     if token.special:
         return token.text
-    kind = "the sink " if number in numbers.sinks(own) else "another " if token.text.lower() == own.word.lower() else ""
-    return f"{kind}“{token.text}”"
+    return f"{'the sink ' * (number in numbers.sinks(own))}“{token.text}”"
+
+
+def part(said: str, numbers: Drawn, own: Occurrence, number: int) -> None:
+    """A part of a row has its token's name, of a piece with its word, and a number where others are called the same."""
+    match = re.fullmatch(rf"(?:another )?{TOKEN}", said)
+    name = re.sub(r"(?: of “[^”]+”)?(?: \(\d+\))?$", "", said.removeprefix("another "))
+    assert name == part_name(numbers, own, number), (said, number)
+    if match:
+        assert token_of(match, numbers, own) == number
+        whole = re.search(r" of “([^”]+)”", said)
+        assert said.startswith("another ") == ((whole[1] if whole else match["text"]).lower() == own.word.lower())
 
 
 def alone(groups: Groups, numbers: Drawn) -> None:
@@ -113,7 +124,7 @@ def link(groups: Groups, numbers: Drawn) -> None:
             shows(match["weight"], most)
             place = held.index(int(match["layer"]))
             assert float(rows[place, int(match["head"]), far.index(token_of(match, numbers, own))]) == most >= 0.3
-        elif says == "there is no such word":
+        elif says == "no such word stands there":
             assert most == 0
         else:
             faint = re.fullmatch(r"no head does \(([\d.]+) at most\)|([\d.]+) at most", says)
@@ -135,7 +146,7 @@ def brought(groups: Groups, numbers: Drawn) -> None:
             if each.token in others
         }  # fmt: skip
         most = max(shares.values(), default=0.0)
-        match = re.fullmatch(rf"{TOKEN}, (?P<share>\d+%) in layer (?P<layer>\d+)", says)
+        match = re.fullmatch(rf"(?:another )?{TOKEN}, (?P<share>\d+%) in layer (?P<layer>\d+)", says)
         if match is None:
             assert says == "none has 2%"
             assert most < 0.02

@@ -58,7 +58,7 @@ def test_paths_have_a_row_for_each_state() -> None:
     }  # fmt: skip
     assert read(panel) == [
         ["path", "state", "cosine to river", "x", "y", "cosine to the state before", "length of the step", "attention",
-         "feed-forward", "most of it from"],
+         "feed-forward", "largest shares through attention"],
         ["1", "enters", "0.125", "–", "–", "–", "–", "–", "–", "–"],
         ["1", "leaves", "0.250", "0.500", "-1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
         ["2", "enters", "–", "–", "–", "–", "–", "–", "–", "–"],

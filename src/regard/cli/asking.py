@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import Field, fields
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.source import Source, traced
-from regard.cli.store_outputs import CsvFile, HtmlFile, StoreOutputs
+from regard.cli.store_outputs import HtmlFile, StoreOutputs
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions import QUESTIONS
@@ -19,6 +20,9 @@ from regard.questions import QUESTIONS
 if TYPE_CHECKING:
     from regard.display.asked import Asked
 
+AnswerCsv = Annotated[
+    Path | None, options.file("--csv", "Write what was found as a table, a row each: .csv, safe in spreadsheets.")
+]
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 
 
@@ -66,7 +70,7 @@ def ask(
     top: options.Top = 10,
     figure: options.FigureFile = None,
     html: HtmlFile = None,
-    csv: CsvFile = None,
+    csv: AnswerCsv = None,
     json_file: options.JsonFile = None,
 ) -> None:
     """Ask a question of texts; print the answer, and write it to the files that were asked for."""

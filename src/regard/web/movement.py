@@ -195,7 +195,7 @@ def _range(neutral: Neutral) -> Data:
 
 
 def _step(update: LayerUpdate, occurrence: Occurrence, summary: Summary, source: Summary | None) -> Data:
-    """One layer's step: its length, the shares of its parts, and the tokens that gave most through attention."""
+    """One layer's step: its length, the shares of its parts, and the tokens with the largest ones through attention."""
     cross = update.cross is not None and source is not None
     part, texts = (update.cross, source) if cross else (update.attention, summary)
     assert texts is not None

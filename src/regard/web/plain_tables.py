@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from regard.explain.causes.layer_updates import LARGEST_SHARES
+
 Escape = Callable[[str], str]
 
 
@@ -78,7 +80,7 @@ def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             rows.append([path["label"], f"no shares: {path['refused']}", *[None] * (len(curves) + 2), *empty])
     shares = [{"attention": "attention", "cross": "cross-attention", "rest": "feed-forward"}[part] for part in parts]
     heads = ["path", "state", *(f"cosine to {each['label']}" for each in curves), "x", "y",
-             "cosine to the state before", "length of the step", *shares, "most of it from"]  # fmt: skip
+             "cosine to the state before", "length of the step", *shares, LARGEST_SHARES]  # fmt: skip
     return heads, rows
 
 

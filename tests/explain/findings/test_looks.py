@@ -19,7 +19,7 @@ def test_a_row_begins_with_what_is_largest_in_it(bank) -> None:
     """[CLS] has 0.23 in the row of which "a", 0.15, was said to be looked at most."""
     assert row_told(summarise(bank, "bank")) == (
         "What “bank” looks at most in layer 0 (mean of its heads), text 1: “river” 0.25, then [CLS] 0.19; "
-        "text 2: [CLS] 0.23, then “a” 0.15."
+        "text 2: [CLS] 0.23, then “a” (10) 0.15."
     )
 
 
@@ -60,7 +60,7 @@ def test_below_the_threshold_no_head_links_it(bank) -> None:
     first, second = both.occurrences
     mixed = replace(both, occurrences=[replace(first, link=faint.link), replace(second, link=None)])
     assert link_told(mixed).startswith("No head links “bank” to another word's token")
-    assert "text 2: there is no such word." in link_told(mixed)
+    assert "text 2: no such word stands there." in link_told(mixed)
     nearly = replace(own, link=WordLink(0, 0, 7, "withdrawing", 0.2981))
     assert link_told(replace(summary, occurrences=[nearly])).endswith(": 0.298 at most.")  # and not the threshold
     sharp = replace(both, occurrences=[first, replace(second, link=faint.link)])

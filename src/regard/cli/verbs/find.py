@@ -1,4 +1,4 @@
-"""`regard find`: the occurrences of a word in a store, each in its context, sorted by place, context or meaning."""
+"""`regard find`: the occurrences of a word in a store, each in its context, sorted by place, context or cosine."""
 
 from typing import Annotated
 

@@ -18,7 +18,7 @@ Away = Annotated[str | None, typer.Option(metavar="TEXT", help="A text to steer 
 Layer = Annotated[int | None, options.number("N", "What leaves this layer is steered, counted from 0; needed.")]
 Strength = Annotated[
     float,
-    typer.Option(parser=real_number, metavar="S", help="What the vector is multiplied by (1); below 0: the other way."),
+    typer.Option(parser=real_number, metavar="S", help="What the vector is multiplied by; below 0: the other way."),
 ]
 
 

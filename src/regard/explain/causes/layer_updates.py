@@ -25,6 +25,8 @@ from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace
 
+LARGEST_SHARES = "largest shares through attention"  # what heads a column of the tokens named
+
 
 @dataclass(frozen=True)
 class Source:

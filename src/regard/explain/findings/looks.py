@@ -12,6 +12,7 @@ from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended
 from regard.explain.weights.word_links import other_words
+from regard.text.word_pieces import spelling, words
 
 FAINT = 0.02  # weights and shares below it are not worth a name
 SHARP = 0.3  # a weight from which on a head is said to link two words
@@ -44,12 +45,13 @@ def row_told(summary: Summary) -> str:
     if not any(_weights(row)[n] > 0 for each in seen for row in each.attends for n in words[each.label]):
         return f"There is no other word that {'it' if len(seen) == 1 else 'they'} could look at."
     lead = f"What {called(summary)} looks at most in layer {seen[0].attends[place].layer} (mean of its heads)"
-    return of_each(summary, lead, [_top(summary, each, each.attends[place]) for each in seen[:TOLD]])
+    return of_each(summary, lead, [_top(summary, each, each.attends[place]) for each in told_of(summary)])
 
 
 def link_told(summary: Summary) -> str:
     """Which head links each occurrence most to a token of another word that is no neighbour."""
-    links = [each.link for each in summary.occurrences[:TOLD]]
+    seen = told_of(summary)
+    links = [each.link for each in seen]
     if all(link is None for link in links):
         return ""
     held = len(summary.occurrences[0].attends) == len(summary.layers)
@@ -57,9 +59,9 @@ def link_told(summary: Summary) -> str:
     beyond = f"another word's token (neighbours{' and sinks' * _has_sinks(summary)} aside)"
     sharp = [link is not None and link.weight >= SHARP for link in links]
     told = []
-    for own, link, links_it in zip(summary.occurrences, links, sharp, strict=False):
+    for own, link, links_it in zip(seen, links, sharp, strict=True):
         if link is None:
-            told.append("there is no such word")
+            told.append("no such word stands there")
         elif links_it:
             token = numbered(summary.tokens[own.text], link.token)
             told.append(f"layer {link.layer}, head {link.head}, {token} {link.weight:.2f}")
@@ -73,14 +75,14 @@ def link_told(summary: Summary) -> str:
 
 def push_told(summary: Summary) -> str:
     """Which other word had the largest share in a step of each occurrence, where layers can be split exactly."""
-    seen, updates = summary.occurrences[:TOLD], {each.occurrence: each for each in summary.layer_updates}
+    seen, updates = told_of(summary), {each.occurrence: each for each in summary.layer_updates}
     if any(each.label not in updates or updates[each.label].updates is None for each in seen):
         return ""
     most = [each if each and each.share >= FAINT else None for each in (updates[own.label].most for own in seen)]
     if not any(most):
         return ""
     told = [
-        f"{numbered(summary.tokens[own.text], each.token)}, {each.share:.0%} in layer {each.layer}"
+        f"{_part(summary, own, each.token)}, {each.share:.0%} in layer {each.layer}"
         if each
         else f"none has {FAINT:.0%}"
         for own, each in zip(seen, most, strict=True)
@@ -99,13 +101,21 @@ def called(summary: Summary) -> str:
     return "it" if len(summary.occurrences) == 1 else quoted(summary.word or "")
 
 
+def told_of(summary: Summary) -> list[Occurrence]:
+    """Choose the occurrences that are told of, in their order: the first of each text before any second one."""
+    seen = summary.occurrences
+    first = {each.text: n for n, each in reversed(list(enumerate(seen)))}
+    chosen = sorted(range(len(seen)), key=lambda n: (n not in first.values(), n))[:TOLD]
+    return [seen[n] for n in sorted(chosen)]
+
+
 def of_each(summary: Summary, lead: str, told: Sequence[str]) -> str:
-    """Join to one sentence, after a lead, what is told of each of the first occurrences."""
+    """Join to one sentence, after a lead, what is told of each of the occurrences that are told of."""
     seen = summary.occurrences
     if len(seen) == 1:
         return f"{lead}: {told[0]}."
     text = "text " if len(seen) == len(summary.texts) else ""
-    parts = "; ".join(f"{text}{own.label}: {says}" for own, says in zip(seen, told, strict=False))
+    parts = "; ".join(f"{text}{own.label}: {says}" for own, says in zip(told_of(summary), told, strict=True))
     more = f" (and {len(seen) - len(told)} more)" if len(seen) > len(told) else ""
     return f"{lead}, {parts}{more}."
 
@@ -150,10 +160,12 @@ def _part(summary: Summary, occurrence: Occurrence, number: int) -> str:
         return token.text.strip() or "a special token"
     if number in (sink.token for sink in summary.sinks[occurrence.text]):
         return f"the sink {quoted(token.text)}"
-    same = token.text.strip().casefold() == occurrence.word.strip().casefold()
-    return f"{'another ' * same}{quoted(token.text)}"
+    tokens = summary.tokens[occurrence.text]
+    word = next(each for each in words(tokens) if number in each)
+    same = spelling(tokens, word).casefold() == occurrence.word.strip().casefold()
+    return f"{'another ' * same}{numbered(tokens, number)}"
 
 
 def _has_sinks(summary: Summary) -> bool:
     """Whether there is a sink in a text that a sentence about other words leaves out."""
-    return any(summary.sinks[each.text] for each in summary.occurrences[:TOLD])
+    return any(summary.sinks[each.text] for each in told_of(summary))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from rich.console import Group
 from rich.text import Text
 
-from regard.explain.causes.layer_updates import Attending
+from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending
 from regard.explain.findings.wording import signed
 from regard.explain.texts.summary import Summary
 from regard.explain.texts.word_updates import WordUpdates
@@ -25,7 +25,7 @@ def moving(word: WordUpdates, summary: Summary, side: str, width: int, source: S
     crosses = any(step.cross for step in word.updates)
     heads: list[str | tuple[str, str]] = [("layer", "right"), ("length", "right"), ("attention", "right")]
     heads += [("cross", "right")] if crosses else []
-    table = columns(*heads, ("rest", "right"), "most of it from")
+    table = columns(*heads, ("rest", "right"), LARGEST_SHARES)
     room = max(
         20, width - 2 - sum(len(name) + 2 for name in ("layer", "length", "attention", "rest ")) - 7 * crosses - 1
     )
