@@ -64,6 +64,7 @@ ABOUT_SEVERAL = {
     "docs_questions",
     "documented",
     "explain/stories",
+    "front_page",
     "layout",
     "lessons",
     "models/long",
