@@ -21,6 +21,7 @@ from regard.attention.scores import ScoreRule
 from regard.capture.evaluating import evaluating
 from regard.capture.hf_attention import attention_settings
 from regard.capture.hidden_states import LayerStack
+from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, tensors_within
 from regard.capture.quiet import quiet
 from regard.capture.state import Capture
 from regard.errors import RegardError
@@ -33,7 +34,6 @@ NOTE = (
 ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
-PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
 SUMS = 1e-5  # how far a row of weights may be from summing to 1
 SAME = 1e-4  # how far states may be apart, as a part of the largest, to be called the same
 
@@ -48,10 +48,9 @@ class Products(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name in PRODUCTS:
-            flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
-            self.factors.extend(x for x in flat if isinstance(x, Tensor) and x.is_floating_point())
-        self.capture.calls += name in ("softmax", "_softmax")
+        if name in MATRIX_PRODUCTS:
+            self.factors.extend(each for each in tensors_within(args) if each.is_floating_point())
+        self.capture.calls += name in SOFTMAXES
         return func(*args, **(kwargs or {}))
 
     def has(self, weights: Tensor) -> bool:

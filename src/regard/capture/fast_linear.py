@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from regard.attention.kernels import matmul
+from regard.capture.operations import linear_map
 
 LEAST = 1 << 24  # multiplications in a product below which choosing and calling cost more than is gained,
 ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoever multiplies
@@ -53,25 +53,21 @@ class FastProducts(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is F.linear:
-            done = _linear(*args, **kwargs)
-        elif func is torch.addmm and len(args) == 3 and not kwargs:  # GPT-2's Conv1D: its weight is stored transposed
-            done = _linear(args[1], args[2], args[0], transposed=True) if args[0].ndim == 1 else None
-        else:
-            done = None
+        found = linear_map(getattr(func, "__name__", ""), args, kwargs)
+        done = None if found is None else _linear(*found)
         self.used |= done is not None
         return func(*args, **kwargs) if done is None else done
 
 
 def _linear(
-    input: Float[Tensor, "*B C"], weight: Tensor, bias: Tensor | None = None, transposed: bool = False
+    input: Float[Tensor, "*B C"], weight: Tensor, bias: Tensor | None, transposed: bool
 ) -> Float[Tensor, "*B M"] | None:
     """input @ weightᵀ + bias, (.., M); None where it is left to PyTorch. weight: (M, C), transposed: (C, M)."""
     given = (input, weight) if bias is None else (input, weight, bias)
     if any(type(x) not in PLAIN or x.dtype != torch.float32 or x.device.type != "cpu" for x in given):
         return None
-    rows = input.numel() // max(1, input.shape[-1])
-    if weight.ndim != 2 or not weight.is_contiguous() or rows < ROWS or rows * weight.numel() < LEAST:
+    rows, axes = input.numel() // max(1, input.shape[-1]), [each.ndim for each in given[1:]]
+    if axes not in ([2], [2, 1]) or not weight.is_contiguous() or rows < ROWS or rows * weight.numel() < LEAST:
         return None
     if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or matmul.linear() is not matmul.onednn:
         return None

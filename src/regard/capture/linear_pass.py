@@ -6,7 +6,7 @@ Every tensor of the pass is one of three kinds:
     other      made of linear tensors by anything else: a norm's statistics, a gate, what a feed-forward layer gives
     constant   made of neither: weights, rotary angles, masks
 
-What an operation makes of them (`linear_ops` lists the operations):
+What an operation makes of them (`operations` lists the operations):
 
     operation                                      gives
     ---------------------------------------------  ------------------------------------------------------------------
@@ -34,10 +34,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_path
-from regard.capture import linear_ops
+from regard.capture import operations
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.state import Capture
-from regard.capture.tensor_ops import storage_of, writes
+from regard.capture.tensor_ops import storage_of
 
 Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias", "final bias"]
 
@@ -135,8 +135,8 @@ class LinearPass(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        read = [] if name in linear_ops.LIKE else list(linear_ops.tensors_within((args, kwargs)))
-        if name in linear_ops.MOVES and name not in linear_ops.JOINS:
+        read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
+        if name in operations.MOVES and name not in operations.JOINS:
             read = read[:1]  # what else there is says where to, or of what shape and dtype
         if any(self.is_linear(each) for each in read):
             result = self._of_linear(func, name, args, kwargs)
@@ -149,12 +149,12 @@ class LinearPass(TorchFunctionMode):
         with torch.set_grad_enabled(reason is None and not any(each.requires_grad for each in read)):
             result = func(*args, **kwargs)
         if reason is not None:
-            changed = args[0] if writes(name) and args else None
+            changed = args[0] if operations.writes(name) and args else None
             if isinstance(changed, Tensor) and self.is_linear(changed):
                 self.spoiled = self.spoiled or name
             elif isinstance(changed, Tensor):
                 self._written[storage_of(changed)] = changed, reason
-            for each in linear_ops.tensors_within((result,)):
+            for each in operations.tensors_within(result):
                 if not self.is_linear(each):
                     self._others[each] = reason
         elif name == "embedding" and isinstance(result, Tensor) and result.is_floating_point():
@@ -164,34 +164,32 @@ class LinearPass(TorchFunctionMode):
     def _of_linear(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
         """What an operation gives that is linear; None where it is not."""
         with torch.enable_grad():
-            if name in linear_ops.MOVES:
+            if name in operations.MOVES:
                 return func(*args, **kwargs)
-            if name in linear_ops.JOINS:
+            if name in operations.JOINS:
                 parts = args[0] if args else kwargs["tensors"]
                 if any(self.reason(each) is not None for each in parts):
                     return None
                 return func([self._term(each, each) for each in parts], *args[1:], **kwargs)
-            if name in linear_ops.WRITES:
+            if name in operations.WRITES:
                 return self._write(func, args, kwargs)
-            if name in linear_ops.IN_PLACE:
-                return self._replaced(args[0], self._of_linear(func, linear_ops.IN_PLACE[name], args, kwargs))
-            if name in linear_ops.SUMS:
-                return self._sum(linear_ops.SUMS[name], args, kwargs)
-            if name in linear_ops.PRODUCTS or name in linear_ops.QUOTIENTS:
-                return self._product(name in linear_ops.QUOTIENTS, args, kwargs)
-            if name in linear_ops.MATRIX_PRODUCTS:
-                operands = list(linear_ops.tensors_within(args))
+            if name in operations.IN_PLACE:
+                return self._replaced(args[0], self._of_linear(func, operations.IN_PLACE[name], args, kwargs))
+            if name in operations.SUMS:
+                return self._sum(operations.SUMS[name], args, kwargs)
+            if name in operations.PRODUCTS or name in operations.QUOTIENTS:
+                return self._product(name in operations.QUOTIENTS, args, kwargs)
+            if name in operations.MATRIX_PRODUCTS:
+                operands = list(operations.tensors_within((*args, *kwargs.values())))
                 if len(operands) == 2 and self._is_times_constant(*operands):
-                    return func(*linear_ops.still(args, self.is_linear), **kwargs)
+                    return func(*operations.still(args, self.is_linear), **kwargs)
                 return None
-            if name in ("linear", "addmm"):
-                return self._map(name, args, kwargs)
-            if name in linear_ops.NORMS:
-                given = linear_ops.arguments(linear_ops.NORMS[name], args, kwargs)
-                found = linear_ops.normed(name, given) if self.is_linear(given["input"]) else None
-                return None if found is None else self._plus(*found)
-            if name in linear_ops.DROPOUTS:
-                return None if linear_ops.is_dropped(args, kwargs) else args[0]
+            if (found := operations.linear_map(name, args, kwargs)) is not None:
+                return self._map(*found)
+            if (given := operations.norm(name, args, kwargs)) is not None:
+                return self._plus(*operations.normed(name, given)) if self.is_linear(given["input"]) else None
+            if name in operations.DROPOUTS:
+                return None if operations.is_dropped(args, kwargs) else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
         return None
@@ -262,23 +260,20 @@ class LinearPass(TorchFunctionMode):
 
     def _is_fixed(self, factor: Tensor, x: Tensor) -> bool:
         """Whether a factor made of linear tensors is held fixed: a statistic, or a gate of attention's output."""
-        return linear_ops.is_statistic(factor, x) or x in self._attended
+        return operations.is_statistic(factor, x) or x in self._attended
 
-    def _map(self, name: str, args: Any, kwargs: Any) -> Any:
+    def _map(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Any:
         """A linear map with its bias."""
-        names = ("input", "weight", "bias") if name == "linear" else ("bias", "input", "weight")
-        given = linear_ops.arguments(names, args, kwargs)
-        x, weight, bias = given["input"], given["weight"], given.get("bias")
-        if not self.is_linear(x) or not self._is_times_constant(x, weight) or set(given) - set(names):
+        if not self.is_linear(x) or not self._is_times_constant(x, weight):
             return None
         if bias is not None and (self.is_linear(bias) or self.reason(bias) is not None):
             return None
         weight = weight.detach()
-        return self._plus(torch.nn.functional.linear(x, weight) if name == "linear" else x @ weight, bias)
+        return self._plus(x @ weight if transposed else torch.nn.functional.linear(x, weight), bias)
 
     def _noted(self, result: Any, read: list[Tensor]) -> Any:
         """Note of what an operation gave whether it follows from attention's context alone."""
-        made = list(linear_ops.tensors_within((result,)))
+        made = list(operations.tensors_within(result))
         for each in made:
             if not each.requires_grad:  # a detached tensor, an index
                 self._others[each] = "detach"
@@ -289,7 +284,7 @@ class LinearPass(TorchFunctionMode):
 
     def _kind(self, args: Any, kwargs: Any) -> Kind:
         """Which embedding a look-up is of: of the ids themselves, of positions (they count up), or of segments."""
-        index = linear_ops.arguments(("input", "weight"), args, kwargs)["input"]
+        index = operations.arguments(("input", "weight"), args, kwargs)["input"]
         same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
         if same:
             self._read.add(next((n for n in same if n not in self._read), same[0]))

@@ -31,8 +31,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_path
-from regard.capture import tensor_ops
-from regard.capture.tensor_ops import ADDS, Factors, Operation, storage_of
+from regard.capture import operations, tensor_ops
+from regard.capture.operations import ADDS, tensors_within
+from regard.capture.tensor_ops import Factors, Operation, storage_of
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
@@ -144,12 +145,12 @@ class _Follower(TorchFunctionMode):
             not self._followed or name == "__get__" or current_path() != self._outside
         ):  # an attribute; inside an attention call
             return func(*args, **kwargs)
-        storages = [storage_of(a) for a in tensor_ops.tensors_in((*args, *kwargs.values()))]
+        storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
         followed = [each for each in dict.fromkeys(storages) if each in self._followed]
-        writes = tensor_ops.writes(name)
+        writes = operations.writes(name)
         before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
-        results = list(tensor_ops.tensors_in([result]))
+        results = list(tensors_within(result))
         made = {storage_of(r) for r in results}
         for storage in followed:
             if (writes or not made <= {storage}) and storage in self._followed:  # else nothing came of it, or a view

@@ -1,19 +1,12 @@
 """Recognise one operation of a forward pass: a sum, a linear map, a norm, or a product with known factors."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from regard.capture.operations import ADDS, CASTS, PRODUCTS, QUOTIENTS, STATISTICS, linear_map, norm
 from regard.trace.attention_output import Norm
-
-ADDS = ("add", "__add__", "__radd__", "add_", "__iadd__")
-PRODUCTS = ("mul", "multiply", "__mul__", "__rmul__")
-QUOTIENTS = ("div", "divide", "true_divide", "__truediv__")
-CASTS = ("to", "float", "double", "half", "bfloat16", "type", "type_as")
-STATISTICS = ("pow", "__pow__", "square", "mean", "var", "norm", "vector_norm", "linalg_vector_norm")
 
 
 @dataclass
@@ -66,7 +59,7 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
         return before
     if seen.name == "rms_norm":
         return _rms_norm(seen, mine, before)
-    if seen.kwargs or len(seen.args) != 2 or seen.name not in (*PRODUCTS, *QUOTIENTS):
+    if seen.kwargs or len(seen.args) != 2 or seen.name not in PRODUCTS | QUOTIENTS:
         return None
     first, second = seen.args
     if seen.name in QUOTIENTS and first is not mine:
@@ -91,37 +84,21 @@ def multiplies_by_number(name: str, args: tuple[Any, ...]) -> bool:
 
 
 def linear(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """(input, weight (M, C), bias) of a linear map: nn.Linear's call, or addmm as GPT-2's Conv1D writes it."""
-    if seen.name == "linear":
-        both = dict(zip(("input", "weight", "bias"), seen.args, strict=False)) | seen.kwargs
-        found = both["input"], both["weight"], both.get("bias")
-    elif seen.name == "addmm" and len(seen.args) == 3 and not seen.kwargs and seen.args[0].ndim == 1:
-        found = seen.args[1], seen.args[2].T, seen.args[0]
-    else:
+    """(input, weight (M, C), bias) of a linear map of the followed tensor."""
+    found = linear_map(seen.name, seen.args, seen.kwargs)
+    if found is None or storage_of(found[0]) != seen.storage:
         return None
-    return found if storage_of(found[0]) == seen.storage else None
+    x, weight, bias, transposed = found
+    return None if bias is not None and bias.ndim != 1 else (x, weight.T if transposed else weight, bias)
 
 
 def layer_norm(seen: Operation) -> Norm | None:
     """The layer norm, where it is one over the last axis."""
-    if seen.name != "layer_norm":
+    given = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
+    if given is None or storage_of(given["input"]) != seen.storage:
         return None
-    both = dict(zip(("input", "normalized_shape", "weight", "bias", "eps"), seen.args, strict=False)) | seen.kwargs
-    if len(both["normalized_shape"]) != 1 or storage_of(both["input"]) != seen.storage:
-        return None
-    weight, bias = both.get("weight"), both.get("bias")
-    return Norm(
-        None if weight is None else weight.detach(), None if bias is None else bias.detach(), both.get("eps", 1e-5)
-    )
-
-
-def tensors_in(values: Any) -> Iterator[Tensor]:
-    """The tensors among values, and in lists of them."""
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (each for each in value if isinstance(each, Tensor))
+    weight, bias = (None if each is None else each.detach() for each in (given.get("weight"), given.get("bias")))
+    return Norm(weight, bias, given["eps"])
 
 
 def storage_of(tensor: Tensor) -> int:
@@ -132,11 +109,6 @@ def storage_of(tensor: Tensor) -> int:
         return 0
 
 
-def writes(name: str) -> bool:
-    """Whether an operation of this name writes into its first argument."""
-    return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") or name == "__setitem__"
-
-
 def versions(*tensors: Tensor | None) -> tuple[int, ...]:
     """How often tensors were written to. Inference tensors do not say."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)
@@ -144,10 +116,8 @@ def versions(*tensors: Tensor | None) -> tuple[int, ...]:
 
 def _rms_norm(seen: Operation, mine: Tensor, before: Factors) -> Factors | None:
     """The factors after torch's own RMS norm over the last axis."""
-    both = dict(zip(("input", "normalized_shape", "weight", "eps"), seen.args, strict=False)) | seen.kwargs
-    if len(both["normalized_shape"]) != 1 or both["input"] is not mine:
+    given = norm(seen.name, seen.args, seen.kwargs)
+    if given is None or given["input"] is not mine:
         return None
-    eps, weight = both.get("eps"), both.get("weight")
-    eps = torch.finfo(mine.dtype).eps if eps is None else eps
-    scale = (mine.square().mean(-1, keepdim=True) + eps).rsqrt()
+    weight, scale = given.get("weight"), (mine.square().mean(-1, keepdim=True) + given["eps"]).rsqrt()
     return Factors(before.scale * scale, before.gain if weight is None else before.gain * weight)

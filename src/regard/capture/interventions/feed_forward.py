@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.capture.interventions.states import Stacks, is_states
-from regard.capture.tensor_ops import ADDS, storage_of, tensors_in
+from regard.capture.operations import ADDS, tensors_within
+from regard.capture.tensor_ops import storage_of
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 
@@ -30,7 +31,7 @@ class _Sums(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if self.running and getattr(func, "__name__", "") in ADDS and isinstance(result, Tensor):
-            terms = [each for each in tensors_in(args) if each.numel() == self.size]
+            terms = [each for each in tensors_within(args) if each.numel() == self.size]
             if len(terms) == 2 and result.numel() == self.size:
                 self.sums.append(([storage_of(each) for each in terms], storage_of(result)))
                 self.held += [*terms, result]
@@ -83,7 +84,7 @@ class _Watch:
 
     def _gave(self, below: str) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            first = next((each for each in tensors_in(output if isinstance(output, tuple) else (output,))), None)
+            first = next(tensors_within(output), None)
             if first is not None and first.numel() == self.sums.size and first.is_floating_point():
                 self.order.append((storage_of(first), below))
                 self.sums.held.append(first)
@@ -138,7 +139,7 @@ def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[t
     def keep(stack: int, below: str) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             if found.get((stack, running[stack])) == below:
-                first = next(tensors_in(output if isinstance(output, tuple) else (output,)))
+                first = next(tensors_within(output))
                 kept[stack, running[stack]] = first.detach().reshape(*shape[stack][:2], -1).clone()
 
         return hook

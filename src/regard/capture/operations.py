@@ -1,7 +1,6 @@
-"""Say which operations of a forward pass are linear in the tensor that they read, and compute them so.
+"""Say what the operations of a forward pass are, by the names of torch's functions, and read their arguments.
 
-Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and Normalization
-Layers into Analysis of Masked Language Models"); what they add is a bias.
+One table for all that watches the operations of a pass.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+CASTS = ("to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda")
 # Operations that put the numbers of their first argument elsewhere, or sum them, and no more.
 MOVES = frozenset((
     "__get__", "__getitem__", "broadcast_to", "chunk", "clone", "contiguous", "expand", "expand_as", "flatten", "flip",
     "gather", "index_select", "mean", "moveaxis", "movedim", "narrow", "neg", "__neg__", "permute", "positive",
     "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "select", "split", "split_with_sizes", "squeeze",
     "sum", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind", "unflatten", "unsqueeze", "view",
-    "view_as", "view_as_complex", "view_as_real",
-    "to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda",
+    "view_as", "view_as_complex", "view_as_real", *CASTS,
 ))  # fmt: skip
 JOINS = frozenset(("cat", "concat", "concatenate", "stack", "hstack", "vstack"))
 # Operations that read a tensor's shape and dtype alone.
@@ -34,13 +33,23 @@ PRODUCTS = frozenset(("mul", "multiply", "__mul__", "__rmul__"))
 QUOTIENTS = frozenset(("div", "divide", "true_divide", "__truediv__"))
 IN_PLACE = {"add_": "add", "sub_": "sub", "mul_": "mul", "div_": "div", "__iadd__": "add", "__isub__": "sub",
             "__imul__": "mul", "__itruediv__": "div"}  # fmt: skip
-MATRIX_PRODUCTS = frozenset(("matmul", "__matmul__", "mm", "bmm", "einsum"))
+ADDS = frozenset(name for name in (*SUMS, *IN_PLACE) if SUMS.get(IN_PLACE.get(name, name)) == (1, 1))
+MATRIX_PRODUCTS = frozenset(("matmul", "__matmul__", "mm", "bmm", "baddbmm", "einsum"))
+LINEAR_MAPS = {"linear": ("input", "weight", "bias"), "addmm": ("input", "mat1", "mat2")}
+SOFTMAXES = ("softmax", "_softmax")
+STATISTICS = frozenset(("pow", "__pow__", "square", "mean", "var", "norm", "vector_norm", "linalg_vector_norm"))
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout"))
 NORMS = {
     "layer_norm": ("input", "normalized_shape", "weight", "bias", "eps"),
     "rms_norm": ("input", "normalized_shape", "weight", "eps"),
     "normalize": ("input", "p", "dim", "eps"),
 }
+EPS = {"layer_norm": 1e-5, "normalize": 1e-12}  # where none is given
+
+
+def writes(name: str) -> bool:
+    """Whether an operation of this name writes into its first argument."""
+    return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") or name == "__setitem__"
 
 
 def is_statistic(factor: Tensor, x: Tensor) -> bool:
@@ -53,29 +62,50 @@ def arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, A
     return dict(zip(names, args, strict=False)) | kwargs
 
 
-def normed(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None] | None:
-    """What a norm makes of its input without its bias, its statistics held fixed, and the bias.
+def linear_map(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
+    """(input, weight, bias, transposed) of nn.Linear's call, or of addmm as GPT-2's Conv1D writes it.
 
-    None where it is not over the last axis alone.
+    weight: (M, C), transposed: (C, M). bias: of any shape that is added. None for any other operation.
+    """
+    if name not in LINEAR_MAPS:
+        return None
+    names = LINEAR_MAPS[name]
+    given = arguments(names, args, kwargs)
+    if len(args) > len(names) or not given.keys() <= set(names):  # the others: alpha, beta, out
+        return None
+    if name == "linear":
+        return given["input"], given["weight"], given.get("bias"), False
+    return given["mat1"], given["mat2"], given["input"], True
+
+
+def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
+    """The arguments of a norm over the last axis alone, with its eps; None for any other operation."""
+    if name not in NORMS:
+        return None
+    given = arguments(NORMS[name], args, kwargs)
+    x: Tensor = given["input"]
+    if given.get("eps") is None:
+        given["eps"] = EPS[name] if name in EPS else torch.finfo(x.dtype).eps
+    last = given.get("dim", 1) in (-1, x.ndim - 1) if name == "normalize" else len(given["normalized_shape"]) == 1
+    return given if last else None
+
+
+def normed(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+    """What a norm makes of its input without its bias, its statistics held fixed, and the bias. given: as `norm` reads.
+
+    Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
+    Normalization Layers into Analysis of Masked Language Models").
     """
     x: Tensor = given["input"]
-    still = x.detach()
+    still, weight = x.detach(), given.get("weight")
     if name == "normalize":
-        if given.get("dim", 1) not in (-1, x.ndim - 1):
-            return None
-        size = still.norm(given.get("p", 2.0), -1, keepdim=True).clamp_min(given.get("eps", 1e-12))
-        return x / size, None
-    if len(given["normalized_shape"]) != 1:
-        return None
-    weight, eps = given.get("weight"), given.get("eps")
+        return x / still.norm(given.get("p", 2.0), -1, keepdim=True).clamp_min(given["eps"]), None
     if name == "layer_norm":
         spread = still.var(-1, correction=0, keepdim=True)
         x = x - x.mean(-1, keepdim=True)
-        eps = 1e-5 if eps is None else eps
     else:
         spread = still.square().mean(-1, keepdim=True)
-        eps = torch.finfo(x.dtype).eps if eps is None else eps
-    x = x * (spread + eps).rsqrt()
+    x = x * (spread + given["eps"]).rsqrt()
     return x if weight is None else x * weight.detach(), given.get("bias")
 
 
@@ -86,14 +116,12 @@ def is_dropped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def tensors_within(values: Any) -> Iterator[Tensor]:
-    """The tensors among values, in lists and dictionaries of them too."""
+    """The tensors among values, in lists of them too."""
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, (list, tuple)):
         for each in values:
             yield from tensors_within(each)
-    elif isinstance(values, dict):
-        yield from tensors_within(tuple(values.values()))
 
 
 def still(values: Any, keeps: Callable[[Tensor], bool]) -> Any:

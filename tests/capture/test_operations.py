@@ -1,0 +1,99 @@
+"""What operations are, how their arguments are read, and norms with their statistics held fixed."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.capture.operations import (
+    ADDS,
+    CASTS,
+    MOVES,
+    arguments,
+    is_dropped,
+    is_statistic,
+    linear_map,
+    norm,
+    normed,
+    still,
+    tensors_within,
+    writes,
+)
+
+NORMS = {
+    "layer_norm": (F.layer_norm, {"normalized_shape": (7,), "weight": torch.arange(1.0, 8), "bias": torch.arange(7.0)}),
+    "rms_norm": (F.rms_norm, {"normalized_shape": (7,), "weight": torch.arange(1.0, 8), "eps": 1e-6}),
+    "normalize": (F.normalize, {"dim": -1}),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_is_its_linear_part_and_its_bias(name: str) -> None:
+    function, given = NORMS[name]
+    x = torch.randn(2, 3, 7, requires_grad=True)
+    linear, bias = normed(name, norm(name, (x,), given))
+    torch.testing.assert_close(linear if bias is None else linear + bias, function(x, **given))
+    (grad,) = torch.autograd.grad(linear[1, 2, 4], x)
+    torch.testing.assert_close((grad * x).sum(), linear[1, 2, 4])  # linear: the gradient times x is all of it
+    assert float(grad.abs().sum()) == pytest.approx(float(grad[1, 2].abs().sum()))
+
+
+def test_a_norm_over_other_axes_is_not_linear_here() -> None:
+    x = torch.randn(2, 3, 7)
+    assert norm("layer_norm", (x, (3, 7)), {}) is None
+    assert norm("normalize", (x,), {}) is None  # over the second axis
+    assert norm("softmax", (x, -1), {}) is None
+
+
+def test_a_norm_is_read_with_its_eps() -> None:
+    x = torch.randn(2, 3, 7)
+    assert norm("layer_norm", (x, (7,)), {})["eps"] == 1e-5
+    assert norm("rms_norm", (x, (7,), None, None), {})["eps"] == torch.finfo(x.dtype).eps
+    assert norm("rms_norm", (x.double(), (7,)), {})["eps"] == torch.finfo(torch.float64).eps
+    assert norm("normalize", (x, 2.0, -1), {"eps": 1e-3})["eps"] == 1e-3
+
+
+def test_a_linear_map_is_read_however_it_is_written() -> None:
+    x, weight, stored, bias = torch.randn(3, 7), torch.randn(5, 7), torch.randn(7, 5), torch.randn(5)
+    assert linear_map("linear", (x,), {"weight": weight}) == (x, weight, None, False)
+    for args, named in (((bias, x, stored), {}), ((bias,), {"mat1": x, "mat2": stored})):
+        assert linear_map("addmm", args, named) == (x, stored, bias, True)
+        assert linear_map("addmm", args, named | {"alpha": 2}) is None
+    assert linear_map("addmm", (2, bias, x, stored), {}) is None  # the old form: beta comes first
+    assert linear_map("matmul", (x, stored), {}) is None
+
+
+def test_names_of_sums_and_casts_are_those_of_the_table() -> None:
+    assert {"add", "__add__", "__radd__", "add_", "__iadd__"} == ADDS
+    assert set(CASTS) < MOVES
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("add_", True), ("__iadd__", True), ("__setitem__", True), ("add", False), ("__add__", False)],
+)
+def test_writes(name: str, expected: bool) -> None:
+    assert writes(name) is expected
+
+
+def test_statistics_are_one_number_a_vector() -> None:
+    x = torch.randn(2, 3, 7)
+    assert is_statistic(torch.randn(2, 3, 1), x)
+    assert is_statistic(torch.tensor(2.0), x)
+    assert not is_statistic(torch.randn(2, 3, 7), x)
+    assert not is_statistic(torch.randn(2, 3, 1), torch.randn(2, 3, 1))  # of width 1 it could be anything
+
+
+def test_a_dropout_that_drops_nothing() -> None:
+    x = torch.randn(3)
+    assert not is_dropped((x,), {"p": 0.5, "training": False})
+    assert not is_dropped((x, 0.0, True), {})
+    assert is_dropped((x, 0.1, True), {})
+
+
+def test_tensors_are_found_and_detached_in_lists() -> None:
+    a, b = torch.randn(2, requires_grad=True), torch.randn(3, requires_grad=True)
+    assert [each.shape[0] for each in tensors_within(([[a]], (b, 5)))] == [2, 3]
+    kept = still((a, [b]), lambda each: each is a)
+    assert kept[0].requires_grad
+    assert not kept[1][0].requires_grad
+    assert arguments(("x", "y"), (1,), {"y": 2}) == {"x": 1, "y": 2}
