@@ -74,6 +74,11 @@ LINEAR = {
     "norm by hand": (lambda x: BIAS * rms(x), ["token"]),
     "map": (lambda x: F.linear(x, WIDE, torch.ones(11)).view(1, 3, 11).transpose(1, 2), ["token", "bias"]),
     "Conv1D": (lambda x: torch.addmm(BIAS, x.view(3, 7), TABLE[:1].T @ TABLE[:1]), ["token", "bias"]),
+    "Conv1D by names": (
+        lambda x: torch.addmm(BIAS, mat1=x.view(3, 7), mat2=TABLE[:1].T @ TABLE[:1]),
+        ["token", "bias"],
+    ),
+    "product by name": (lambda x: torch.matmul(x, other=WIDE.T), ["token"]),
     "feed-forward": (lambda x: x + F.linear(F.gelu(F.linear(x, WIDE)), NARROW), ["token", "feed-forward"]),
     "gated": (lambda x: x + F.linear(F.silu(x @ WIDE.T) * (x @ WIDE.T), NARROW), ["token", "feed-forward"]),
     "rotary": (lambda x: x[..., :6] * torch.ones(3, 6).cos() + torch.cat([-x[..., 3:6], x[..., :3]], -1), ["token"]),

@@ -8,6 +8,7 @@ from regard.capture.operations import (
     ADDS,
     CASTS,
     MOVES,
+    OperationMode,
     arguments,
     is_dropped,
     is_statistic,
@@ -65,6 +66,21 @@ def test_a_linear_map_is_read_however_it_is_written() -> None:
 def test_names_of_sums_and_casts_are_those_of_the_table() -> None:
     assert {"add", "__add__", "__radd__", "add_", "__iadd__"} == ADDS
     assert set(CASTS) < MOVES
+
+
+def test_every_operation_comes_with_its_name() -> None:
+    class Seen(OperationMode):
+        def _operation(self, func, name, args, kwargs):
+            names.append((name, len(args), sorted(kwargs)))
+            return func(*args, **kwargs)
+
+    names: list = []
+    x, weight = torch.randn(3, 7), torch.randn(5, 7)
+    with Seen():
+        x + 1
+        F.linear(x, weight, bias=None)
+        x.softmax(-1)
+    assert names == [("add", 2, []), ("linear", 2, ["bias"]), ("softmax", 2, [])]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from regard.attention.attention_map import AttentionMap
@@ -21,7 +20,7 @@ from regard.attention.scores import ScoreRule
 from regard.capture.evaluating import evaluating
 from regard.capture.hf_attention import attention_settings
 from regard.capture.hidden_states import LayerStack
-from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, tensors_within
+from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
 from regard.capture.quiet import quiet
 from regard.capture.state import Capture
 from regard.errors import RegardError
@@ -38,7 +37,7 @@ SUMS = 1e-5  # how far a row of weights may be from summing to 1
 SAME = 1e-4  # how far states may be apart, as a part of the largest, to be called the same
 
 
-class Products(TorchFunctionMode):
+class Products(OperationMode):
     """Keeps the factors of every product of a pass, and counts every softmax as an attention call."""
 
     def __init__(self, capture: Capture) -> None:
@@ -46,12 +45,11 @@ class Products(TorchFunctionMode):
         self.capture = capture
         self.factors: list[Tensor] = []
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if name in MATRIX_PRODUCTS:
             self.factors.extend(each for each in tensors_within(args) if each.is_floating_point())
         self.capture.calls += name in SOFTMAXES
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
     def has(self, weights: Tensor) -> bool:
         """Whether a tensor, or a view or a copy of it, was a factor."""

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from regard.attention.kernels import matmul
-from regard.capture.operations import linear_map
+from regard.capture.operations import OperationMode, linear_map
 
 LEAST = 1 << 24  # multiplications in a product below which choosing and calling cost more than is gained,
 ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoever multiplies
@@ -41,7 +40,7 @@ def largest_matrix(model: nn.Module) -> int:
     return max(sizes, default=0)
 
 
-class FastProducts(TorchFunctionMode):
+class FastProducts(OperationMode):
     """Looks at every operation inside the block, and computes the linear maps among them that oneDNN is to compute.
 
     used: whether there were any.
@@ -51,9 +50,8 @@ class FastProducts(TorchFunctionMode):
         super().__init__()
         self.used = False
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        found = linear_map(getattr(func, "__name__", ""), args, kwargs)
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        found = linear_map(name, args, kwargs)
         done = None if found is None else _linear(*found)
         self.used |= done is not None
         return func(*args, **kwargs) if done is None else done

@@ -29,7 +29,6 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.attention.attention_map import AttentionMap
@@ -63,7 +62,7 @@ class ReachedError(Exception):
     """The attention call that the pass was run for has its query and key: nothing after it is needed."""
 
 
-class LinearPass(TorchFunctionMode):
+class LinearPass(operations.OperationMode):
     """Makes leaves, and keeps all that follows from them linear, up to one attention call, or to the end.
 
     ids: what the model reads. wanted: the call, None for the whole pass. leaves: in the order they were written. query,
@@ -132,9 +131,7 @@ class LinearPass(TorchFunctionMode):
         with torch.enable_grad():
             return leaf.clone()  # which may be written into
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         read = [] if name in operations.LIKE else list(operations.tensors_within((*args, *kwargs.values())))
         if name in operations.MOVES and name not in operations.JOINS:
             read = read[:1]  # what else there is says where to, or of what shape and dtype

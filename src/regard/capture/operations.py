@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 CASTS = ("to", "float", "double", "half", "bfloat16", "type", "type_as", "cpu", "cuda")
 # Operations that put the numbers of their first argument elsewhere, or sum them, and no more.
@@ -45,6 +46,17 @@ NORMS = {
     "normalize": ("input", "p", "dim", "eps"),
 }
 EPS = {"layer_norm": 1e-5, "normalize": 1e-12}  # where none is given
+
+
+class OperationMode(TorchFunctionMode):
+    """Hands every operation of a pass to `_operation`, by its name; what that returns is the result."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self._operation(func, getattr(func, "__name__", ""), args, kwargs or {})
+
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Compute func(*args, **kwargs), and do what the mode is for."""
+        raise NotImplementedError
 
 
 def writes(name: str) -> bool:

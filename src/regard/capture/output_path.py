@@ -28,7 +28,6 @@ from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_path
 from regard.capture import operations, tensor_ops
@@ -124,7 +123,7 @@ class _ContextPath:
         return tensor_ops.versions(self.residual, self.projected, added)
 
 
-class _Follower(TorchFunctionMode):
+class _Follower(operations.OperationMode):
     """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage)."""
 
     def __init__(self) -> None:
@@ -138,9 +137,7 @@ class _Follower(TorchFunctionMode):
         self.paths.append(path)
         self._follow(path, context, self._context_read)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if (
             not self._followed or name == "__get__" or current_path() != self._outside
         ):  # an attribute; inside an attention call

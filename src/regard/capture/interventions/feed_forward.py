@@ -9,16 +9,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from regard.capture.interventions.states import Stacks, is_states
-from regard.capture.operations import ADDS, tensors_within
+from regard.capture.operations import ADDS, OperationMode, tensors_within
 from regard.capture.tensor_ops import storage_of
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 
 
-class _Sums(TorchFunctionMode):
+class _Sums(OperationMode):
     """Keeps the sums of two tensors of a layer that runs: their terms and what they gave."""
 
     def __init__(self) -> None:
@@ -28,9 +27,9 @@ class _Sums(TorchFunctionMode):
         self.sums: list[tuple[list[int], int]] = []
         self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if self.running and getattr(func, "__name__", "") in ADDS and isinstance(result, Tensor):
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        if self.running and name in ADDS and isinstance(result, Tensor):
             terms = [each for each in tensors_within(args) if each.numel() == self.size]
             if len(terms) == 2 and result.numel() == self.size:
                 self.sums.append(([storage_of(each) for each in terms], storage_of(result)))
