@@ -31,6 +31,7 @@ THROUGH_OTHERS = {
     "corpus/writing/read_words",
     "corpus/writing/shard_tables",
     "errors",
+    "questions/outcome",
     "models/call_options",
     "models/memory_estimate",
     "nn/layer",

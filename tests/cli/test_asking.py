@@ -50,7 +50,7 @@ METHODS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
         (Model.attribution, attribute_to_tokens, attribute_to_heads), {"at", "by", "like", "method", "to", "word"}
     ),
     "heads": ((repeated_tokens, content_or_position), {"tests"}),
-    "patch": ((patch_sweep,), {"token", "against", "word", "noising"}),
+    "patch": ((patch_sweep,), {"to", "against", "word", "noising"}),
     "score": ((Model.score_sources,), set()),
 }  # fmt: skip
 

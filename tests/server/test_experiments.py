@@ -60,7 +60,7 @@ def test_a_next_token_is_split_and_patched() -> None:
     found = model.attribution(model.trace(text), 6, "bank", against="man")
     heads = dict(found.by("writer"))
     assert panel(page, "Heads")["values"][0][0] == pytest.approx(heads["layer 0, head 0"], abs=1e-6)
-    page = page_of(model, kind="patch", texts=[text, "A man is fishing on a bank"], asked={"token": "bank"})
+    page = page_of(model, kind="patch", texts=[text, "A man is fishing on a bank"], asked={"to": "bank"})
     assert panel(page, "Patches")["values"][-1][-1] == pytest.approx(1.0, abs=1e-4)
 
 
@@ -75,7 +75,7 @@ def test_a_next_token_is_split_and_patched() -> None:
             "given both",
         ),
         (lambda: opened("bert"), {"kind": "attribute", "texts": ["A man"], "asked": {"to": "man"}}, "no language head"),
-        (lambda: opened("gpt"), {"kind": "patch", "texts": ["A man", "A man"], "asked": {}}, "word is needed"),
+        (lambda: opened("gpt"), {"kind": "patch", "texts": ["A man", "A man"], "asked": {}}, "to is needed"),
         (
             lambda: opened("gpt"),
             {"kind": "score", "texts": ["A man"], "asked": {"query": 9, "key": 0, "layer": 0, "head": 0}},

@@ -41,15 +41,16 @@ def test_heads_the_other_way_round(regard_command) -> None:
     ("given", "says"),
     [
         ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
-        ([RIVER, MONEY], "--word is needed, or --token: what patches are measured by"),
-        ([RIVER, MONEY, "--word", "bank", "--token", "a"], "--word and --token: patches are measured by one"),
-        ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --token"),
+        ([RIVER, MONEY], "--to is needed, a next token, or --word: the outcome that is measured"),
+        ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: an outcome is of one of them"),
+        ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --to"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
         ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1 for 2 text(s), needs one for each text"),
         ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html: cannot write 'a.htm'"),
         ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
+        ([RIVER, MONEY, "--token", "a"], "No such option: --token"),  # what --to was called before
         ([RIVER, "A bank.", "--word", "bank"], "give at= the words that both have"),
-        ([RIVER, MONEY, "--token", "bank"], "has no language head: give a cosine"),
+        ([RIVER, MONEY, "--to", "bank"], "has no language head: give a cosine"),
     ],
 )
 def test_what_is_refused(regard_command, given, says) -> None:

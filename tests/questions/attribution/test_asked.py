@@ -12,7 +12,7 @@ from regard.questions.attribution.asked import AttributionAsked
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--to is needed, a next token, or --word with --like"),
+        ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
         ({"to": "a", "word": "b"}, "--to and --word: an outcome is of one of them"),
         ({"word": "b", "against": "a", "like": "c"}, "--against needs --to"),
         ({"word": "b", "at": "a", "like": "c"}, "--at needs --to"),

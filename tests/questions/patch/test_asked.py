@@ -14,9 +14,9 @@ BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--word is needed, or --token: what patches are measured by"),
-        ({"word": "a", "token": "b"}, "--word and --token: patches are measured by one of them, given both"),
-        ({"word": "a", "against": "b"}, "--against needs --token"),
+        ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
+        ({"word": "a", "to": "b"}, "--to and --word: an outcome is of one of them, given both"),
+        ({"word": "a", "against": "b"}, "--against needs --to"),
         ({"word": "a", "what": "states"}, "--what: given 'states', needs one of hidden_states, head_outputs"),
         ({"word": "a", "by": "rows"}, "--by: given 'rows', needs one of positions, heads"),
         ({"word": "a", "part": "both"}, "--part: given 'both', needs one of encoder, decoder, cross"),

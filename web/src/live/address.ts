@@ -29,7 +29,7 @@ export type Cut = HeadCut | EdgeCut | StatePatch;
 
 /** An experiment, as the server takes it. */
 export type Experiment =
-  | { kind: "patch"; texts: string[]; asked: { word: string | null; token: string | null; against?: string | null; what: "hidden_states" | "head_outputs"; noising?: boolean } }
+  | { kind: "patch"; texts: string[]; asked: { word: string | null; to: string | null; against?: string | null; what: "hidden_states" | "head_outputs"; noising?: boolean } }
   | { kind: "attribute"; texts: string[]; asked: { to: string | null; against: string | null; word: string | null; like: string | null } }
   | { kind: "score"; texts: string[]; asked: { query: number; key: number; layer: number; head: number } };
 
@@ -196,6 +196,7 @@ export function read(): (Asked & Looking) | null {
 type Before =
   | { kind: "patches"; clean: string; corrupted: string; word: string | null; token: string | null; against?: string | null; what?: "hidden_states" | "head_outputs"; direction?: string }
   | { kind: "score"; text: string; query: number; key: number; layer: number; head: number }
+  | { kind: "patch"; texts: string[]; asked: { word: string | null; token: string | null; against?: string | null; what: "hidden_states" | "head_outputs"; noising?: boolean } }
   | { kind: "parts"; text: string; token: string | null; against: string | null; word: string | null; like: string | null };
 
 /** An experiment of an address, of today or before. */
@@ -204,15 +205,19 @@ function asToday(given: Experiment | Before): Experiment {
     const { text, query, key, layer, head } = given;
     return { kind: "score", texts: [text], asked: { query, key, layer, head } };
   }
+  if (given.kind === "patch" && "token" in given.asked) {
+    const { token, ...asked } = given.asked;
+    return { kind: "patch", texts: given.texts, asked: { ...asked, to: token } };
+  }
   if (given.kind === "parts") {
     const { text, token, against, word, like } = given;
     return { kind: "attribute", texts: [text], asked: { to: token, against, word, like } };
   }
   if (given.kind === "patches") {
     const { clean, corrupted, word, token, against = null, what = "hidden_states", direction } = given;
-    return { kind: "patch", texts: [clean, corrupted], asked: { word, token, against, what, noising: direction === "noising" } };
+    return { kind: "patch", texts: [clean, corrupted], asked: { word, to: token, against, what, noising: direction === "noising" } };
   }
-  return given;
+  return given as Experiment;
 }
 
 /** What is done to a pass, in words. */

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.display.asked import Asked, Called, Progress, option
+from regard.display.asked import Called, Progress, option
 from regard.errors import RegardError
+from regard.questions.outcome import OutcomeAsked
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.display.answer import Answer
-    from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
     from regard.trace.trace import PairTrace, Trace
 
@@ -19,13 +19,10 @@ BYS = ("token", "word", "head")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributionAsked(Asked):
+class AttributionAsked(OutcomeAsked):
     """Split an outcome into what made it: what was written directly, or what tokens or heads brought by gradients."""
 
-    to: str | None = option("Of this next token: its logit; needed without --word.", metavar="TOKEN")
-    against: str | None = option("With --to: its logit less that of this one.", metavar="TOKEN")
     at: str | None = option("With --to: after this word, or token's number, not the last.", metavar="WORD", word=True)
-    word: str | None = option("Of this word: its cosine to another one, --like.", metavar="WORD", word=True)
     like: str | None = option("With --word: the word of the text it is compared with.", metavar="WORD", word=True)
     method: str = option(f"One of {', '.join(METHODS)}.", "direct", metavar="M", among=METHODS)
     by: str | None = option("What has a number; heads: of gradient-x-input.", metavar="token|word|head", among=BYS)
@@ -38,14 +35,10 @@ class AttributionAsked(Asked):
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
-        to, word, like, by, method, steps = map(called, ("to", "word", "like", "by", "method", "steps"))
+        by, method, steps = map(called, ("by", "method", "steps"))
         patching = self.method == "attribution-patching"
-        if self.to is None and self.word is None:
-            raise RegardError(f"{to} is needed, a next token, or {word} with {like}: what is to be explained")
-        if self.to is not None and self.word is not None:
-            raise RegardError(f"{to} and {word}: an outcome is of one of them, given both")
+        self.check_outcome(called)
         super().check(texts, targets, called=called)
-        self.need("against", "to", called, "a token's logit is meant")
         self.need("at", "to", called, "a token's logit is meant")
         self.need("like", "word", called, "the word that is compared with it")
         if not patching:
@@ -87,7 +80,10 @@ class AttributionAsked(Asked):
             raise self._no_language_head(model.name, str)
         if self.method == "direct":
             return self._direct(model, trace)
-        outcome = self._outcome(model, trace)
+        from regard.explain.causes.outcomes import logit
+
+        at = None if self.to is None or self.at is None else self._at(trace)
+        outcome = self.outcome(model, trace, logit, like=self.like, at=at)
         if self.method == "attribution-patching":
             from regard.questions.patch.estimated import attribution_patching
 
@@ -120,17 +116,3 @@ class AttributionAsked(Asked):
         assert self.like is not None
         found = model.attribution(trace, self.word, toward=trace.sides[-1][self.like])
         return replace(found, outcome=f"cosine of {quoted(self.word)} and {quoted(self.like)}", unit=self.unit)
-
-    def _outcome(self, model: "Model", trace: "Trace | PairTrace") -> "Outcome":
-        from regard.explain.causes.outcomes import cosine, logit, logit_difference
-
-        if self.to is not None:
-            at = None if self.at is None else self._at(trace)
-            if self.against is None:
-                return logit(model, self.to, at=at)
-            return logit_difference(model, self.to, self.against, at=at)
-        side = trace.sides[-1]
-        assert self.word is not None
-        if self.like is None:  # of two texts
-            return cosine(self.word, side[self.word], "what it is in the clean text")
-        return cosine(self.word, side[self.like], quoted(self.like))

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.display.asked import Asked, Called, Progress, option
+from regard.display.asked import Called, Progress, option
 from regard.errors import RegardError
+from regard.questions.outcome import OutcomeAsked
 
 if TYPE_CHECKING:
-    from regard.explain.causes.outcomes import Outcome
     from regard.models.model import Model
     from regard.questions.patch.answer import PatchSweep
     from regard.trace.trace import PairTrace, Trace
@@ -18,14 +18,11 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatchAsked(Asked):
+class PatchAsked(OutcomeAsked):
     """Patch a corrupted text's run with a clean one's at every layer and place or head, and measure each patch."""
 
     what: str = option(f"What is patched: {', '.join(WHATS)}.", "hidden_states", metavar="WHAT", among=WHATS)
     by: str | None = option("A patch for each of the positions, or of the heads.", metavar="BY", among=BYS)
-    token: str | None = option("Measure this next token: its probability.")
-    against: str | None = option("With --token: its logit less that of this one.")
-    word: str | None = option("Measure this word, needed without --token: its cosine to the clean one.", word=True)
     at: tuple[str, ...] = option("Patch at this word alone; may be given again.", (), metavar="WORD")
     layers: tuple[int, ...] | None = option("Patch these layers alone.", metavar="N,N-N")
     noising: bool = option("Put the corrupted text's into the clean one, not back.", False)
@@ -33,15 +30,10 @@ class PatchAsked(Asked):
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
-        token, word = map(called, ("token", "word"))
         if texts != 2:
             raise RegardError(f"given {texts} texts, needs two: regard patch CLEAN CORRUPTED --word W")
         super().check(texts, targets, called=called)
-        if self.token is None and self.word is None:
-            raise RegardError(f"{word} is needed, or {token}: what patches are measured by")
-        if self.token is not None and self.word is not None:
-            raise RegardError(f"{word} and {token}: patches are measured by one of them, given both")
-        self.need("against", "token", called, "it is the token that this one is compared with")
+        self.check_outcome(called)
 
     def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
         """Refuse texts of different lengths, as the default model's tokenizer counts them."""
@@ -68,25 +60,14 @@ class PatchAsked(Asked):
         Raises:
             RegardError: texts that cannot be aligned, or a model that cannot be asked this.
         """
+        from regard.explain.causes.outcomes import probability
         from regard.questions.patch.sweep import patch_sweep
 
         clean, corrupted = (each.sides[0].text for each in traces)
         targets = (traces[0].sides[-1].text, traces[1].sides[-1].text) if model.pairs else None
         named: dict[str, Any] = {"what": self.what, "by": self.by, "part": self.part}
+        outcome = self.outcome(model, traces[0], probability)
         return patch_sweep(
-            model, clean, corrupted, self._outcome(model, traces[0]), layers=self.layers, at=list(self.at) or None,
+            model, clean, corrupted, outcome, layers=self.layers, at=list(self.at) or None,
             direction="noising" if self.noising else "denoising", targets=targets, progress=progress, **named,
         )  # fmt: skip
-
-    def _outcome(self, model: "Model", clean: "Trace | PairTrace") -> "Outcome":
-        """What patches are measured by."""
-        from regard.explain.causes.outcomes import cosine, logit_difference, probability
-
-        if self.token is None:
-            assert self.word is not None
-            return cosine(self.word, clean.sides[-1][self.word], "what it is in the clean text")
-        return (
-            probability(model, self.token)
-            if self.against is None
-            else logit_difference(model, self.token, self.against)
-        )

@@ -1,0 +1,67 @@
+"""Declare once by what runs are judged: a next token, alone or against another, or a word's cosine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.display.asked import Asked, Called, option
+from regard.errors import RegardError
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.explain.causes.outcomes import Outcome
+    from regard.models.model import Model
+    from regard.trace.trace import PairTrace, Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeAsked(Asked):
+    """What all questions about an outcome ask: of which next token, or of which word."""
+
+    to: str | None = option("Of this next token; needed without --word.", metavar="TOKEN")
+    against: str | None = option("With --to: its logit less that of this one.", metavar="TOKEN")
+    word: str | None = option("Of this word: a cosine; needed without --to.", metavar="WORD", word=True)
+
+    def check_outcome(self, called: Called) -> None:
+        """Refuse two outcomes, and none.
+
+        Raises:
+            RegardError: neither a next token nor a word is given, or both are; or what goes with one of them alone.
+        """
+        to, word = map(called, ("to", "word"))
+        if self.to is None and self.word is None:
+            raise RegardError(f"{to} is needed, a next token, or {word}: the outcome that is measured")
+        if self.to is not None and self.word is not None:
+            raise RegardError(f"{to} and {word}: an outcome is of one of them, given both")
+        self.need("against", "to", called, "a token's logit is meant")
+
+    def outcome(
+        self,
+        model: "Model",
+        trace: "Trace | PairTrace",
+        alone: "Callable[..., Outcome]",
+        *,
+        like: str | None = None,
+        at: int | None = None,
+    ) -> "Outcome":
+        """Make the outcome.
+
+        alone: what of a next token that is compared with none, `outcomes.logit` or `probability`. at: the token after
+        which it comes, None for the last. like: the word of the text that the word is compared with, None for what the
+        word itself is in this trace, the clean text's.
+
+        Raises:
+            RegardError: a word or token that is not there.
+        """
+        from regard.explain.causes.outcomes import cosine, logit_difference
+
+        if self.to is not None:
+            place: dict[str, Any] = {} if at is None else {"at": at}
+            if self.against is None:
+                return alone(model, self.to, **place)
+            return logit_difference(model, self.to, self.against, **place)
+        side = trace.sides[-1]
+        assert self.word is not None
+        if like is None:
+            return cosine(self.word, side[self.word], "what it is in the clean text")
+        return cosine(self.word, side[like], quoted(like))
