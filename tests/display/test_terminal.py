@@ -1,13 +1,15 @@
 """Panels in a terminal: in forty columns as in a hundred, with what is left out named."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from regard.display.panels import Bars, Column, Heat, Panel, Table
-from regard.display.terminal import drawn, number_text
-from regard.views.terminal.layout import lines_of
+from regard.display.terminal import LEAST, drawn, number_text
+from regard.views.terminal.layout import APART, SET_IN, columns, lines_of
 from tests.display.samples import hard, plain
 
 
@@ -71,3 +73,87 @@ def test_a_number_that_rounds_to_nothing_has_no_sign(value: float | None, digits
     text = number_text(value, digits)
     if text != "–":
         assert float(text.replace("−", "-")) != 0 or not text.startswith("−")
+
+
+def test_columns_are_as_far_apart_as_their_room_is_reckoned_with() -> None:
+    grid = columns("abc", "defgh")
+    grid.add_row("xyz", "uvwxy")
+    assert lines_of([grid], 80)[0] == f"abc{' ' * APART}defgh"
+    (line,) = [each for each in lines(plain()[0]) if "what" in each]
+    assert len(line) - len(line.lstrip()) == SET_IN
+
+
+TOKENS = ("[CLS] 0", "we 1", "sat 2", "on 3", "the 4", "quiet 5", "money 6", "bank 7", ". 8", "[SEP] 9", "far 10")
+
+
+def token_grid(names: tuple[str, ...], number: float = 0.25) -> Heat:
+    """A grid of layers and tokens, every number as wide as the others."""
+    rows = ["input", *(f"layer {n}" for n in range(3))]
+    return Heat(name="h", title="h", rows=rows, columns=names, axes=("layer", "token"), unit="share",
+                values=[[number + n / 100 for n in range(len(names))] for _ in rows])  # fmt: skip
+
+
+@pytest.mark.parametrize("width", range(30, 121, 9))
+def test_row_names_of_a_heat_map_are_never_folded_letter_by_letter(width: int) -> None:
+    text = lines(token_grid(TOKENS), width)
+    assert any(line.split()[:1] == ["layer"] for line in text)
+    rows = [line.split()[0] for line in text if re.search(r"0\.\d\d", line)]
+    assert rows == ["input", "0", "1", "2"]
+
+
+def test_names_of_a_heat_maps_columns_fold_before_a_column_is_left_out() -> None:
+    names, room = TOKENS[3:8], SET_IN + len("input") + 3 * (APART + 4) + 2 * (APART + 5)  # of "quiet" and "money"
+    whole, folded, fewer = (lines(token_grid(names), width) for width in (room + 9, room, room - 1))
+    assert "quiet 5" in " ".join(whole)
+    assert "quiet" in " ".join(folded)
+    assert "quiet 5" not in " ".join(folded)
+    assert not any("left out" in line for line in [*whole, *folded])
+    assert any("1 more with smaller numbers" in line for line in fewer)
+
+
+def test_a_heat_maps_column_takes_no_more_room_than_it_needs() -> None:
+    grid = token_grid(("a", "b", "c", "d", "remarkable"))
+    room = SET_IN + len("input") + 4 * (APART + 4) + APART + 10
+    assert not any("left out" in line for line in lines(grid, room))
+
+
+def pairs(count: int = 3) -> Table:
+    """Pairs of parts, with numbers that matter most."""
+    numbers = [20.52, 0.000000026, -0.000314][:count]
+    rows = [["position embedding", "token embedding of the first", value, value / 2] for value in numbers]
+    return Table(name="t", title="t", rows=rows, total=["all", "", sum(numbers), sum(numbers) / 2], columns=[
+        Column("of bank"), Column("of river"), Column("difference", 4, bar=True, signed=True), Column("score", 4)
+    ])  # fmt: skip
+
+
+def test_signed_numbers_of_a_table_have_their_sign_and_the_digits_that_count() -> None:
+    text = " ".join(lines(pairs()))
+    for number in ("+20.52", "+0.000000026", "−0.00031"):
+        assert number in text
+    assert "+10.26" not in text
+    assert "10.2600" in text
+    table = Table(name="t", title="t", columns=[Column("a", 2, signed=True)], rows=[[None], [0.0], [3]])
+    assert [line.strip() for line in lines(table)[3:6]] == ["–", "0.00", "+3.00"]
+
+
+@pytest.mark.parametrize("width", [48, 60, 70, 80])
+def test_text_is_folded_before_a_column_of_numbers_is_left_out(width: int) -> None:
+    text = lines(pairs(), width)
+    shown = " ".join(text)
+    for number in ("difference", "score", "+20.52", "+0.000000026", "10.2600"):
+        assert number in shown
+    assert "column" not in shown
+    assert all(cell_len(line) <= width for line in text)
+
+
+def test_text_is_folded_to_a_few_cells_at_least() -> None:
+    text = lines(pairs(), 40)
+    assert " ".join(" ".join(text).split()).endswith("column score: left out here, in --json")
+    assert "position" in " ".join(text)
+    assert len("position") == LEAST
+
+
+def test_bars_give_way_to_columns_and_text_is_folded_for_them() -> None:
+    assert any("█" in line for line in lines(pairs(), 100))
+    assert any("█" in line for line in lines(pairs(), 95))
+    assert not any("█" in line for line in lines(pairs(), 70))

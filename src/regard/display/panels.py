@@ -6,7 +6,7 @@ its numbers. The page has a panel's fields by these names: `web/src/data/format.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Panel:
     of, where an answer shows the same of several; a picture puts a group's panels side by side under its name.
     """
 
+    ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for
+
     name: str
     title: str
     note: str = ""
@@ -40,11 +42,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well."""
+    """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well.
+
+    signed: its numbers have a sign, as differences do; a terminal writes them with the digits that count.
+    """
 
     name: str
     digits: int | None = None
     bar: bool = False
+    signed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +122,8 @@ class Heat(Panel):
     column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of. upwards: a
     picture draws the first row at the bottom.
     """
+
+    ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
 
     rows: Sequence[str]
     columns: Sequence[str]

@@ -23,13 +23,13 @@ from regard.display.panels import (
     Table,
 )
 from regard.explain.findings.wording import signed
-from regard.views.terminal.layout import columns, section, shown, spelled, visible
+from regard.views.terminal.layout import APART, SET_IN, columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
 
 BAR = 16  # cells
-APART = 2  # blanks between columns
 NAME = 10  # cells of a heat map's column name
-TEXT = 24  # cells that a column of text is folded to at most, to keep others on the screen
+TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
+LEAST = 8  # and to keep other columns there
 STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
 CURVE = 32  # characters
 
@@ -65,15 +65,13 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     """The first rows, and as many columns as there is room for."""
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
-    kept = _columns_with_room(panel, rows, width, BAR + APART)
-    barless = kept < len(panel.columns) == _columns_with_room(panel, rows, width, 0)  # rather a column than bars
-    kept = len(panel.columns) if barless else kept
+    widths, bars = _widths_with_room(panel, rows, width)
+    kept = len(widths)
     grid = columns()
     barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether some are negative
-    for n, column in enumerate(panel.columns[:kept]):
-        numeric = column.digits is not None
-        grid.add_column(column.name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-        if column.bar and not barless:
+    for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
+        if column.bar and bars:
             numbers = [each for row in panel.rows if (each := _number(row[n])) is not None]
             barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
             grid.add_column("")
@@ -91,33 +89,64 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     return _section(panel, grid, *legend, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more))
 
 
-def _columns_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int, bar: int) -> int:
-    """How many columns a terminal has room for, the first in any case. bar: what a bar takes."""
-    room = width - APART
-    for n, column in enumerate(panel.columns):
-        own = max(map(cell_len, [column.name, *(row[n] for row in rows)]))
-        room -= APART + (own if column.digits is not None else min(own, TEXT)) + (bar if column.bar else 0)
-        if room < 0 and n:
-            return n
-    return len(panel.columns)
+def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], bool]:
+    """How wide each column is that a terminal has room for, and whether there is room for bars too.
+
+    Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
+    """
+    sizes = [_sizes(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
+    text = [column.digits is None for column in panel.columns]
+    room, bars = width - SET_IN, sum(BAR + APART for column in panel.columns if column.bar)
+    wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
+    own, barred = [whole for whole, _ in sizes], _together(wanted) + bars <= room
+    if _together(wanted) > room:
+        least = [min(whole, LEAST) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)]
+        kept = max([1, *(n for n in range(1, len(least) + 1) if _together(least[:n]) <= room)])
+        own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
+    most = min(max(own, default=0), room)  # cells of the widest column of text
+    while most > LEAST and _together(_folded(own, text, most)) + bars * barred > room:
+        most -= 1
+    return _folded(own, text, most), barred
+
+
+def _folded(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
+    """Widths of columns, those of text at most so wide."""
+    return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
+
+
+def _sizes(name: str, cells: Iterable[str]) -> tuple[int, int]:
+    """How wide a column is with its name in one line, and with the name's words one below the other."""
+    numbers = max(map(cell_len, cells), default=1)
+    return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
+
+
+def _together(widths: Sequence[int]) -> int:
+    """How wide columns are together."""
+    return sum(widths) + APART * (len(widths) - 1)
 
 
 @drawn.register
 def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
-    """Its numbers; where not all columns have room, those with the largest ones."""
+    """Its numbers; where not all columns have room, even with their names folded, those with the largest ones."""
     down, across = axis_names(panel)
-    names = [spelled(name, NAME) for name in across]
+    down, names = [visible(name) for name in down], [spelled(name, NAME) for name in across]
     cells = [[number_text(value, min(2, panel.digits)) for value in row] for row in panel.values]
-    wide = max(map(cell_len, [*names, *(cell for row in cells for cell in row)]), default=1)
-    room = max(1, (width - APART - max(map(cell_len, [panel.axes[0], *down]))) // (wide + APART))
+    sizes = [_sizes(name, [row[n] for row in cells]) for n, name in enumerate(names)]
+    first = min(_sizes(panel.axes[0], down)[1], TEXT, width // 2)
+    room, widths = width - SET_IN, [whole for whole, _ in sizes]
+    if _together([first, *widths]) > room:
+        widths = [folded for _, folded in sizes]
     far = [max((abs(row[n] or 0.0) for row in panel.values), default=0.0) for n in range(len(names))]
-    kept = sorted(sorted(range(len(names)), key=lambda n: -far[n])[:room])
-    grid = columns((panel.axes[0], "right"))
+    order = sorted(range(len(names)), key=lambda n: -far[n])
+    count = max([1, *(n for n in range(len(order) + 1) if _together([first, *(widths[m] for m in order[:n])]) <= room)])
+    kept = sorted(order[:count])
+    grid = columns()
+    grid.add_column(panel.axes[0], justify="right", width=first, overflow="fold")
     for n in kept:
-        grid.add_column(names[n], justify="right", no_wrap=True)
+        grid.add_column(names[n], justify="right", width=widths[n], overflow="fold")
     largest = panel.largest or max(far, default=0.0)
     for name, row, texts in zip(down, panel.values, cells, strict=True):
-        grid.add_row(visible(name), *(_shade(row[n], texts[n], largest, panel.signed) for n in kept))
+        grid.add_row(name, *(_shade(row[n], texts[n], largest, panel.signed) for n in kept))
     left = len(names) - len(kept)
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
     return _section(panel, grid, *legend, *_left([f"{left:,} more with smaller numbers" if left else ""], more))
@@ -217,6 +246,8 @@ def _cell(cell: Cell, column: Column) -> str:
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
     if isinstance(cell, str):
         return visible(cell)
+    if column.signed and cell is not None:
+        return with_sign(cell)
     return number_text(cell, column.digits or 0)
 
 

@@ -252,6 +252,7 @@ export interface Column {
   name: string;
   digits: number | null; // of a number's decimals; null: text
   bar: boolean; // numbers are drawn as bars as well
+  signed?: boolean; // numbers have a sign, as differences do
 }
 export interface Point {
   x: number;

@@ -190,11 +190,11 @@ def _layers(found: "Attribution") -> Table:
         own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
         rows.append([f"{side} {name}".strip(), *own, sum(sums.values())])
     totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
-    columns = [Column("layer"), *(Column(kind, 4) for kind in ("attention", "feed-forward", "biases"))]
+    columns = [Column("layer"), *(Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "biases"))]
     return Table(
         name="Layers", title="What each layer adds", note=f"All: the {found.outcome}.", rows=rows,
         total=["all", *totals, found.value],
-        columns=[*columns, Column("sum", 4, bar=True)],
+        columns=[*columns, Column("sum", 4, bar=True, signed=True)],
     )  # fmt: skip
 
 

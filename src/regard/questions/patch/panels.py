@@ -99,7 +99,7 @@ def _patches(sweep: "PatchSweep") -> Table:
     ]  # fmt: skip
     columns = [
         Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True),
-        Column("outcome", 4), Column("change", 4),
+        Column("outcome", 4), Column("change", 4, signed=True),
     ]  # fmt: skip
     return Table(
         name="Patch by patch", title="Patch by patch", columns=columns, rows=rows,

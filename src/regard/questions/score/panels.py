@@ -42,8 +42,8 @@ def of_sides(found: "ScoreSources") -> list[Panel]:
             for n in range(max(len(query), len(key)))
         ]
         columns = [
-            Column(f"of {quoted(found.query)}"), Column("difference", 4), Column(f"of {quoted(found.key)}"),
-            Column("difference", 4),
+            Column(f"of {quoted(found.query)}"), Column("difference", 4, signed=True),
+            Column(f"of {quoted(found.key)}"), Column("difference", 4, signed=True),
         ]  # fmt: skip
         title = f"Each side with all of the other, {name[0].lower()}{name[1:]}"
         panels.append(Table(name=f"Sides {name[0].lower()}{name[1:]}", title=title, columns=columns, rows=rows))
@@ -107,8 +107,8 @@ def _pairs(found: "ScoreSources") -> Table:
     every = len(shown.table()[0]) * len(shown.table()[1])
     count = f"The {LISTED:,} largest of {every:,} pairs" if every > LISTED else f"All {every:,} pairs"
     columns = [
-        Column(f"of {quoted(found.query)}"), Column(f"of {quoted(found.key)}"), Column("difference", 4, bar=True),
-        Column("score", 4),
+        Column(f"of {quoted(found.query)}"), Column(f"of {quoted(found.key)}"),
+        Column("difference", 4, bar=True, signed=True), Column("score", 4, signed=True),
     ]  # fmt: skip
     return Table(
         name="Largest pairs", title="The largest pairs of what both hold", columns=columns, rows=rows, screen=True,

@@ -14,6 +14,8 @@ from regard.text.quoting import visible as visible  # what views take from here,
 from regard.trace.status import Status, exactness
 
 FEW = 6  # unknown and dropped parts that a status names
+SET_IN = 2  # cells that the parts of a section are set in by
+APART = 3  # cells between two columns: a blank of each, and one that the box has there
 
 
 def put(parts: Iterable[RenderableType], console: Console) -> None:
@@ -79,12 +81,12 @@ def shares(named: Iterable[tuple[str, float]], room: int, apart: Iterable[tuple[
 
 def section(title: str, *parts: RenderableType) -> Group:
     """A title and its parts, set in."""
-    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
+    return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())
 
 
 def columns(*columns: str | tuple[str, str]) -> Table:
     """A table; a column is a heading, or a heading and its alignment."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    table = Table(box=SIMPLE_HEAD, padding=(0, (APART - 1) // 2), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
