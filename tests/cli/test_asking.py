@@ -32,15 +32,18 @@ def asked_of(name: str) -> Any:
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
     verb, asked = verb_of(name), asked_of(name)
     own = {each.name for each in fields(asked)}
-    assert set(inspect.signature(verb).parameters) == own | SHARED
+    assert set(inspect.signature(verb).parameters) == own | SHARED - (set() if asked.ranked else {"top"})
     assert set(inspect.signature(ask).parameters) == {"name", "asked"} | SHARED
     assert verb.__doc__ == asked.__doc__
     app = typer.Typer()
     app.command()(verb)
     text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}).output
+    told = " ".join(text.replace("│", " ").split())
+    assert ("--top" in text) == asked.ranked
+    assert all(each in told for each in asked.texts)
     for each in fields(asked):
         assert option_name(each.name) in text
-        assert " ".join(each.metadata["help"].split()[:3]) in " ".join(text.replace("│", " ").split())
+        assert " ".join(each.metadata["help"].split()[:3]) in told
 
 
 METHODS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
@@ -67,7 +70,9 @@ def test_the_librarys_methods_have_the_fields_as_their_parameters(name: str) -> 
 def test_bad_values_are_named_by_the_option(tmp_path: Path) -> None:
     for arguments, says in (
         (["patch", "a", "b", "--layers", "x"], "--layers"),
-        (["patch", "a", "b", "--word", "a", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["attribute", "a", "--to", "a", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["patch"], "no text given: regard patch CLEAN CORRUPTED"),
+        (["patch", "a", "b", "--word", "a", "--top", "3"], "--top"),
         (["attribute", "a", "--word", "a", "--like", "a", "--steps", "many"], "--steps"),
     ):
         done = run_in_process(tmp_path, arguments)

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from regard.cli.store_outputs import StoreOutputs
-from regard.cli.telling import tell
+from regard.cli.telling import more_of, tell
+from tests.display.test_answer import Example
 from tests.questions.patch.test_sentences import SWEEP
 
 
@@ -27,3 +28,12 @@ def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.Captu
     assert (tmp_path / "a.svg").stat().st_size > 1000
     for name in ("a.csv", "a.json", "a.svg"):
         assert f"wrote {tmp_path / name}" in "".join(text.splitlines())
+
+
+def test_only_what_shows_more_is_offered() -> None:
+    files = "--json FILE, --csv FILE, --figure FILE, --html FILE"
+    bars = Example({"bank": 2.5})
+    assert more_of(bars, 10) == f"--top K, {files}"
+    assert more_of(bars, None) == files  # all are named
+    assert more_of(SWEEP, 10) == files  # a grid alone
+    assert more_of(bars, 10, without=["--csv"]) == f"--top K, {files.replace('--csv FILE, ', '')}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 AnswerCsv = Annotated[
     Path | None, options.file("--csv", "Write what was found as a table, a row each: .csv, safe in spreadsheets.")
 ]
+AnswerTop = Annotated[int | None, options.number("K", "How many parts or rows to name.")]
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 
 
@@ -34,11 +35,15 @@ def verb_of(name: str) -> Callable[..., None]:
     def verb(**given: Any) -> None:
         own = {each.name: given.pop(each.name) for each in fields(asked)}
         several = {each.name: tuple(own[each.name] or ()) for each in fields(asked) if isinstance(each.default, tuple)}
-        ask(name, asked(**own | several), **given)
+        ask(name, asked(**own | several), **({} if asked.ranked else {"top": None}) | given)
 
-    shared = [
-        each for each in inspect.signature(ask).parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
+    known = dict(inspect.signature(ask).parameters)
+    metavar, told = asked.texts
+    texts: Any = Annotated[list[str] | None, typer.Argument(metavar=metavar, help=told)]
+    known["texts"] = known["texts"].replace(annotation=texts)
+    if not asked.ranked:
+        del known["top"]
+    shared = [each for each in known.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = get_type_hints(asked)
     declared = [_parameter(each, hints[each.name]) for each in fields(asked)]
     verb.__signature__ = inspect.Signature([*shared[:2], *declared, *shared[2:]])  # type: ignore[attr-defined]
@@ -67,17 +72,20 @@ def ask(
     texts: options.Texts = None,
     targets: options.Targets = None,
     model: options.ModelName = None,
-    top: options.Top = 10,
+    top: AnswerTop = 10,
     figure: options.FigureFile = None,
     html: HtmlFile = None,
     csv: AnswerCsv = None,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Ask a question of texts; print the answer, and write it to the files that were asked for."""
+    """Ask a question of texts; print the answer, and write it to the files that were asked for.
+
+    top: how many parts or rows are named, None for all.
+    """
     source = Source(texts or [], targets or [], model)
-    source.check(name)
+    source.check(name, asked.texts[0])
     asked.check(len(source.texts), len(source.targets), called=option_name)
-    if top < 1:
+    if top is not None and top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
     outputs = StoreOutputs(csv, None, json_file, figure, html)
     outputs.check()

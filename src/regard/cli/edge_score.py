@@ -10,14 +10,12 @@ from regard.cli.outputs import Outputs
 from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
+from regard.cli.telling import EVERY, more_of
 from regard.errors import RegardError
 from regard.questions.score.asked import ScoreAsked
 
 if TYPE_CHECKING:
     from regard.web.page import Page
-
-MORE = "--top K, --json FILE, --figure FILE, --html FILE"
-EVERY = 1_000_000  # rows that --all shows of each side
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,8 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     shown = found.shown(console.width, top, "in --json")
     if everything:
         shown += [drawn(panel, console.width, EVERY, "in --json") for panel in of_sides(found)]
-    more = MORE if everything else f"--all (each side's parts), {MORE}"
+    more = "" if everything else "--all (each side's parts), "
+    more += more_of(found, top, without=["--csv"])
     last = ending(found.about.statuses, more, clock.seconds(), found.exactness())
     put([*unknown_first(of_traces([trace])), *shown, last], console)
     finish(console, errors, outputs.files, notes)

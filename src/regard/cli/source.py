@@ -28,8 +28,8 @@ class Source:
     stride: int | None = None
     file: Path | None = None
 
-    def check(self, verb: str) -> None:
-        """What can be refused before a model is loaded or a file is read."""
+    def check(self, verb: str, texts: str = "TEXT [TEXT ...]") -> None:
+        """What can be refused before a model is loaded or a file is read. texts: how the verb calls its texts."""
         if self.file is not None:
             for option, given in (("TEXT", self.texts), ("--target", self.targets), ("--window", self.window)):
                 if given:
@@ -37,7 +37,7 @@ class Source:
                         f"--open and {option}: the saved traces have texts of their own, give one of both"
                     )
         elif not self.texts:
-            raise RegardError(f"no text given: regard {verb} TEXT [TEXT ...]")
+            raise RegardError(f"no text given: regard {verb} {texts}")
         check_texts("text", self.texts)
         check_texts("target", self.targets)
         if self.targets and len(self.targets) != len(self.texts):

@@ -6,7 +6,7 @@ pydantic is imported here or there: help and refusals do not wait for them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
 
@@ -30,7 +30,14 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What may be asked of texts, a field each."""
+    """What may be asked of texts, a field each.
+
+    texts: how the command calls its texts, and what help says of them. ranked: whether a terminal names the first or
+    largest of what is found, as many as --top says, and not all.
+    """
+
+    texts: ClassVar[tuple[str, str]] = ("TEXT...", "One text or several.")
+    ranked: ClassVar[bool] = True
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model. texts, targets: how many were given.

@@ -19,7 +19,6 @@ StoreFolder = Annotated[
 Tests = Annotated[
     bool, typer.Option("--tests", help="Test heads too: on repeated random tokens, and with tokens exchanged.")
 ]
-EVERY = 1_000  # rows of a table: all scores are shown
 Seed = Annotated[int, options.number("N", "Of the random tokens and exchanges.")]
 
 
@@ -50,6 +49,6 @@ def heads(
         EarlyChecks.of(given_texts).check_kind(True, no_tests)
     asked = HeadsAsked(tests=tests, seed=seed)
     ask(
-        "heads", asked, texts=texts, targets=targets, model=model, top=EVERY, figure=figure, html=html, csv=csv,
+        "heads", asked, texts=texts, targets=targets, model=model, top=None, figure=figure, html=html, csv=csv,
         json_file=json_file,
     )  # fmt: skip

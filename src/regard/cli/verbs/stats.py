@@ -24,4 +24,4 @@ def stats(
 
     with Store(store) as opened:
         found = of_corpus(head_means(opened))
-    tell(found, outputs, consoles(json_file), top=1_000)  # rows of a table: all scores are shown
+    tell(found, outputs, consoles(json_file), top=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from regard.display.asked import Called, Progress, option
 from regard.errors import RegardError
@@ -21,6 +21,8 @@ BYS = ("token", "word", "head")
 @dataclass(frozen=True, kw_only=True)
 class AttributionAsked(OutcomeAsked):
     """Split an outcome into what made it: what was written directly, or what tokens or heads brought by gradients."""
+
+    texts: ClassVar[tuple[str, str]] = ("TEXT", "One text; for attribution patching two, a clean and a corrupted one.")
 
     at: str | None = option("With --to: after this word, or token's number, not the last.", metavar="WORD", word=True)
     like: str | None = option("With --word: the word of the text it is compared with.", metavar="WORD", word=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.asked import Called, Progress, option
 from regard.errors import RegardError
@@ -20,6 +20,9 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 @dataclass(frozen=True, kw_only=True)
 class PatchAsked(OutcomeAsked):
     """Patch a corrupted text's run with a clean one's at every layer and place or head, and measure each patch."""
+
+    texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
+    ranked: ClassVar[bool] = False  # a grid of all
 
     what: str = option(f"What is patched: {', '.join(WHATS)}.", "hidden_states", metavar="WHAT", among=WHATS)
     by: str | None = option("A patch for each of the positions, or of the heads.", metavar="BY", among=BYS)
