@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.main import main
+from regard.cli.main import VERBS, main
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.see import see
 from regard.cli.verbs.why import why
+from regard.questions import QUESTIONS
 from tests.support import MONEY, RIVER, run_all_in_process
 
 
@@ -32,10 +33,8 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     assert "..." not in out.split("Commands:")[1]
     assert max(map(len, out.splitlines())) <= 80
     verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.split("Commands:")[1], re.M)
-    assert [verb for verb, _ in verbs] == [
-        "see", "why", "attribute", "patch", "steer", "serve", "map", "heads", "tokens", "positions", "steps", "train",
-        "generate", "translate", "evolve", "embed", "find", "senses", "shift", "stats",
-    ]  # fmt: skip
+    assert [verb for verb, _ in verbs] == [name for name, _, _ in VERBS]
+    assert set(QUESTIONS) - {"score"} < {name for name, _, _ in VERBS}
     assert all(sentence.endswith(".") for _, sentence in verbs)
     assert 'Example: regard see "A man on a river bank." "Money in a bank." --word bank' in out
 

@@ -43,15 +43,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+BY_HAND = {"heads": heads}  # verbs of questions that take more than texts: a store
+NO_VERBS = ("score",)  # questions of another verb: `regard why --edge`
 VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by taking each away."),
-    ("attribute", verb_of("attribute"), QUESTIONS["attribute"][0]),
-    ("patch", verb_of("patch"), QUESTIONS["patch"][0]),
+    *(
+        (name, BY_HAND.get(name) or verb_of(name), short)
+        for name, (short, _) in QUESTIONS.items()
+        if name not in NO_VERBS
+    ),
     ("steer", steer, "Let a causal model write with its states steered."),
     ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
-    ("heads", heads, QUESTIONS["heads"][0]),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),
