@@ -90,6 +90,8 @@ def ask(
     outputs = StoreOutputs(csv, None, json_file, figure, html)
     outputs.check()
     early = EarlyChecks.of(source)
+    if early.model.pairs:
+        asked.check_pairs(early.model.name)
     for word in asked.words():
         early.check_word(word)
     if model is None:

@@ -56,6 +56,9 @@ class Asked:
     def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
         """Refuse what the default model cannot be asked of these texts, before it is loaded."""
 
+    def check_pairs(self, name: str) -> None:
+        """Refuse an encoder-decoder of this name where it cannot be asked this; the command asks before it loads it."""
+
     def words(self) -> list[str]:
         """The words that every text has to have, as far as they are known to be words and no token's number."""
         given = [getattr(self, each.name) for each in fields(self) if each.metadata["word"]]

@@ -7,11 +7,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.asking import ask
-from regard.cli.early_checks import EarlyChecks
-from regard.cli.source import Source
 from regard.cli.store_outputs import HeadsCsvFile, HtmlFile
 from regard.errors import RegardError
-from regard.questions.heads.asked import HeadsAsked, no_tests
+from regard.questions.heads.asked import HeadsAsked
 
 StoreFolder = Annotated[
     Path | None, typer.Option("--store", metavar="STORE", help="Over the corpus of what regard embed wrote: no TEXT.")
@@ -43,10 +41,6 @@ def heads(
 
         stats(store, figure=figure, html=html, csv=csv, json_file=json_file)
         return
-    given_texts = Source(texts or [], targets or [], model)
-    given_texts.check("heads")
-    if tests:
-        EarlyChecks.of(given_texts).check_kind(True, no_tests)
     asked = HeadsAsked(tests=tests, seed=seed)
     ask(
         "heads", asked, texts=texts, targets=targets, model=model, top=None, figure=figure, html=html, csv=csv,

@@ -21,6 +21,11 @@ class HeadsAsked(Asked):
     tests: bool = option("Test heads too: on repeated random tokens, and with tokens exchanged.", False)
     seed: int = option("Of the random tokens and exchanges.", 0, metavar="N")
 
+    def check_pairs(self, name: str) -> None:
+        """Refuse tests of an encoder-decoder."""
+        if self.tests:
+            raise RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
+
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "Heads":
@@ -30,10 +35,10 @@ class HeadsAsked(Asked):
         from regard.explain.weights.repeated_tokens import repeated_tokens
         from regard.questions.heads.answer import Heads
 
+        if model.pairs:
+            self.check_pairs(model.name)
         tables = of_texts(traces)
         if self.tests:
-            if model.pairs:
-                raise no_tests(model.name)
             tables |= {
                 "random tokens, repeated": repeated_tokens(model, seed=self.seed),
                 "tokens exchanged": content_or_position(model, [each.sides[0].text for each in traces], seed=self.seed),
@@ -56,8 +61,3 @@ def of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
         "decoder": mean_scores([head_scores(each.decoder) for each in pairs]),
         "cross-attention": cross_head_scores(pairs),
     }
-
-
-def no_tests(name: str) -> RegardError:
-    """What is said where an encoder-decoder is to be tested."""
-    return RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
