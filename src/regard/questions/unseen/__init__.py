@@ -1,0 +1,1 @@
+"""Which tokens of a text nobody looks at, all heads taken together."""
