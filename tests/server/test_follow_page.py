@@ -17,13 +17,13 @@ import pytest
 from regard.explain.evolution import evolution
 from regard.train.log import read_log
 from regard.train.samples import open_watched
-from tests.server.test_live_page import visit
+from tests.server.test_live_page import serve, visit
 from tests.support import RIVER
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
 from tests.web.tables import rows_of
 
-__all__ = ["visit"]
+__all__ = ["serve", "visit"]
 pytestmark = pytest.mark.browser
 EVERY = ("--set", "sample_every=50", "--set", "evaluate_every=20", "--set", "save_every=100")
 SMALL = ("--repeated", "--prompt", "ab", *EVERY)
