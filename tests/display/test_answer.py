@@ -11,11 +11,12 @@ import pytest
 
 import regard.questions
 from regard.display.answer import Answer, Read
-from regard.display.panels import Bars, Panel, Strip
+from regard.display.panels import Bars, Column, Panel, Strip, Table
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.trace.status import Status
 from regard.views.figures.elements.canvas import all_axes
+from regard.views.terminal.layout import lines_of
 from regard.web.answers import is_answer
 
 STATUS = Status("a model", ("blocks",), "cpu", "float32", 1e-7, 3, None)
@@ -76,6 +77,24 @@ def test_it_draws_the_panels_that_are_named_or_make_its_picture(found: Example) 
     assert len(all_axes(found.plot("Text", "Bars"))) == 2
     with pytest.raises(RegardError, match="^plot: given 'Nothing', needs one of 'Text', 'Bars'$"):
         found.plot("Nothing")
+
+
+def test_a_screen_goes_without_the_details_of_a_table() -> None:
+    columns = [Column("word"), Column("what it is", detail=True), Column("number", 1)]
+    table = Table(
+        name="Words", title="Words", columns=columns, rows=[["bank", "beside a river", 2.5]], total=["all", "", 3.5],
+        screen=True,
+    )  # fmt: skip
+
+    class Detailed(Example):
+        def panels(self) -> list[Panel]:
+            return [table]
+
+    answer = Detailed({"bank": 2.5})
+    lines = [" ".join(line.split()) for line in lines_of(answer.shown(200), 200)]
+    assert {"word number", "bank 2.5", "all 3.5"} <= set(lines)
+    assert not any("left out" in line or "river" in line for line in lines)
+    assert answer.page().panels[0]["rows"] == [["bank", "beside a river", 2.5], ["all", "", 3.5]]
 
 
 def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:

@@ -5,11 +5,12 @@ rows; whoever shows it takes these. Rich, matplotlib and the page are imported w
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.panels import Panel
+from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
 from regard.json_files import plain, write_json
@@ -76,7 +77,7 @@ class Answer(Table):
         from regard.display.terminal import drawn
         from regard.views.terminal.one_screen import sentences
 
-        panels = [drawn(panel, width, top, more) for panel in self.panels() if panel.screen]
+        panels = [drawn(_of_a_screen(panel), width, top, more) for panel in self.panels() if panel.screen]
         return [sentences(self.findings()), *panels]
 
     def plot(self, *names: str) -> "Figure":
@@ -128,3 +129,13 @@ class Answer(Table):
             if name not in panels:
                 raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
         return [panels[name] for name in names] or [panel for panel in panels.values() if panel.picture]
+
+
+def _of_a_screen(panel: Panel) -> Panel:
+    """A panel without the columns that are details."""
+    if not isinstance(panel, TablePanel) or not any(column.detail for column in panel.columns):
+        return panel
+    kept = [n for n, column in enumerate(panel.columns) if not column.detail]
+    rows = [[row[n] for n in kept] for row in panel.rows]
+    total = None if panel.total is None else [panel.total[n] for n in kept]
+    return replace(panel, columns=[panel.columns[n] for n in kept], rows=rows, total=total)

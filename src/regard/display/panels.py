@@ -45,12 +45,14 @@ class Column:
     """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well.
 
     signed: its numbers have a sign, as differences do; a terminal writes them with the digits that count.
+    detail: it is for a page, a terminal's first screen goes without it.
     """
 
     name: str
     digits: int | None = None
     bar: bool = False
     signed: bool = False
+    detail: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

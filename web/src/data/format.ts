@@ -253,6 +253,7 @@ export interface Column {
   digits: number | null; // of a number's decimals; null: text
   bar: boolean; // numbers are drawn as bars as well
   signed?: boolean; // numbers have a sign, as differences do
+  detail?: boolean; // a page has it, a terminal's first screen does not
 }
 export interface Point {
   x: number;
