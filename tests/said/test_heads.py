@@ -1,10 +1,14 @@
 """What `heads` says of each score is true of the numbers of all heads, and of the tokens that they are means of."""
 
 import random
+import re
 
 import numpy as np
 
+from regard.display.answer import Read
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.weights.score_meanings import MEANINGS
+from regard.questions.heads.answer import Heads
 from regard.questions.heads.sentences import counts_finding, of_scores
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -87,6 +91,42 @@ def counts(groups: Groups, found: HeadMeans) -> None:
         assert name not in fewer or fewer[name] == f"{count:,}"
 
 
+def titled(groups: Groups, found: HeadMeans) -> None:
+    """A score's own sentence, with what it is a score of."""
+    name = (groups["title"] or "").lower()
+    assert MEANINGS[name].looks_at == groups["looks"]
+    rest = groups["rest"] or ""
+    hold([f"{name}: {rest[0].upper()}{rest[1:]}"], found, TEMPLATES)
+
+
+def one_text(groups: Groups, found: HeadMeans) -> None:
+    assert found.counts["queries"] == 12
+
+
+def first(found: HeadMeans, name: str) -> tuple[str, float] | None:
+    """The head that has most of a share, and its number; None where none has as much as is printed."""
+    own = table({"name": name}, found)
+    by = dict(own)
+    if name in OTHER and "looked" in found.scores:
+        looked, other = table({"name": "looked"}, found), table({"name": OTHER[name]}, found)
+        by = {head: value - other[head] for head, value in own.items() if looked[head] >= 0.1}
+    best = max(by, key=by.__getitem__, default=None)
+    return None if best is None or by[best] < 0.005 else (best, own[best])
+
+
+def the_largest_shares_come_first(said: list[str], found: HeadMeans) -> None:
+    """No share of another head is larger than those that are told, and counts are told after them."""
+    names = [each.split(" (")[0].lower() for each in said if re.match(r"[A-Z]\w+ \([^)]+\): ", each)]
+    assert said[len(names)].startswith("The scores are means over ")
+    told = [best for name in names if (best := first(found, name))]
+    assert len(told) == len(names) <= 3
+    assert [number for _, number in told] == sorted((number for _, number in told), reverse=True)
+    shares = [best for name in found.scores if name not in ("entropy", "looked") and (best := first(found, name))]
+    assert len({head for head, _ in told}) == len(told) == min(3, len({head for head, _ in shares}))
+    for head, number in shares:
+        assert number <= max(n for h, n in told if h == head) if head in dict(told) else number <= told[-1][1]
+
+
 NAME, ENDS = r"(?P<name>\w+): ", rf"the mean of all heads is (?P<mean>{N}), over (?P<over>.+)\."
 LOOKING = r"Of (?P<count>[\d,]+) heads that give the exchanged tokens 0\.1 of their attention or more, "
 TEMPLATES = [
@@ -104,6 +144,12 @@ TEMPLATES = [
         against,
     ),
     Template("counts", r"The scores are means over (?P<queries>[\d,]+) tokens(?: \((?P<fewer>.+)\))?\.", counts),
+    Template("titled", r"(?P<title>[A-Z]\w+) \((?P<looks>[^)]+)\): (?P<rest>.+)", titled),
+    Template(
+        "one text",
+        r"In one text a head may do something by chance: the mean over many says what it does as a rule\.",
+        one_text,
+    ),
 ]
 
 
@@ -131,6 +177,9 @@ def test_what_is_said_of_random_scores_holds() -> None:
     draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
     for _ in range(150):
         found = made(draw)
-        for name, count in hold([*of_scores(found), counts_finding(found)], found, TEMPLATES).items():
+        about = Read((("a text", None),) * (1 if found.counts["queries"] == 12 else 2))
+        said = Heads({"texts": found}, about=about).findings()
+        the_largest_shares_come_first(said, found)
+        for name, count in hold([*said, *of_scores(found), counts_finding(found)], found, TEMPLATES).items():
             spoke[name] += count
     assert all(spoke.values()), spoke

@@ -22,7 +22,8 @@ def test_shows_and_writes_every_head(minilm: Any, tmp_path: Path, monkeypatch: p
     options = [given for name, file in zip(names, files, strict=True) for given in (name, str(file))]
     done = run_in_process(tmp_path, ["stats", "--store", str(tmp_path / "store"), *options])
     assert done.returncode == 0, done.stderr
-    assert "12 tokens, 6 of them with an earlier one alike" in done.stdout
+    assert "The heads with most of each score (over 12 tokens)" in done.stdout
+    assert "The scores are means over 12 tokens (duplicate over 6 and induction over" in " ".join(done.stdout.split())
     with Store(tmp_path / "store") as store:
         rows = store.stats().rows()
     told = json.loads(files[2].read_text("utf-8"))["heads"]

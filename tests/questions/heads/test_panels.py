@@ -48,11 +48,18 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert "with another token behind them: there is no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
     assert rows["previous"][1:] == [
-        "the token before", "2.1 0.50, 2.0 0.40, 1.1 0.30", float(found.scores["previous"].mean()), 1234
+        "the token before", "2.1 0.50, 2.0 0.40, 1.1 0.30", 0.5, float(found.scores["previous"].mean()),
+        "How much a token attends to the token before it.",
     ]  # fmt: skip
-    assert rows["next"][3] == float(np.nanmean(found.scores["next"]))
-    assert rows["induction"][2:] == ["– (no token could)", None, 0]
-    assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][0]
+    assert rows["next"][4] == float(np.nanmean(found.scores["next"]))
+    assert rows["induction"][2:] == ["– (no token could)", None, None, MEANINGS["induction"].says]
+    assert (overview["title"], overview["name"]) == (
+        "The heads with most of each score (over 1,234 tokens)", "Overview"
+    )  # fmt: skip
+    columns = {column["name"]: column["digits"] for column in overview["columns"]}
+    assert (columns["its mean"], columns["what it is"]) == (2, None)
+    assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][-2]
+    assert page["findings"][0].startswith("Duplicate (the same token, earlier): heads 2.1 (0.55), 2.0 (0.45) and ")
     assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
     assert table["rows"][2][2] is None  # a head without such a token
     assert table["rows"][5][1] == found.scores["previous"][2, 1]
@@ -71,7 +78,8 @@ def test_several_tables_are_one_page() -> None:
     one = [str(panel["name"]) for panel in of_corpus(made()).page().panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
-    assert page.findings[0] == "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)."
+    assert "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)." in page.findings
+    assert page.panels[0]["title"] == "Texts: the heads with most of each score (over 1,234 tokens)"
     alone = Heads({CORPUS: made()}).page().data()
     assert alone == of_corpus(made()).page().data()
 
@@ -79,16 +87,18 @@ def test_several_tables_are_one_page() -> None:
 def shown(found: Heads, width: int) -> dict[str, str]:
     """The lines of the table that a terminal shows, by their first words."""
     lines = lines_of(found.shown(width, 100), width)
-    return {line.split()[0]: " ".join(line.split()) for line in lines if line.split()}
+    return {line.split()[0]: " ".join(line.split()) for line in reversed(lines) if line.startswith("  ")}
 
 
 def test_every_score_has_a_line_with_its_largest_heads() -> None:
-    lines = shown(of_corpus(made()), 150)
+    lines = shown(of_corpus(made()), 80)
     assert set(OVER) <= set(lines)
-    assert lines["corpus:"] == "corpus: 1,234 tokens, 56 of them with an earlier one alike"
-    assert lines["previous"] == "previous the token before 2.1 0.50, 2.0 0.40, 1.1 0.30 0.25 1234"
-    assert "no token could" in lines["induction"]
-    assert (lines["duplicate"].split()[-1], lines["induction"].split()[-1]) == ("56", "0")
+    assert lines["score"] == "score looks at … most: layer.head, mean all"
+    assert lines["previous"] == "previous the token before 2.1 0.50, 2.0 0.40, 1.1 0.30 0.25"
+    assert lines["duplicate"].startswith("duplicate the same token, earlier 2.1 ")
+    assert lines["induction"] == "induction what followed it earlier – (no token could) –"
+    assert lines["Heads"].startswith("Heads are numbered layer.head, from 0; scores are shares of a token's")
+    assert not any("left out" in line or "How much" in line for line in lines.values())
 
 
 def test_position_and_content_name_heads_by_how_much_more_they_follow_the_one() -> None:
@@ -96,6 +106,6 @@ def test_position_and_content_name_heads_by_how_much_more_they_follow_the_one() 
     tables = {"position": [[1.0, 0.9, 0.9]], "content": [[1.0, 0.2, 0.1]], "looked": [[1.0, 0.5, 0.05]]}
     found = HeadMeans({name: np.array(table) for name, table in tables.items()}, {"queries": 5}, (4,))
     lines = shown(Heads({"tokens exchanged": found}), 80)
-    assert lines["position"].split()[-4:] == ["4.1", "0.90", "0.93", "5"]  # 4.0 follows both, 4.2 looks too little
+    assert lines["position"].split()[-3:] == ["4.1", "0.90", "0.93"]  # 4.0 follows both, 4.2 looks too little
     assert "no head does" in lines["content"]  # 4.1 follows position
     assert "looked" not in lines

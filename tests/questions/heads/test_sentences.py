@@ -2,8 +2,18 @@
 
 import numpy as np
 
+from regard.display.answer import Read
 from regard.explain.weights.head_means import HeadMeans
-from regard.questions.heads.sentences import counted, counts_finding, most_of, of_scores, score_finding
+from regard.questions.heads.answer import Heads
+from regard.questions.heads.sentences import (
+    counted,
+    counts_finding,
+    how_to_read,
+    most_of,
+    most_telling,
+    of_scores,
+    score_finding,
+)
 
 COUNTS = {"queries": 1234, "duplicates": 56, "inductions": 1}
 
@@ -38,3 +48,32 @@ def test_position_and_content_are_told_one_against_the_other() -> None:
         "over 1,234 tokens."
     )
     assert score_finding(found, "content").startswith(f"{start}, none follows content more than position")
+
+
+def test_findings_begin_with_the_largest_shares_each_of_another_head() -> None:
+    """ "The scores are means over 12 tokens" was all that was found."""
+    found = made(
+        previous=[[0.9, 0.2]], same=[[0.8, 0.1]], special=[[0.0, 0.6]], induction=[[0.0, 0.0]], distance=[[9.0, 3.0]]
+    )
+    told = [
+        "Previous (the token before): heads 0.0 (0.90) and 0.1 (0.20) have most of it; the mean of all heads is 0.55, "
+        "over 1,234 tokens.",
+        "Special (special tokens): head 0.1 (0.60) has most of it; the mean of all heads is 0.30, over 1,234 tokens.",
+    ]
+    assert most_telling(found, 3) == told
+    assert Heads({"texts": found}).findings() == [*told, counts_finding(found)]
+    one = Heads({"texts": found}, about=Read((("a text", None),))).findings()
+    assert one[-1].startswith("In one text a head may do something by chance")
+    both = Heads({"texts": found, "a test": found}).findings()
+    assert both[:2] == [f"Texts: {each}" for each in told]
+    assert both[-1] == f"A test: {counts_finding(found)}"
+
+
+def test_how_to_read_names_the_units_of_the_scores_that_there_are() -> None:
+    """ "Entropy is in nats, distance in tokens" stood under tables that have neither."""
+    first = "Heads are numbered layer.head, from 0; "
+    assert how_to_read(made(previous=[[0.5]])) == f"{first}scores are shares of a token's attention, from 0 to 1."
+    assert how_to_read(made(position=[[0.5]], content=[[0.5]])) == f"{first}scores are from 0 to 1."
+    assert how_to_read(made(same=[[0.5]], entropy=[[0.5]], distance=[[2.0]])) == (
+        f"{first}scores are shares of a token's attention, from 0 to 1; entropy is in nats and distance is in tokens."
+    )

@@ -32,36 +32,40 @@ MEANINGS = {
         "How much of its attention a token gives to attention sinks, which take it whatever they mean.",
     ),
     "duplicate": Meaning(
-        "the same earlier",
+        "the same token, earlier",
         "How much a token attends to earlier tokens that are the same as it.",
         mean_of="that stood in the same text before",
     ),
     "induction": Meaning(
-        "behind the same",
+        "what followed it earlier",
         "How much a token attends to what followed the same token earlier in the text.",
         mean_of="that stood in the same text before with another token behind them",
     ),
     "entropy": Meaning(
-        "many, in nats",
+        "many tokens, in nats",
         "How evenly a token spreads its attention, in nats: 0 where one token gets all of it.",
         unit="nats",
     ),
     "distance": Meaning(
-        "far, in tokens",
+        "far away, in tokens",
         "How far away the tokens lie that a token attends to: their mean distance in tokens, by weight.",
         unit="tokens",
     ),
     "position": Meaning(
-        "place, any token", "How much a head looks at the same places when other tokens stand there, from 0 to 1."
+        "a place, any token there",
+        "How much a head looks at the same places when other tokens stand there, from 0 to 1.",
     ),
     "content": Meaning(
-        "token, any place", "How much a head looks at the same tokens when they stand at other places, from 0 to 1."
+        "a token, at any place",
+        "How much a head looks at the same tokens when they stand at other places, from 0 to 1.",
     ),
     "looked": Meaning("", "How much of its attention a token gives to the tokens that changed places."),
-    "written": Meaning("source of next", "How much attention the source of the token that is written now gets."),
-    "read": Meaning("source of this", "How much attention the source of the token that was just read gets."),
+    "written": Meaning(
+        "source of the next token", "How much attention the source of the token that is written now gets."
+    ),
+    "read": Meaning("source of the token read", "How much attention the source of the token that was just read gets."),
     "successor": Meaning(
-        "behind that",
+        "token after that source",
         "How much attention the source token after that gets.",
         mean_of="whose source has another token behind it",
     ),

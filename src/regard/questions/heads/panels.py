@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
+from regard.explain.findings.wording import capital
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
-from regard.questions.heads.sentences import counted, most_of, score_finding
+from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share, tokens_counted
+from regard.questions.heads.sentences import counted, how_to_read, most_of, score_finding
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -26,32 +27,33 @@ def of_heads(found: "Heads") -> list[Panel]:
     panels: list[Panel] = []
     for name, means in found.tables.items():
         of = f"{name}: " if several else ""
-        panels.append(_overview(means, name, of))
+        panels.append(_overview(means, of))
         group = name if several else ""
         panels += [_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
         panels.append(_all(means, of))
     return panels
 
 
-def _overview(means: HeadMeans, name: str, of: str) -> Table:
-    """Of each score the heads with most of it."""
+def _overview(means: HeadMeans, of: str) -> Table:
+    """Of each score the heads with most of it; on a page also the mean of the first, and what the score is."""
     rows: list[list[Cell]] = []
     for score in means.scores:
-        known, looks_at = _known(means.scores[score]), MEANINGS[score].looks_at
-        if not looks_at:
+        known, meaning = _known(means.scores[score]), MEANINGS[score]
+        if not meaning.looks_at:
             continue
-        told = ", ".join(f"{head} {value:.2f}" for head, value in most_of(means, score)) or "– (no head does)"
+        most = most_of(means, score)
+        told = ", ".join(f"{head} {value:.2f}" for head, value in most) or "– (no head does)"
         mean = float(np.mean(known)) if known else None
-        rows.append([score, looks_at, told if known else "– (no token could)", mean, means.count(score)])
-    tokens = f"{means.counts['queries']:,} tokens"
-    if "duplicates" in means.counts:
-        tokens += f", {means.counts['duplicates']:,} of them with an earlier one alike"
+        own = most[0][1] if most else None
+        rows.append([score, meaning.looks_at, told if known else "– (no token could)", own, mean, meaning.says])
     columns = [
-        Column("score"), Column("looks at …"), Column("most: layer.head, mean"), Column("all", 2), Column("tokens", 0),
+        Column("score"), Column("looks at …"), Column("most: layer.head, mean"), Column("its mean", 2, detail=True),
+        Column("all", 2), Column("what it is", detail=True),
     ]  # fmt: skip
+    title = f"the heads with most of each score (over {tokens_counted(means.counts['queries'])})"
     return Table(
-        name=f"{of}Overview", title=f"{name}: {tokens}", columns=columns, rows=rows, screen=True,
-        note="Scores are shares of a token's attention, from 0 to 1; entropy is in nats, distance in tokens.",
+        name=f"{of}Overview", title=capital(f"{of}{title}"), columns=columns, rows=rows, screen=True,
+        note=how_to_read(means),
     )  # fmt: skip
 
 

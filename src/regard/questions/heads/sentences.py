@@ -1,5 +1,7 @@
 """Say of each score of the heads which have most of it, over how many tokens, and where no head has any.
 
+Findings begin with the shares of attention that a head has most of, each led by another head.
+
 Terminal, page, picture and JSON name heads by `most_of`, and count tokens by `counted`.
 """
 
@@ -9,39 +11,71 @@ import numpy as np
 
 from regard.explain.findings.wording import capital, listed
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS, tokens_counted
+from regard.explain.weights.score_meanings import MEANINGS, is_share, tokens_counted
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
 
 NAMED = 3  # heads of a score
+TOLD = 3  # scores that findings begin with, of one table
+TOLD_OF_EACH = 2  # of several tables
 LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
 LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
-NUMBERED = "Heads are numbered layer.head, from 0; all: the mean of all heads; tokens: of how many a score is the mean."
+NUMBERED = "heads are numbered layer.head, from 0"
+ALL = "all: the mean of all heads"
+ONE_TEXT = "In one text a head may do something by chance: the mean over many says what it does as a rule."
 MEAN_OF = "Means are over all tokens that are not special and not the first of their text, each counted once."
 AGAINST = {"position": "content", "content": "position"}  # two ways to follow a token: the one beside the other
 
 
 def of_heads(found: "Heads") -> list[str]:
-    """Say over how many tokens the scores of each table are means, and what else is to be known of it."""
-    if len(found.tables) == 1:
-        (means,) = found.tables.values()
-        return [counts_finding(means), *means.notes]
-    return [
-        sentence
-        for name, means in found.tables.items()
-        for sentence in (f"{capital(name)}: {counts_finding(means)}", *means.notes)
-    ]
+    """Say of each table what a head does most, over how many tokens its scores are means, and what else is to be known.
+
+    Where one text was read, that it is one.
+    """
+    several = len(found.tables) > 1
+    told = []
+    for name, means in found.tables.items():
+        of = f"{capital(name)}: " if several else ""
+        told += [f"{of}{said}" for said in most_telling(means, TOLD_OF_EACH if several else TOLD)]
+        told += [f"{of}{counts_finding(means)}", *means.notes]
+    return [*told, *([ONE_TEXT] if len(found.about.texts) == 1 else [])]
+
+
+def most_telling(found: HeadMeans, count: int) -> list[str]:
+    """Sentences of so many scores, those whose best head has the largest share of all.
+
+    Of scores that are led by the same head the first alone is told: special tokens and sinks are often one.
+    """
+    best = {name: most_of(found, name) for name in found.scores if is_share(name) and MEANINGS[name].looks_at}
+    ranked = sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1])
+    led: dict[str, str] = {}
+    for name in ranked:
+        led.setdefault(best[name][0][0], name)
+    return [titled_finding(found, name) for name in list(led.values())[:count]]
+
+
+def titled_finding(found: HeadMeans, name: str) -> str:
+    """The sentence of a score, with its name and what a head looks at that has much of it."""
+    said = score_finding(found, name)
+    return f"{capital(name)} ({MEANINGS[name].looks_at}): {said[:1].lower()}{said[1:]}"
+
+
+def how_to_read(found: HeadMeans) -> str:
+    """How heads are numbered, and what the numbers of the scores are that there are, in one sentence."""
+    parts = [capital(NUMBERED)]
+    if any(map(is_share, found.scores)):
+        compared = any(name in AGAINST for name in found.scores)
+        parts.append("scores are from 0 to 1" if compared else "scores are shares of a token's attention, from 0 to 1")
+    others = [f"{name} is in {MEANINGS[name].unit}" for name in found.scores if not is_share(name)]
+    return "; ".join([*parts, *([listed(others)] if others else [])]) + "."
 
 
 def exactness(found: "Heads") -> list[str]:
     """Say how heads are numbered, what read the texts, what is averaged, and what a score does not say."""
     models = dict.fromkeys(means.model for means in found.tables.values() if means.model)
     lines = [f"Read with {model}." for model in models]
-    lines += [
-        NUMBERED,
-        MEAN_OF,
-    ]
+    lines += [f"{capital(NUMBERED)}; {ALL}.", MEAN_OF]
     if any("position" in means.scores for means in found.tables.values()):
         lines.append("Position and content name heads by how much more they follow the one than the other.")
     return [*lines, "A score says where a head looks, not what that is good for."]
