@@ -26,6 +26,11 @@ def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
     np.testing.assert_allclose(one[0, same], 0, atol=1e-6)  # nothing differs there before the first layer
     assert "estimated by gradients" in found.outcome
     word = CLEAN.split().index("river") + 1
+    told = found.to_json()
+    assert (told["method"], "method" in measured.to_json()) == ("attribution-patching", False)
+    assert [each.model for each in found.about.statuses] == [minilm.name] * 2
+    assert (told["texts"], len(told["statuses"])) == ([CLEAN, CORRUPTED], 2)  # type: ignore[arg-type]
+    assert found.status == found.about.statuses[1]  # the corrupted text is the one that is read
     assert found.given == measured.given == ((0, word, "elsewhere"), (6, word + 1, "read"))
 
 

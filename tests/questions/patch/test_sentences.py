@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from regard.questions.patch.answer import PatchSweep
-from regard.questions.patch.sentences import reason_of
+from regard.questions.patch.sentences import figure, reason_of
 
 SWEEP = PatchSweep(
     "hidden_states", "positions", "denoising", "clean text", "bad text", "a number", 1.0, 3.0,
@@ -20,7 +20,7 @@ def test_the_furthest_patches_are_named() -> None:
         "outcome."
     )
     assert best.endswith(
-        "“text” (1) in layer 0: 100%, “clean” (0) entering layer 0: 25%, “clean” (0) in layer 0: -25%."
+        "“text” (1) in layer 0: 100%, “clean” (0) entering layer 0: 25%, “clean” (0) in layer 0: −25%."
     )
 
 
@@ -68,3 +68,24 @@ def test_an_estimate_of_what_is_so_by_construction_is_called_one() -> None:
 def test_layers_that_do_not_follow_each_other_make_no_step() -> None:
     assert len(replace(SWEEP, layers=(0, 2)).findings()) == 3
     assert len(replace(SWEEP, what="feed_forward", layers=(0, 1)).findings()) == 3
+
+
+def test_a_fall_back_to_nothing_where_nothing_is_read_is_no_step() -> None:
+    """ "Layer 4 brings most to “.” (8): from -83% to 0%": behind the last layer the outcome is read at one place."""
+    sweep = replace(
+        SWEEP, run=0.0, source=1.0, outcomes=[[-0.83, 0.2], [-0.8, 0.7], [0.0, 1.0]], layers=("input", 0, 1),
+        given=((2, 1, "read"),),
+    )  # fmt: skip
+    assert sweep.findings()[2] == (
+        "Of all layers and places from which the outcome is still read, layer 0 brings most to “text” (1): from 20% to "
+        "70% of the way to the other's outcome."
+    )
+    alone = replace(sweep, outcomes=[[-0.83], [0.0]], layers=(0, 1), columns=("clean 0",), given=())
+    assert not any("brings most" in each for each in alone.findings())
+
+
+def test_numbers_below_zero_have_a_true_minus() -> None:
+    sweep = replace(SWEEP, run=-1.5, source=-3.0)
+    assert sweep.findings()[1] == "A number: −1.5 without patches, −3 in the other text."
+    assert "-" not in "".join(sweep.findings()[2:]) + str(sweep.panels()[0].note).replace("cross-attention", "")
+    assert figure(-0.0001, ".0%") == "0%"

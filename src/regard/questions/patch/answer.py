@@ -25,8 +25,9 @@ class PatchSweep(Answer):
     clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
     by: what the columns are. at: of heads, the places that were patched. sources: of positions, what stands in the
     source where each column's patch was taken. given: (row, column, reason) of the patches that give the source's
-    outcome by construction, whatever the model does (`by_construction`). about: with the status of the run without
-    patches, and what of it was not computed again for each patch.
+    outcome by construction, whatever the model does (`by_construction`). method: of estimates, None where all was
+    measured. about: with the status of the run without patches, and what of it was not computed again for each patch;
+    of estimates with those of both texts.
     """
 
     format: ClassVar[str] = "regard patch"
@@ -48,11 +49,13 @@ class PatchSweep(Answer):
     part: Part | None = None
     sources: tuple[str, ...] = ()
     given: tuple[tuple[int, int, Reason], ...] = ()
+    method: str | None = None
 
     @property
     def status(self) -> Status:
         """How the run without patches was computed."""
-        return self.about.statuses[0] if self.about.statuses else UNKNOWN
+        of = -1 if self.direction == "denoising" else 0  # the corrupted text, or the clean one
+        return self.about.statuses[of] if self.about.statuses else UNKNOWN
 
     @property
     def shares(self) -> list[list[float]]:
@@ -81,5 +84,6 @@ class PatchSweep(Answer):
 
     def data(self) -> dict[str, object]:
         """All of it, with the shares."""
-        own = {name: value for name, value in asdict(self).items() if name != "about"}
+        own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
+        own = ({} if self.method is None else {"method": self.method}) | own
         return own | {"status": asdict(self.status), "shares": self.shares}

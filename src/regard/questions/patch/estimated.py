@@ -19,6 +19,8 @@ from regard.text.tokens import shortened
 if TYPE_CHECKING:
     from regard.models.model import Model
 
+METHOD = "attribution-patching"
+
 
 def attribution_patching(
     model: "Model", clean: str, corrupted: str, outcome: Outcome, *, direction: Direction = "denoising"
@@ -59,5 +61,5 @@ def attribution_patching(
     given = by_construction(run, source, None, layers, places, outcomes, ends, estimated=True)
     return PatchSweep(
         "hidden_states", "positions", direction, clean, corrupted, name, *ends, layers, columns, outcomes,
-        given=given, about=Read(((clean, None), (corrupted, None)), (run.status,)),
+        given=given, method=METHOD, about=Read.of(*plain),
     )  # fmt: skip

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MOST = 3  # patches that a sentence names
 PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
 LEAST = 5e-3  # of the way: shares below it are printed as 0 %
+UNREAD = 1e-4  # of the way: a patch that goes less far differs from none by rounding
 REASONS: dict[Reason, str] = {
     "elsewhere": "as the texts hold the same everywhere else there",
     "read": "as the outcome is read there, after the last layer",
@@ -31,7 +32,7 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     found = [
         f"{sweep.direction}: {shortened(read)} is read, and {sweep.what} of {shortened(source)} are put in, "
         + ("one head at a time" + f", {sweep.at}" if sweep.by == "heads" else "one place at a time"),
-        f"{sweep.outcome}: {sweep.run:.3g} without patches, {sweep.source:.3g} in the other text",
+        f"{sweep.outcome}: {figure(sweep.run, '.3g')} without patches, {figure(sweep.source, '.3g')} in the other text",
     ]
     if sweep.run == sweep.source:
         found += ["both texts have the same outcome: there is no way from one to the other to go"]
@@ -60,7 +61,13 @@ def reason_of(sweep: "PatchSweep", row: int, column: int) -> str:
 
 
 def _step(sweep: "PatchSweep") -> list[str]:
-    """The layer that brings most to a place: the largest rise of a share from what enters it to what leaves it."""
+    """The layer that brings most to a place: the largest rise of a share from what enters it to what leaves it.
+
+    A patch that changes nothing at all puts in what is not read any more, as behind the last layer at all places but
+    one: where a share falls back to 0 so, no layer brought anything.
+    """
+    if sweep.what != "hidden_states":
+        return []
     numbers = [-1 if layer == "input" else layer for layer in sweep.layers]
     given = {(row, column) for row, column, _ in sweep.given}
     rises = [
@@ -70,15 +77,15 @@ def _step(sweep: "PatchSweep") -> list[str]:
         for column in range(len(sweep.columns))
         if (row, column) not in given or _whole(sweep, row, column)
     ]
-    if sweep.what != "hidden_states" or not rises:
-        return []
-    rise, row, column = max(rises, key=lambda each: each[0])
+    read = [each for each in rises if abs(sweep.shares[each[1]][each[2]]) > UNREAD]
+    rise, row, column = max(read, key=lambda each: each[0], default=(0.0, 0, 0))
     if rise < LEAST:
         return []
     shares = [_percent(sweep.shares[n][column]) for n in (row - 1, row)]
+    all_of = "" if max(rises)[0] == rise else " from which the outcome is still read"
     return [
-        f"of all layers and places, layer {sweep.layers[row]} brings most to {_named(sweep, column)}: from {shares[0]} "
-        f"to {shares[1]} of the way to the other's outcome"
+        f"of all layers and places{all_of}, layer {sweep.layers[row]} brings most to {_named(sweep, column)}: from "
+        f"{shares[0]} to {shares[1]} of the way to the other's outcome"
     ]
 
 
@@ -116,4 +123,9 @@ def _whole(sweep: "PatchSweep", row: int, column: int) -> bool:
 
 
 def _percent(share: float) -> str:
-    return f"{share:z.0%}"
+    return figure(share, ".0%")
+
+
+def figure(value: float, form: str) -> str:
+    """A number as a sentence has it: with a true minus, and none before what rounds to 0."""
+    return f"{value:z{form}}".replace("-", "−")
