@@ -52,6 +52,16 @@ def test_what_was_written_directly() -> None:
     assert "of all 2 source words most came from “rivers” (0) (+3.00); most was" in by_word
 
 
+def test_what_tokens_took_away_is_named_too() -> None:
+    writers = tuple(Writer("attention", 0, 1, n) for n in range(3))
+    vectors = torch.tensor([[-2.0], [-1.0], [0.5]], dtype=torch.float64)
+    found = replace(DIRECT, parts=SideParts(writers, vectors, vectors.sum(0), (2,)), value=-2.5)
+    assert (
+        "By attention, over all heads and layers, of all 3 source tokens most came from “run” (2) (+0.50); most was "
+        "taken away by “river” (0) (−2.00) and “s” (1) (−1.00)."
+    ) in found.findings()
+
+
 def test_heads_are_not_said_twice() -> None:
     few = SideParts(WRITERS[1:4], VECTORS[1:4], VECTORS[1:4].sum(0), (2,))
     said = replace(DIRECT, parts=few, value=1.5).findings()
@@ -111,3 +121,8 @@ def test_little_that_was_brought_is_not_nothing() -> None:
 
 def test_how_exact_it_is() -> None:
     assert "within 2.0e-07 of the sum of their absolute values" in exactness(DIRECT)
+    assert exactness(DIRECT).endswith("without it other parts would change, ablate it to see")
+    plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
+    linear = "Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."
+    assert plain.exactness() == plain.page().status == [linear]
+    assert BY_TOKENS.exactness() == []

@@ -29,7 +29,14 @@ Parts = Sequence[tuple[str, float]]
 
 def exactness(found: "Attribution") -> str:
     """How exact a direct split is, what is held fixed in it, and what a part does not say."""
-    return f"{exactly_split('parts', 'outcome', found.error)}: without it other parts would change"
+    return f"{exactly_split('parts', 'outcome', found.error)}: without it other parts would change, ablate it to see"
+
+
+def exactness_of_tokens(found: "TokenAttribution") -> list[str]:
+    """Where one gradient at the embeddings is exact; how far integrated ones are from their sum is a finding."""
+    if found.baseline is not None:
+        return []
+    return ["Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."]
 
 
 def beside(found: "HeadAttribution") -> str:
@@ -57,7 +64,7 @@ def of_parts(found: "Attribution") -> list[str]:
         said += _most(f"Of the {len(heads)} heads", heads)
     carried = [(_source(name), added) for name, added in found.by("source", words=words) if "attention from " in name]
     sources = _sources(carried, words=words)
-    said += _most(f"By attention, over all heads and layers, of {sources}", carried, "came", "from ")
+    said += _most(f"By attention, over all heads and layers, of {sources}", carried, "came", "from ", against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
     return [*said, capital(f"{listed(by_kind)}, in all.")]
 
@@ -109,27 +116,27 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     return [*said, "These are estimates of one gradient: ablating a head measures what it does."]
 
 
-def _most(start: str, parts: Parts, verb: str = "was brought", by: str = "by ") -> list[str]:
-    """Which parts brought most, and which stands most against them."""
+def _most(start: str, parts: Parts, verb: str = "was brought", by: str = "by ", against: int = 1) -> list[str]:
+    """Which parts brought most, and which stand most against them: so many of these."""
     if not parts or parts[0][1] == 0:
         return []
-    named = _named(parts)
+    named = _named(parts, against)
     along = [f"{name} ({signed(added)})" for name, added in named if added > 0]
     away = [f"{name} ({signed(added)})" for name, added in named if added < 0]
     if not along:
         return [f"{start} nothing {verb}; most was taken away by {listed(away)}."]
-    but = f"; most was taken away by {away[0]}" if away else ""
+    but = f"; most was taken away by {listed(away)}" if away else ""
     return [f"{start} most {verb} {by}{listed(along)}{but}."]
 
 
-def _named(parts: Parts) -> Parts:
+def _named(parts: Parts, against: int = 1) -> Parts:
     """The parts that a sentence names: the most that was brought, and the most that was taken away.
 
     What brought most is named however small it is, others where they are no less than a part of the largest of all.
-    parts: the largest absolute numbers first.
+    parts: the largest absolute numbers first. against: how many that took away, beside those that brought.
     """
     least = LEAST * abs(parts[0][1])
     along = [each for each in parts if each[1] > 0][:NAMED]
     along = [each for n, each in enumerate(along) if n == 0 or each[1] >= least]
-    away = [each for each in parts if -each[1] >= least and each[1] < 0][: 1 if along else NAMED]
+    away = [each for each in parts if -each[1] >= least and each[1] < 0][: against if along else NAMED]
     return [*along, *away]

@@ -57,6 +57,7 @@ class TokenAttribution(Answer):
     format: ClassVar[str] = "regard attribute"
     findings = sentences.of_tokens
     panels = panels.of_tokens
+    exactness = sentences.exactness_of_tokens
 
     method: Method
     outcome_name: str
