@@ -16,7 +16,7 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 NEEDED = {  # what a call needs beside its texts, as --help says it; of other verbs nothing
     "why": ["--word", "text"],
     "attribute": ["--to", "a"],
-    "patch": ["--word", "text"],
+    "patch": ["--to", "a"],
     "steer": ["--model", "m", "--towards", "a", "--away", "b", "--layer", "1"],
     "steps": ["--word", "text"],
     "generate": ["--model", "m"],

@@ -13,7 +13,10 @@ def most(groups, numbers) -> None:
     shows(groups["weight"], numbers[groups["name"]])
 
 
-RENDERERS = ("regard.views", "regard.web", "regard.display", "regard.server", "regard.cli")
+RENDERERS = (
+    "regard.views", "regard.web", "regard.display.terminal", "regard.display.figure", "regard.display.page", "regard.server",
+    "regard.cli",
+)  # fmt: skip
 MOST = Template("most", r"Most goes to “(?P<name>.+)” \((?P<weight>[\d.]+)\)\.", most)
 
 

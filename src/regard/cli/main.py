@@ -64,7 +64,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
-    ("find", find, "Find a word's occurrences in a store, by place, context or cosine."),
+    ("find", find, "Find a word in a store, by place, context or cosine."),
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
     ("stats", stats, "Show what every head does over a whole corpus."),

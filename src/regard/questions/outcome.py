@@ -20,7 +20,7 @@ class OutcomeAsked(Asked):
 
     to: str | None = option("Of this next token; needed without --word.", metavar="TOKEN")
     against: str | None = option("With --to: its logit less that of this one.", metavar="TOKEN")
-    word: str | None = option("Of this word: a cosine; needed without --to.", metavar="WORD", word=True)
+    word: str | None = option("Of this word, without --to: a cosine.", metavar="WORD", word=True)
 
     def check_outcome(self, called: Called) -> None:
         """Refuse two outcomes, and none.
