@@ -1,13 +1,16 @@
 """Panels as pictures: drawn into files, with the numbers that they have."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from regard.display.figure import MOST, draw, paint
-from regard.display.panels import Bars, Column, Heat, Panel, Table
+from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
 from regard.errors import RegardError
 from regard.views.figures.elements.canvas import all_axes
 from tests.display.samples import hard, plain
@@ -43,10 +46,62 @@ def titles(panels: list[Panel]) -> list[list[str]]:
 def test_heat_maps_of_a_group_stand_side_by_side_and_all_else_below() -> None:
     bars = Bars(name="bars", title="bars", unit="adds", parts=[("a", 1.0)])
     panels = [*(grid(f"a{n}", "first") for n in range(4)), grid("b", "second"), bars]
-    assert titles(panels) == [["a0", "a1", "a2"], ["a3"], ["b"], ["bars"]]
+    assert titles(panels) == [["a0", "a1", "a2", "a3"], ["b"], ["bars"]]
     figure = paint(panels, "all")
     above = ["" if part._suptitle is None else part._suptitle.get_text() for part in figure.subfigs]  # type: ignore[attr-defined]
-    assert above == ["all\nfirst", "", "second", ""]
+    assert above == ["all\nfirst", "second", ""]
+
+
+def test_all_grids_of_a_group_are_equally_wide() -> None:
+    figure = paint([replace(grid(f"a{n}"), rows=["layer 0"] * 5, values=[[0.5, 0.25]] * 5) for n in range(5)], "all")
+    figure.draw_without_rendering()
+    widths = [axes.get_window_extent().width for axes in all_axes(figure) if axes.get_title()]
+    np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
+    tops = [axes.get_window_extent().y1 for axes in all_axes(figure) if axes.get_title()]
+    assert [len({round(top) for top in tops[n : n + 3]}) for n in (0, 3)] == [1, 1]
+
+
+def written(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
+
+
+def test_a_picture_has_each_panels_caption() -> None:
+    one = replace(grid("one"), caption="By a method.")
+    for panels in ([one], [one, Bars(name="b", title="b", unit="u", parts=[("a", 1.0)], caption="From a text.")]):
+        text = written(paint(panels, "all"))
+        assert [each.caption in text for each in panels] == [True] * len(panels)
+
+
+def large(count: int, others: int = 0) -> Heat:
+    """A grid of whose cells (n, n) is n, and all others 0."""
+    values = [[float(r) if r == c else 0.0 for c in range(count)] for r in range(count)]
+    sums = Sums(rows=[float(n) for n in range(count)], columns=[float(n) for n in range(count)],
+                all=count * (count - 1) / 2, across="a", down="d", name="all of it")  # fmt: skip
+    names = [f"part {n}" for n in range(count)]
+    return Heat(name="h", title="h", rows=names, columns=names, values=values, axes=("down", "across"), unit="adds",
+                signed=True, sums=sums, others=(others, others))  # fmt: skip
+
+
+def test_small_parts_of_a_heat_map_with_sums_are_one_and_the_sum_is_told() -> None:
+    for others, together in ((0, "8 others together"), (5, "12 others together")):
+        axes = only(large(31, others))
+        values = np.asarray(axes.images[0].get_array())
+        assert values.shape == (MOST, MOST)
+        assert values.sum() == 31 * 30 / 2
+        for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
+            names = [label.get_text() for label in labels]
+            assert names[-1] == together
+            assert (names[0], names[-2]) == (("part 8", "part 30") if not others else ("part 7", "part 29"))
+        assert axes.get_xlabel() == "across\nall of it: adds +465.00"
+    assert np.asarray(only(large(MOST)).images[0].get_array()).shape == (MOST, MOST)
+    alone = only(replace(large(31), sums=None))
+    assert np.asarray(alone.images[0].get_array()).shape == (31, 31)
+
+
+def test_names_of_columns_stand_upright_where_they_have_room() -> None:
+    long = replace(grid("a"), columns=["a long name", *"bcdefghijklmn"], values=[[0.5] * 14])
+    assert [label.get_rotation() for label in only(grid("a")).get_xticklabels()] == [0, 0]
+    assert [label.get_rotation() for label in only(long).get_xticklabels()] == [60] * 14
 
 
 def only(panel: Panel) -> Axes:

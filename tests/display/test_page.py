@@ -1,11 +1,12 @@
 """Panels as the page's data: plain JSON, nothing that is not finite."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from regard.display.page import panel_data
-from regard.display.panels import Panel
+from regard.display.page import LISTED, panel_data
+from regard.display.panels import Bars, Panel
 from tests.display.samples import hard, plain
 
 
@@ -21,6 +22,29 @@ def test_arcs_are_a_heat_map_of_the_same_numbers() -> None:
     assert data["kind"] == "heat"
     assert data["values"] == [[0.75], [0.25]]
     assert (data["rows"], data["columns"]) == (["a 0", "b 1"], ["c 0"])
+
+
+def test_of_many_bars_the_others_are_counted_and_summed_up() -> None:
+    parts = [(f"p{n}", float(2000 - n)) for n in range(1000)]
+    panel = Bars(name="b", title="b", unit="adds", parts=parts, whole=sum(each for _, each in parts))
+    data = panel_data(panel)
+    assert data["parts"] == [list(part) for part in parts[:LISTED]]
+    assert data["others"] == [1000 - LISTED, sum(each for _, each in parts[LISTED:])]
+    assert panel_data(replace(panel, parts=parts[:LISTED]))["others"] is None
+
+
+def test_a_tables_total_is_no_row() -> None:
+    data = panel_data(plain()[0])
+    assert len(data["rows"]) == 3
+    assert data["total"] == ["all", 1.25]
+
+
+def test_a_caption_is_told_where_title_and_note_do_not_say_it() -> None:
+    panel = replace(plain()[1], caption="By a method.")
+    assert panel_data(panel)["caption"] == "By a method."
+    assert "caption" not in panel_data(replace(panel, title="Parts, by a method"))
+    assert "caption" not in panel_data(replace(panel, note="By a method. Red adds."))
+    assert "caption" not in panel_data(plain()[1])
 
 
 def test_another_kind_of_panel_is_not_passed_over_in_silence() -> None:

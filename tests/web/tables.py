@@ -17,6 +17,13 @@ def rows_of(tab: Any, caption: str) -> list[list[str]]:
     return read
 
 
+def total_of(tab: Any, caption: str) -> list[str]:
+    """The cells of a table's row of all, which is shown without a click."""
+    region = tab.locator(f"[role=region][aria-label={json.dumps(caption, ensure_ascii=False)}]")
+    cells: list[str] = region.locator("tfoot tr").last.locator("th, td").all_inner_texts()
+    return [cell.strip() for cell in cells]
+
+
 def by_number(rows: list[list[str]], number: int, column: int) -> dict[int, float]:
     """The numbers of one column by those of another."""
     return {int(row[number]): float(row[column]) for row in rows}

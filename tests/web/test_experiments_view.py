@@ -12,7 +12,7 @@ from regard.questions.patch.panels import said
 from regard.questions.patch.sweep import patch_sweep
 from regard.questions.score.panels import plain
 from tests.questions.patch.test_panels import made
-from tests.web.tables import open_twin, rows_of
+from tests.web.tables import open_twin, rows_of, total_of
 
 pytestmark = pytest.mark.browser
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
@@ -98,6 +98,7 @@ def test_colours_go_from_minus_to_plus_the_largest_share(opened: Any, found: Any
     assert colour[0] > colour[2]  # red is towards the source
     scale = page.tab.locator(".bar").inner_text().split()
     assert scale[:1] == ["share"]
+    assert page.tab.locator(".bar span").first.inner_text().endswith(":")  # what stands apart from the smallest
     assert f"-{most:.3f}" in scale
 
 
@@ -132,11 +133,34 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     expected = [by_writer[f"layer {layer}, head {head}"] for layer in range(6) for head in range(12)]
     np.testing.assert_allclose(grid, expected, atol=5.1e-5)
     page.open_view("Layers")
-    assert float(rows_of(page.tab, "What each layer adds")[-1][4]) == pytest.approx(parts.value, abs=5.1e-5)
+    assert len(rows_of(page.tab, "What each layer adds")) == 7  # what is of no layer, and each of 6
+    assert float(total_of(page.tab, "What each layer adds")[4]) == pytest.approx(parts.value, abs=5.1e-5)
     page.open_view("Writers")
     rows = rows_of(page.tab, "What each head, layer and embedding adds")
     assert {row[0]: float(row[1].replace("−", "-")) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
     assert len(rows) == len(by_writer)
+
+
+def test_of_many_bars_the_others_are_one_row_with_a_bar_from_the_same_zero(opened: Any, found: Any) -> None:
+    page, every = opened(), found[1].by("token")
+    page.open_view("Parts")
+    text = page.tab.locator("[role=tabpanel]").inner_text()
+    assert f"24 of {len(every):,}." in text
+    assert f"{len(every) - 24:,} others together" in text
+    page.tab.click("button:has-text('all 300 that the page has')")
+    assert page.tab.locator("tbody tr").count() == 300
+    row = page.tab.locator("tfoot .others td.number").inner_text().replace("−", "-")
+    assert float(row) == pytest.approx(sum(each for _, each in every[300:]), abs=5.1e-5)
+    smallest = min([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
+    largest = max([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
+    starts = page.tab.locator("tbody .bar").evaluate_all(
+        "all => all.map(each => [...each.children][0].getBoundingClientRect()).map(box => [box.left, box.right])"
+    )
+    left = page.tab.locator("tbody .bar").first.bounding_box()
+    zero = left["x"] - smallest / (largest - smallest) * left["width"]
+    for (start, end), (_, value) in zip(starts, every, strict=False):
+        assert (start if value >= 0 else end) == pytest.approx(zero, abs=0.6)
+    assert page.tab.locator("tfoot .others .bar").count() == 1
 
 
 @pytest.mark.parametrize(("name", "by"), [("By source token", "source"), ("By layer", "layer"), ("By kind", "kind")])
@@ -224,7 +248,7 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
     assert every[0] == "all of the query"
     assert float(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
     assert float(
-        tables.nth(TABS.index("Layers")).locator("tbody tr").last.inner_text().split("\t")[4]
+        tables.nth(TABS.index("Layers")).locator("tfoot tr").last.inner_text().split("\t")[4]
     ) == pytest.approx(parts.value, abs=5.1e-5)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

@@ -37,6 +37,24 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
     assert read(strip("t", "", ["a", "b"], [1.0, None], unit="nats")) == [["token", "nats"], ["a", "1.000"], ["b", "–"]]
 
 
+def test_the_rows_of_all_come_last() -> None:
+    own = {"columns": [column("x"), column("y", 1)], "rows": [["a", 1.0]], "total": ["all", 2.5]}
+    assert read({"kind": "table", "title": "t", "note": "", **own}) == [
+        ["x", "y"], ["a", "1.0"], ["all", "2.5"],
+    ]  # fmt: skip
+    bars = {"kind": "bars", "title": "t", "note": "", "part": "part", "unit": "adds", "digits": 1,
+            "parts": [["a", 1.0]], "others": [1234, 0.5], "whole": 1.5}  # fmt: skip
+    first = [["part", "adds"], ["a", "1.0"]]
+    assert read(bars) == [*first, ["1,234 others together", "0.5"], ["sum", "1.5"]]
+    assert read(bars | {"others": None}) == [*first, ["sum", "1.5"]]
+    assert read(bars | {"whole": None}) == [*first, ["1,234 others, left out here", "–"]]
+
+
+def test_a_caption_is_a_paragraph() -> None:
+    panel = table("t", "n", [column("x")], [["a"]]) | {"caption": "By a method."}
+    assert "<p>By a method.</p>\n<p>n</p>" in "".join(plain_tables([panel], readable))
+
+
 def test_a_marked_word_stands_in_its_text_and_notes_are_paragraphs() -> None:
     panel = table("<i>", "a & b", [column("x")], [[in_context("<left ", "form", " right>")]])
     html = "".join(plain_tables([panel], readable))

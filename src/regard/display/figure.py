@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import groupby
 from pathlib import Path
@@ -15,15 +15,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import FancyArrowPatch
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table, untold
 from regard.display.terminal import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
+from regard.explain.causes.score_writers import together
 from regard.views.figures.elements.canvas import stack, write
 from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS, line_style
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import spelled, visible
 
-MOST = 24  # bars; the parts after them are one more together, where they sum to something
+MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
 BAR = 0.26  # inches
 CELL, SMALL = 0.42, 0.17  # inches, of a heat map by itself and of several side by side
@@ -31,6 +32,9 @@ NUMBERED = 0.36  # inches that a cell needs for its number
 NAMED = 64  # columns, or tokens, up to which each has its name
 ACROSS = 3  # heat maps side by side
 LETTER = 0.085  # inches, of a title
+LINE = 0.14  # inches, of a panel's title
+TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
+UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 
 
 @dataclass(frozen=True)
@@ -51,24 +55,33 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> list[str]:
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:
-    """Draw panels into a figure: heat maps of one group side by side, all others below one another.
+    """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
+
+    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
 
     Raises:
         RegardError: a panel has no picture: a table without bars.
     """
     with matplotlib.rc_context({"text.parse_math": False}):
-        lines = _lines(panels)
-        drawings = [[_drawing(panel, small=across > 1) for panel in line] for _, across, line in lines]
-        wide = max(sum(each.wide for each in line) for line in drawings)
-        heading = textwrap.wrap(visible(title), max(24, int(wide / LETTER)))
+        grids = _grids(panels)
+        drawings = [[_drawing(panel, small=across > 1) for panel in own] for _, across, own in grids]
+        wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
+        letters = max(24, int(wide / LETTER))
+        heading = textwrap.wrap(visible(title), letters)
+        if len(panels) == 1:
+            heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
         rows: list[tuple[float, Any]] = []
-        for n, ((group, across, line), own) in enumerate(zip(lines, drawings, strict=True)):
+        for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
             above = heading if n == 0 else []
-            if group and (n == 0 or lines[n - 1][0] != group):
+            if group and (n == 0 or grids[n - 1][0] != group):
                 above = [*above, group]
-            names = [panel.title for panel in line] if len(panels) > 1 else [""]
-            high = max(each.high for each in own) + 0.22 * len(above)
-            rows.append((high, _painter(own, names, "\n".join(above), across)))
+            titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
+            names = [_wrapped(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
+            highs = [
+                max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
+                for first in range(0, len(own), across)
+            ]
+            rows.append((sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
         return stack(rows, wide)
 
 
@@ -131,7 +144,11 @@ def _table(panel: Table, small: bool) -> Drawing:
 
 @drawn.register
 def _heat(panel: Heat, small: bool) -> Drawing:
-    """Colours, and numbers where a cell has room for one; cells without a number are hatched."""
+    """Colours, and numbers where a cell has room for one; cells without a number are hatched.
+
+    With sums small parts are one, and the sum of all stands below.
+    """
+    panel = _folded(panel)
     down, across = axis_names(panel)
     values = torch.tensor([[math.nan if v is None else v for v in row] for row in panel.values], dtype=torch.float64)
     cell = SMALL if small else CELL
@@ -140,20 +157,38 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small
     step = max(1, -(-len(across) // NAMED))
     names = [spelled(name) if n % step == 0 else "" for n, name in enumerate(across)]
+    longest = max(map(len, names), default=0)
+    upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
+    below = [panel.axes[1]]
+    if panel.sums is not None:
+        write = with_sign(panel.sums.all) if panel.signed else number_text(panel.sums.all, panel.digits)
+        below.append(f"{panel.sums.name}: {panel.unit} {write}")
 
     def into(axes: Axes) -> None:
         heatmap(
             values, [spelled(name) for name in down], names, diverging=panel.signed, largest=panel.largest,
-            numbers=numbers, labels=(visible(panel.axes[0]), visible(panel.axes[1])),
+            numbers=numbers, labels=(visible(panel.axes[0]), "\n".join(map(visible, below))),
             unit=visible(panel.unit), axes=axes,
         )  # fmt: skip
         axes.set_aspect("auto")
+        for label in axes.get_xticklabels():
+            label.set(**({"rotation": 0} if upright else TURNED))
         axes.images[0].set_gid(panel.name)
         if panel.upwards:
             axes.invert_yaxis()
 
-    longest = max(map(len, names), default=0)
-    return Drawing(wide, high + (0.05 * longest if longest > 3 else 0.0), into)
+    return Drawing(wide, high + (0.0 if upright else 0.05 * longest) + LINE * (len(below) - 1), into)
+
+
+def _folded(panel: Heat) -> Heat:
+    """A heat map with sums, whose rows and columns beyond some are one each: those that matter least."""
+    if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MOST:
+        return panel
+    values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
+    rows, values = together(list(panel.rows), values, MOST, panel.others[0])
+    columns, turned = together(list(panel.columns), values.T, MOST, panel.others[1])
+    sums = replace(panel.sums, rows=turned.sum(0).tolist(), columns=turned.sum(1).tolist())
+    return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
 @drawn.register
@@ -241,28 +276,34 @@ def _arcs(panel: Arcs, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
-def _lines(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
-    """(group, places, panels) of each line of the picture: heat maps of one group share lines, others have one each."""
-    lines = []
+def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
+    """(group, places across, panels) of each part of the picture: heat maps of one group are one, others by themselves.
+
+    Of one grid all are equally wide, those of a last line that is not full as well.
+    """
+    grids: list[tuple[str, int, list[Panel]]] = []
     for (group, heat), own in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
         each = list(own)
-        across = min(ACROSS, len(each)) if heat else 1
-        lines += [(group, across, each[n : n + across]) for n in range(0, len(each), across)]
-    return lines
+        grids += [(group, min(ACROSS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
+    return grids
+
+
+def _wrapped(texts: Sequence[str], wide: float) -> list[str]:
+    """A panel's title and caption in lines."""
+    return [line for text in texts for line in textwrap.wrap(visible(text), max(24, int(wide / 0.075)))]
 
 
 def _painter(
-    line: Sequence[Drawing], names: Sequence[str], above: str, across: int
+    drawings: Sequence[Drawing], names: Sequence[Sequence[str]], above: str, across: int, highs: Sequence[float]
 ) -> Callable[[FigureBase, Any], None]:
-    """What draws a line of panels into its part of the figure. across: how many have room side by side."""
+    """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
 
     def into(part: FigureBase, place: Any) -> None:
-        cells = place.subgridspec(1, across)
-        for n, (each, name) in enumerate(zip(line, names, strict=True)):
-            axes = part.add_subplot(cells[0, n])
+        cells = place.subgridspec(len(highs), across, height_ratios=highs)
+        for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
+            axes = part.add_subplot(cells[divmod(n, across)])
             each.paint(axes)
-            room = max(24, int(each.wide / 0.075))
-            axes.set_title("\n".join(textwrap.wrap(visible(name), room)), fontsize=9)
+            axes.set_title("\n".join(name), fontsize=9)
         if above:
             part.suptitle(above, fontsize=10)
 

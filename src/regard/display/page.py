@@ -1,14 +1,15 @@
 """Write every kind of panel as a page has it: its fields by their own names, as `web/src/data/format.ts` says."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import singledispatch
 from typing import Any
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table
+from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table, untold
 from regard.json_files import plain
 
 Data = dict[str, Any]
-ELSEWHERE = ("screen", "picture", "group", "upwards")  # of a terminal and of pictures: the page shows all panels
+ELSEWHERE = ("screen", "picture", "group", "upwards", "others")  # of a terminal and pictures: the page shows all panels
+LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 
 
 @singledispatch
@@ -18,20 +19,22 @@ def panel_data(panel: Panel) -> Data:
 
 
 @panel_data.register
-def _table(panel: Table) -> Data:
-    """With the row of all as its last."""
-    data = _same(panel)
-    total = data.pop("total")
-    return data | {"rows": [*data["rows"], *([total] if total else [])]}
+def _bars(panel: Bars) -> Data:
+    """The first parts, and how many others there are and what they sum to."""
+    rest = [number for _, number in panel.parts[LISTED:]]
+    others = plain([len(rest), sum(rest)]) if rest else None
+    return _same(replace(panel, parts=panel.parts[:LISTED])) | {"others": others}
 
 
-@panel_data.register(Bars)
+@panel_data.register(Table)
 @panel_data.register(Heat)
 @panel_data.register(Strip)
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
 def _same(panel: Panel) -> Data:
     own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE}
+    if not untold(panel, panel.title, panel.note):
+        del own["caption"]
     return {"kind": type(panel).__name__.lower(), **plain(own)}
 
 

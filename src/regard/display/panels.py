@@ -26,6 +26,8 @@ Number = float | None  # None, as NaN, where there is none
 class Panel:
     """What all panels have. name: of the page's tab, and for `plot`; note: how to read it, in sentences.
 
+    caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
+    page draws it where neither title nor note says it.
     screen: it stands on a terminal's first screen. picture: `plot` draws it where none is named. group: what it is part
     of, where an answer shows the same of several; a picture puts a group's panels side by side under its name.
     """
@@ -35,9 +37,16 @@ class Panel:
     name: str
     title: str
     note: str = ""
+    caption: str = ""
     screen: bool = False
     picture: bool = False
     group: str = ""
+
+
+def untold(panel: Panel, *texts: str) -> str:
+    """A panel's caption, nothing where one of the texts beside it says as much."""
+    said = panel.caption.removesuffix(".").lower()
+    return "" if any(said in text.lower() for text in texts) else panel.caption
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,9 @@ class Heat(Panel):
     """A grid of colours. axes: what rows and columns are; values: [row][column]. signed: colours for both signs.
 
     largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
-    column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of. upwards: a
-    picture draws the first row at the bottom.
+    column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
+    sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
+    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom.
     """
 
     ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
@@ -138,6 +148,7 @@ class Heat(Panel):
     said: Sequence[Sequence[str]] | None = None
     sums: Sums | None = None
     behind: Behind | None = None
+    others: tuple[int, int] = (0, 0)
     upwards: bool = False
 
 

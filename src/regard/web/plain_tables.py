@@ -12,17 +12,40 @@ def plain_tables(panels: Iterable[Mapping[str, Any]], escape: Escape) -> Iterato
     """Write each panel as a table with its title and its note. escape: makes a text HTML."""
     for panel in panels:
         heads, rows = _cells(panel)
+        last = _last_rows(panel)
         yield f"<h2>{escape(panel['title'])}</h2>\n"
-        for line in (panel["note"], *panel.get("sentences", ())):
+        for line in (panel.get("caption"), panel["note"], *panel.get("sentences", ())):
             yield f"<p>{escape(line)}</p>\n" if line else ""
         yield '<div class="plain">\n<table>\n<thead><tr>'
         yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
         yield "</tr></thead>\n<tbody>\n"
-        for row in rows:
-            first, *others = (_cell(cell, escape) for cell in row)
-            cells = "".join(f"<td>{cell}</td>" for cell in others)
-            yield f'<tr><th scope="row">{first}</th>{cells}</tr>\n'
-        yield "</tbody>\n</table>\n</div>\n"
+        yield from (_row(row, escape) for row in rows)
+        yield "</tbody>\n"
+        if last:
+            yield "<tfoot>\n"
+            yield from (_row(row, escape) for row in last)
+            yield "</tfoot>\n"
+        yield "</table>\n</div>\n"
+
+
+def _row(row: Iterable[Any], escape: Escape) -> str:
+    first, *others = (_cell(cell, escape) for cell in row)
+    cells = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><th scope="row">{first}</th>{cells}</tr>\n'
+
+
+def _last_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
+    """The rows of all: a table's total; of bars those that the page does not have, and the sum."""
+    if panel["kind"] == "table" and panel.get("total"):
+        digits = [each["digits"] for each in panel["columns"]]
+        return [[_number(cell, d) for cell, d in zip(panel["total"], digits, strict=True)]]
+    if panel["kind"] != "bars":
+        return []
+    count, added = panel.get("others") or (0, None)
+    if panel["whole"] is None:
+        return [[f"{count:,} others, left out here", None]] if count else []
+    rest = [["1 other" if count == 1 else f"{count:,} others together", _number(added, panel["digits"])]]
+    return [*(rest if count else []), ["sum", _number(panel["whole"], panel["digits"])]]
 
 
 def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:

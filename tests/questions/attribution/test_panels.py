@@ -10,6 +10,7 @@ import torch
 import regard
 from regard.capture.score_path import SideParts, Writer
 from regard.display.figure import MOST
+from regard.display.page import LISTED
 from regard.explain.causes.outcomes import cosine
 from regard.questions.attribution.heads import attribute_to_heads
 from regard.views.figures.elements.canvas import all_axes
@@ -51,14 +52,16 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
         pytest.approx(by_source[f"attention from “{token}” ({n})"], abs=1e-12) for n, token in enumerate(tokens)
     ]
     assert [row[0] for row in layers["rows"]] == [
-        "embeddings, and biases of no layer", *(f"layer {n}" for n in range(6)), "all"
+        "embeddings, and biases of no layer", *(f"layer {n}" for n in range(6))
     ]  # fmt: skip
-    assert layers["rows"][-1][-1] == found.value
-    assert sum(row[-1] for row in layers["rows"][:-1]) == pytest.approx(found.value, abs=1e-6)
-    for n, row in enumerate(layers["rows"][1:-1]):
+    assert (layers["total"][0], layers["total"][-1]) == ("all", found.value)
+    assert sum(row[-1] for row in layers["rows"]) == pytest.approx(found.value, abs=1e-6)
+    for n, row in enumerate(layers["rows"][1:]):
         assert row[1] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
         assert row[2] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
-    assert parts["parts"] == [list(each) for each in found.by("token")]
+    every = [list(each) for each in found.by("token")]
+    assert parts["parts"] == every[:LISTED]
+    assert parts["others"] == [len(every) - LISTED, sum(each for _, each in every[LISTED:])]
     assert writers["parts"] == [list(each) for each in found.by()]
     assert parts["whole"] == writers["whole"] == found.value
     assert dict(carried["parts"]) == {name: added for name, added in by_source.items() if name.startswith("attention")}

@@ -125,9 +125,10 @@ export interface HeadScores {
 }
 
 /** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short.
- *  places: its rows or points are places in a corpus, of which a server tells the text. */
-export type Panel = { name: string; title: string; note: string; places?: true } & (
-  | { kind: "table"; columns: Column[]; rows: Cell[][] }
+ *  caption: a sentence that neither title nor note says. total: the row of all. places: its rows or points are places in a
+ *  corpus, of which a server tells the text. */
+export type Panel = { name: string; title: string; note: string; caption?: string; places?: true } & (
+  | { kind: "table"; columns: Column[]; rows: Cell[][]; total?: Cell[] | null }
   | BarsData
   | HeatData
   | { kind: "scatter"; x: string; y: string; points: Point[]; called: Called; drawn: "labels" | "groups"; equal: boolean }
@@ -152,10 +153,12 @@ interface CloudData {
   most: number; // points that a file without a server shows: one of more cannot be saved as one
 }
 
-/** Named numbers in their order. part, unit: what a name names and what a number is. whole: what all sum to, where that means something. */
+/** Named numbers in their order. part, unit: what a name names and what a number is. whole: what all sum to, where that means something.
+ *  others: how many there are that the page does not have, and what they sum to. */
 interface BarsData {
   kind: "bars";
   parts: [string, number | null][];
+  others: [number, number | null] | null;
   part: string;
   unit: string;
   whole: number | null;

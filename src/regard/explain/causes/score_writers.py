@@ -45,13 +45,19 @@ def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor,
     return tuple(groups), vectors
 
 
-def together(names: list[str], sums: Float[Tensor, "P Q"], most: int) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """The rows that matter most, in their order, and all others as one: nothing is left out."""
+def together(
+    names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
+) -> tuple[list[str], Float[Tensor, "p Q"]]:
+    """The rows that matter most, in their order, and all others as one: nothing is left out.
+
+    others: how many parts the last row is already, 0 where it is one.
+    """
     if len(names) <= most:
         return names, sums
-    order = sums.abs().sum(1).sort(descending=True, stable=True).indices
-    kept, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
-    named = [*(names[n] for n in kept), f"{len(rest)} others together"]
+    own = len(names) - (others > 0)
+    order = sums[:own].abs().sum(1).sort(descending=True, stable=True).indices.tolist()
+    kept, rest = sorted(order[: most - 1]), [*order[most - 1 :], *range(own, len(names))]
+    named = [*(names[n] for n in kept), f"{len(rest) + max(0, others - 1):,} others together"]
     return named, torch.cat([sums[kept], sums[rest].sum(0, keepdim=True)])
 
 

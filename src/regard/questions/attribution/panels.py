@@ -49,6 +49,7 @@ def of_tokens(found: "TokenAttribution") -> list[Panel]:
     bars = Bars(
         name=f"Every {found.unit}", title=f"What each {found.unit} brings, by {found.method}{against}", unit="score",
         part=found.unit, parts=found.by(found.unit), whole=float(found.scores.sum()), screen=True, picture=True,
+        caption=f"By {found.method}{against}.",
     )  # fmt: skip
     stops = list(accumulate(found.sides))
     strips = []
@@ -68,7 +69,8 @@ def of_tokens(found: "TokenAttribution") -> list[Panel]:
 def of_heads(found: "HeadAttribution") -> list[Panel]:
     """The grid of heads, behind each what it took from every token, and the heads by their numbers."""
     count = max(map(len, found.scores))
-    note = f"What one head brings beside {beside(found)}, to the first order. {COLOURS}"
+    caption = f"What one head brings beside {beside(found)}, to the first order."
+    note = f"{caption} {COLOURS}"
     behind = None
     if found.sources is not None:
         texts = list(dict.fromkeys(map(tuple, found.tokens)))
@@ -80,7 +82,7 @@ def of_heads(found: "HeadAttribution") -> list[Panel]:
         )
         note += f" {CHOOSE}"
     grid = Heat(
-        name="Heads", title="What each head brings", note=note, axes=("layer", "head"),
+        name="Heads", title="What each head brings", note=note, caption=caption, axes=("layer", "head"),
         rows=[named_head(call, 0).removesuffix(", head 0") for call in found.calls],
         columns=[f"head {n}" for n in range(count)], unit="brings", signed=True, digits=4, behind=behind, picture=True,
         values=[[float(own[h]) if h < len(own) else None for h in range(count)] for own in found.scores],

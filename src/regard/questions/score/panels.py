@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from regard.questions.score.sources import ScoreSources
 
 MOST = 96  # parts of a side that a grid has by themselves; the others are one row, or column, together
-OTHERS = "others together"
 FEW = 48  # parts of a side up to which a picture has each writer
 LISTED = 300  # pairs of the list
 GROUPS: tuple[tuple[By, str, str], ...] = (
@@ -64,27 +63,29 @@ def _beside(found: "ScoreSources") -> "ScoreSources":
 def _grid(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool) -> Heat:
     shown = _beside(found)
     queries, keys, scores = shown.table(by)
+    others = [len(names) - MOST + 1 if len(names) > MOST else 0 for names in (queries, keys)]
     queries, scores = together(queries, scores, MOST)
     keys, across = together(keys, scores.T, MOST)
     scores = across.T
     less = f", less what the mean of all {found.seen} keys holds" if shown.difference else ""
     is_sum = (
         f"by which the score, {signed(found.score)}, is {'above' if shown.score >= 0 else 'below'} the mean, "
-        f"{signed(found.mean)}, of the {found.seen} tokens that it may look at. What all of them get alike moves no "
-        "attention"
+        f"{signed(found.mean)}, of the {found.seen} tokens that it may look at"
         if shown.difference
         else "the score"
     )
+    caption = f"All cells sum to {signed(shown.score)}, {is_sum}."
+    alike = " What all of them get alike moves no attention." if shown.difference else ""
     note = (
         f"Parts are grouped by {what}. A cell is the product of one part of the query with one part of the key: "
-        f"red speaks for looking there, blue against it. All cells sum to {signed(shown.score)}, {is_sum}. The bars "
-        "are the sums of rows and columns: what a part does with all of the other side."
+        f"red speaks for looking there, blue against it. {caption}{alike} The bars are the sums of rows and columns: "
+        "what a part does with all of the other side."
     )
-    if OTHERS in queries[-1] + keys[-1]:
+    if any(others):
         note += f" Of a side with more than {MOST} parts those that matter least are its last row or column, together."
     title = f"What makes the score of {quoted(found.query)} for {quoted(found.key)}, {name[0].lower()}{name[1:]}"
     return Heat(
-        name=name, title=title, note=note,
+        name=name, title=title, note=note, caption=caption, others=(others[0], others[1]),
         rows=[plain(each) for each in queries], columns=[plain(each) for each in keys],
         values=scores.tolist(), signed=True, unit="adds", digits=4, picture=drawn,
         axes=(f"what {quoted(found.query)} holds (query)", f"what {quoted(found.key)} holds (key){less}"),
