@@ -101,7 +101,13 @@ def test_the_command_tells_it_everywhere(tmp_path: Path) -> None:
     files = ["--json", "a.json", "--csv", "a.csv", "--html", "a.html", "--figure", "a.png"]
     done = run_all_in_process(
         tmp_path,
-        [[*call, "--least", "0.2", *files], [*call, "--least", "2"], [*call, TEXTS[1]], [*call[:3], "pairs"]],
+        [
+            [*call, "--least", "0.2", *files],
+            [*call, "--least", "2"],
+            [*call, TEXTS[1]],
+            [*call[:3], "pairs"],
+            ["unseen"],
+        ],
     )
     found = unseen(model.trace(TEXTS[0]), 0.2)
     (code, out, error), *refused = done
@@ -114,7 +120,12 @@ def test_the_command_tells_it_everywhere(tmp_path: Path) -> None:
     assert (tmp_path / "a.html").stat().st_size > 1000 < (tmp_path / "a.png").stat().st_size
     for (code, _, error), says in zip(
         refused,
-        ["--least: given 2, needs more than 0", "given 2 texts, needs one", "pairs is an encoder-decoder"],
+        [
+            "--least: given 2, needs more than 0",
+            "given 2 texts, needs one",
+            "pairs is an encoder-decoder",
+            "regard unseen TEXT\n",
+        ],
         strict=True,
     ):
         assert code == 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.asked import Asked, Called, Progress, option
 from regard.errors import RegardError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class UnseenAsked(Asked):
     """Show which tokens of a text no other token looks at: what each gets from the others, all heads together."""
+
+    texts: ClassVar[tuple[str, str]] = ("TEXT", "One text.")
 
     least: float = option("From which weight on a token looks at another: the mean of all heads.", 0.05, metavar="W")
 
