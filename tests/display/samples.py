@@ -42,7 +42,8 @@ def plain() -> list[Panel]:
         Scatter(name="Scatter", title="A plane", x="across", y="up", equal=True, called=Called("token", "layer"),
                 points=[Point(0.0, 1.0, "a", "g"), Point(1.0, 2.0, "b", "g", 0, InContext("", "b", ""))]),
         Curves(name="Curves", title="Lines", x="layer", y="cosine",
-               series=[Curve("a", [0, 1], [0.5, 0.75]), Curve("b", [0, 1], [0.1, None], [0, 1], [0, None], [1, None])]),
+               series=[Curve("a", [0, 1], [0.5, 0.75]),
+                       Curve("b", [0, 1], [0.1, None], [0, 1], [0.0, None], [1.0, None])]),
         Arcs(name="Arcs", title="Links", tokens=["a", "b"], targets=["c"], values=[[0.75], [0.25]]),
     ]  # fmt: skip
 

@@ -5,7 +5,6 @@ import inspect
 import json
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from regard.questions.unseen.asked import UnseenAsked
 from regard.server.asked import ExperimentAsked
 from regard.server.experiments import experiment_page
 from regard.server.limits import Limits
+from regard.server.work import Job
 from tests.support import run_all_in_process
 from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
 
@@ -140,6 +140,6 @@ def test_the_library_and_the_server_tell_the_same() -> None:
     assert {axes.get_title() for axes in found.plot().axes} >= {panel.title for panel in found.panels()[:2]}
     assert list(found.to_frame()["most"]) == [look and look.weight for look in found.most]
     asked: dict[str, Any] = {"experiment": {"kind": "unseen", "texts": [TEXTS[0]], "asked": {"least": 0.2}}}
-    job: Any = SimpleNamespace(say=lambda *_: None, go_on=lambda: None)
+    job = Job(1000.0)
     kept = experiment_page(model, ExperimentAsked.model_validate_json(json.dumps(asked)), Limits(), job)
     assert found.findings() == kept.page.findings

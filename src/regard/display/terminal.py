@@ -215,7 +215,7 @@ def number_text(value: Number, digits: int) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:z.{digits}f}".replace("-", "−")
 
 
-def with_sign(value: float) -> str:
+def with_sign(value: int | float) -> str:
     """A number with its sign, a dash where there is none."""
     return signed(value) if math.isfinite(value) else "–"
 

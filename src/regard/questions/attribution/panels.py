@@ -34,7 +34,7 @@ def of_parts(found: "Attribution") -> list[Panel]:
         ),
         Bars(
             name="Sources", title=f"By attention, from each source {found.unit}", unit="adds", parts=carried,
-            whole=sum(added for _, added in carried), screen=True,
+            whole=sum((added for _, added in carried), 0.0), screen=True,
         ),
         Bars(
             name="Writers", title="What each head, layer and embedding adds", unit="adds", whole=found.value,

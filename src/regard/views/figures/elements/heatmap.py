@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from torch import Tensor
 
 from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS
@@ -26,7 +26,7 @@ def heatmap(
     numbers: bool | None = None,
     unit: str = "",
     axes: Axes | None = None,
-) -> Figure:
+) -> FigureBase:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
     rows, columns: names of them, by default their numbers. diverging: colours that are white at 0, blue below and red
