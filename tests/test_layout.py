@@ -141,3 +141,10 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     others = subjects() - modules() - rooms()
     new, gone = sorted(others - ABOUT_SEVERAL), sorted(ABOUT_SEVERAL - others)
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
+
+
+LINES = 58_400  # of Python in src: to be lowered as old tellings go, never raised
+
+
+def test_the_source_does_not_grow_unseen() -> None:
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / "src").rglob("*.py")) <= LINES
