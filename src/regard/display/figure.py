@@ -155,8 +155,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     wide = min(16.0, max(3.4 if small else 6.5, 2.0 + cell * len(across)))
     high = min(14.0, max(2.5 if small else 3.2, 1.5 + min(cell, 0.3) * len(down)))
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small
-    step = max(1, -(-len(across) // NAMED))
-    names = [spelled(name) if n % step == 0 else "" for n, name in enumerate(across)]
+    lines, names = _thinned(down), _thinned(across)
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
@@ -166,7 +165,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
 
     def into(axes: Axes) -> None:
         heatmap(
-            values, [spelled(name) for name in down], names, diverging=panel.signed, largest=panel.largest,
+            values, lines, names, diverging=panel.signed, largest=panel.largest,
             numbers=numbers, labels=(visible(panel.axes[0]), "\n".join(map(visible, below))),
             unit=visible(panel.unit), axes=axes,
         )  # fmt: skip
@@ -189,6 +188,12 @@ def _folded(panel: Heat) -> Heat:
     columns, turned = together(list(panel.columns), values.T, MOST, panel.others[1])
     sums = replace(panel.sums, rows=turned.sum(0).tolist(), columns=turned.sum(1).tolist())
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
+
+
+def _thinned(names: Sequence[str]) -> list[str]:
+    """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
+    step = max(1, -(-len(names) // NAMED))
+    return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
 
 @drawn.register

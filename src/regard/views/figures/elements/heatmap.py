@@ -29,10 +29,10 @@ def heatmap(
 ) -> FigureBase:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
-    rows, columns: names of them, by default their numbers. diverging: colours that are white at 0, blue below and red
-    above, for numbers of both signs; else from white, at 0, to dark. labels: what stands down and across. largest: the
-    value of the darkest colour, by default the largest there is. numbers: written into the cells, by default where
-    there are few. unit: what they are. Cells without a number (NaN) are hatched.
+    rows, columns: names of them, empty for none, by default their numbers. diverging: colours that are white at 0, blue
+    below and red above, for numbers of both signs; else from white, at 0, to dark. labels: what stands down and across.
+    largest: the value of the darkest colour, by default the largest there is. numbers: written into the cells, by
+    default where there are few. unit: what they are. Cells without a number (NaN) are hatched.
     """
     if axes is None:
         height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
@@ -47,9 +47,11 @@ def heatmap(
         axes.patch.set(hatch="////", facecolor="white", edgecolor="0.8")
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=largest, interpolation="nearest")
     if rows is not None:
-        axes.set_yticks(range(len(rows)), rows)
+        named = [n for n, name in enumerate(rows) if name]
+        axes.set_yticks(named, [rows[n] for n in named])
     if columns is not None:
-        axes.set_xticks(range(len(columns)), columns, rotation=90 if max(map(len, columns), default=0) > 3 else 0)
+        named = [n for n, name in enumerate(columns) if name]
+        axes.set_xticks(named, [columns[n] for n in named], rotation=90 if max(map(len, columns), default=0) > 3 else 0)
     axes.tick_params(labelsize=8)
     axes.set_title(title, fontsize=10)
     axes.set_ylabel(labels[0], fontsize=8)
