@@ -1,7 +1,9 @@
 """Tokens are grouped to words by blanks and letters, whatever numbers a tokenizer has for them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,39 +62,44 @@ def test_a_long_word_is_one() -> None:
 CLUSTERS = ["a", "B", "7", "é", "e\u0301", "\u0915\u093f", "_", "水", "銀", "タ", "-", "'", ".", " ", "  ", "\n"]
 
 
-@st.composite
-def cut_texts(draw: st.DrawFn) -> tuple[str, list[Token]]:
+DRAWN = st.tuples(
+    st.lists(st.sampled_from(CLUSTERS), max_size=16), st.sets(st.integers(0, 32), max_size=6), st.booleans(),
+    st.sampled_from([lambda n: None, lambda n: 0, lambda n: n]),
+)  # fmt: skip
+
+
+def cut(drawn: tuple[list[str], set[int], bool, Callable[[int], int | None]]) -> tuple[str, list[Token]]:
     """A text and its tokens: cut wherever words end, and anywhere else by chance; blanks in tokens or between them.
 
     The tokenizer's own numbers of words are of any kind: none, one for all, another for each token.
     """
-    text = "".join(draw(st.lists(st.sampled_from(CLUSTERS), max_size=16)))
+    clusters, others, led, number = drawn
+    text = "".join(clusters)
     spans = list(word_spans(text))
     edges = {at for span in spans for at in span} | {
         at for at in range(len(text) + 1) if not any(start < at < end for start, end in spans)
     }
-    edges |= draw(st.sets(st.integers(0, len(text)), max_size=6))
-    cut = [(start, end) for start, end in pairwise(sorted(edges)) if not text[start:end].isspace()]
-    led, numbers = draw(st.booleans()), draw(st.sampled_from([lambda n: None, lambda n: 0, lambda n: n]))
+    edges |= {at for at in others if at <= len(text)}
+    between = [(start, end) for start, end in pairwise(sorted(edges)) if not text[start:end].isspace()]
     tokens = []
-    for n, (start, end) in enumerate(cut):
+    for n, (start, end) in enumerate(between):
         blank = led and start > 0 and text[start - 1] == " "
         own = text[start - blank : end]
-        tokens.append(Token(n, own, start - blank, end, numbers(n), False))
+        tokens.append(Token(n, own, start - blank, end, number(n), False))
     return text, tokens
 
 
-@given(cut_texts())
-def test_words_end_where_those_of_a_store_do_however_a_tokenizer_cuts(made: tuple[str, list[Token]]) -> None:
-    text, tokens = made
+@given(DRAWN)
+def test_words_end_where_those_of_a_store_do_however_a_tokenizer_cuts(drawn: Any) -> None:
+    text, tokens = cut(drawn)
     found = [word for word in words(tokens) if wordlike(spelling(tokens, word)) or "_" in spelling(tokens, word)]
     spans = [(tokens[word[0]].start, tokens[word[-1]].end) for word in found]
     assert [(end - len(text[start:end].lstrip()), end) for start, end in spans] == list(word_spans(text))
 
 
-@given(cut_texts(), st.sets(st.integers(0, 20), max_size=3))
-def test_all_that_speaks_of_words_means_the_same(made: tuple[str, list[Token]], special: set[int]) -> None:
-    text, tokens = made
+@given(DRAWN, st.sets(st.integers(0, 20), max_size=3))
+def test_all_that_speaks_of_words_means_the_same(drawn: Any, special: set[int]) -> None:
+    text, tokens = cut(drawn)
     tokens = [replace(token, special=n in special) for n, token in enumerate(tokens)]
     found = [tuple(word) for word in words(tokens)]
     assert [n for word in found for n in word] == list(range(len(tokens)))

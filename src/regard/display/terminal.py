@@ -217,7 +217,7 @@ def number_text(value: Number, digits: int) -> str:
 
 def with_sign(value: int | float) -> str:
     """A number with its sign, a dash where there is none."""
-    return signed(value) if math.isfinite(value) else "–"
+    return signed(float(value)) if math.isfinite(value) else "–"
 
 
 def first_sentence(note: str) -> str:
