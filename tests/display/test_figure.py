@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
-from regard.display.figure import MOST, draw, paint
+from regard.display.figure import MOST
 from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
+from regard.display.picture import draw, paint
 from regard.errors import RegardError
 from regard.views.figures.elements.canvas import all_axes
 from tests.display.samples import hard, plain
@@ -32,44 +31,9 @@ def test_another_kind_of_panel_is_not_passed_over_in_silence() -> None:
         paint([Panel(name="a", title="b")], "")
 
 
-def grid(name: str, group: str = "") -> Heat:
+def grid(name: str) -> Heat:
     return Heat(name=name, title=name, rows=["layer 0"], columns=["head 0", "head 1"], values=[[0.25, None]],
-                axes=("layer", "head"), unit="share", group=group)  # fmt: skip
-
-
-def titles(panels: list[Panel]) -> list[list[str]]:
-    """The panels' titles, line by line of the picture."""
-    figure = paint(panels, "all")
-    return [[axes.get_title() for axes in all_axes(part) if axes.get_title()] for part in figure.subfigs]
-
-
-def test_heat_maps_of_a_group_stand_side_by_side_and_all_else_below() -> None:
-    bars = Bars(name="bars", title="bars", unit="adds", parts=[("a", 1.0)])
-    panels = [*(grid(f"a{n}", "first") for n in range(4)), grid("b", "second"), bars]
-    assert titles(panels) == [["a0", "a1", "a2", "a3"], ["b"], ["bars"]]
-    figure = paint(panels, "all")
-    above = ["" if part._suptitle is None else part._suptitle.get_text() for part in figure.subfigs]  # type: ignore[attr-defined]
-    assert above == ["all\nfirst", "second", ""]
-
-
-def test_all_grids_of_a_group_are_equally_wide() -> None:
-    figure = paint([replace(grid(f"a{n}"), rows=["layer 0"] * 5, values=[[0.5, 0.25]] * 5) for n in range(5)], "all")
-    figure.draw_without_rendering()
-    widths = [axes.get_window_extent().width for axes in all_axes(figure) if axes.get_title()]
-    np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
-    tops = [axes.get_window_extent().y1 for axes in all_axes(figure) if axes.get_title()]
-    assert [len({round(top) for top in tops[n : n + 3]}) for n in (0, 3)] == [1, 1]
-
-
-def written(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.findobj(Text)).replace("\n", " ")
-
-
-def test_a_picture_has_each_panels_caption() -> None:
-    one = replace(grid("one"), caption="By a method.")
-    for panels in ([one], [one, Bars(name="b", title="b", unit="u", parts=[("a", 1.0)], caption="From a text.")]):
-        text = written(paint(panels, "all"))
-        assert [each.caption in text for each in panels] == [True] * len(panels)
+                axes=("layer", "head"), unit="share")  # fmt: skip
 
 
 def large(count: int, others: int = 0) -> Heat:

@@ -15,7 +15,7 @@ def most(groups, numbers) -> None:
 
 RENDERERS = (
     "regard.views", "regard.web", "regard.display.terminal", "regard.display.figure", "regard.display.page",
-    "regard.server", "regard.cli",
+    "regard.display.picture",    "regard.server", "regard.cli",
 )  # fmt: skip
 MOST = Template("most", r"Most goes to “(?P<name>.+)” \((?P<weight>[\d.]+)\)\.", most)
 

@@ -75,7 +75,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
         found = question.answer(done.model, done.traces)
 
         def draw(file: Path) -> list[str]:
-            from regard.display.figure import draw  # matplotlib, for those who asked for a picture
+            from regard.display.picture import draw  # matplotlib, for those who asked for a picture
 
             return draw(found.chosen(), found.title(), file)
 

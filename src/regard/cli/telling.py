@@ -35,7 +35,7 @@ def tell(
     notes: list[str] = []
 
     def draw(file: Path) -> None:
-        from regard.display.figure import draw  # matplotlib, for those who asked for a picture
+        from regard.display.picture import draw  # matplotlib, for those who asked for a picture
 
         notes.extend(draw(found.chosen(), found.title(), file))
 

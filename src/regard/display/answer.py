@@ -86,7 +86,7 @@ class Answer(Table):
         Raises:
             RegardError: there is no panel of a name, or it has no picture.
         """
-        from regard.display.figure import paint
+        from regard.display.picture import paint
 
         return paint(self.chosen(names), self.title())
 

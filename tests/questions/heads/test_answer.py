@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.corpus.asking.head_means import OVER
-from regard.display.figure import draw
+from regard.display.picture import draw
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads.answer import Heads, of_corpus, page_of_means
 from regard.web.answers import answer_page

@@ -1,0 +1,90 @@
+"""Put panels together to one picture: grids of a group side by side, titles and captions above."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure, FigureBase
+
+from regard.display.figure import LETTER, LINE, Drawing, drawn
+from regard.display.panels import Heat, Panel, untold
+from regard.views.figures.elements.canvas import stack, write
+from regard.views.terminal.layout import visible
+
+ACROSS = 3  # heat maps side by side
+
+
+def draw(panels: Sequence[Panel], title: str, file: Path) -> list[str]:
+    """Write panels as one picture, PNG or SVG by the file's ending, whole or not at all.
+
+    Returns notes on missing characters.
+    """
+    return write(paint(panels, title), file)
+
+
+def paint(panels: Sequence[Panel], title: str) -> Figure:
+    """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
+
+    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
+
+    Raises:
+        RegardError: a panel has no picture: a table without bars.
+    """
+    with matplotlib.rc_context({"text.parse_math": False}):
+        grids = _grids(panels)
+        drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
+        wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
+        letters = max(24, int(wide / LETTER))
+        heading = textwrap.wrap(visible(title), letters)
+        if len(panels) == 1:
+            heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
+        rows: list[tuple[float, Any]] = []
+        for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
+            above = heading if n == 0 else []
+            if group and (n == 0 or grids[n - 1][0] != group):
+                above = [*above, group]
+            titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
+            names = [_wrapped(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
+            highs = [
+                max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
+                for first in range(0, len(own), across)
+            ]
+            rows.append((sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
+        return stack(rows, wide)
+
+
+def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
+    """(group, places across, panels) of each part of the picture: heat maps of one group are one, others by themselves.
+
+    Of one grid all are equally wide, those of a last line that is not full as well.
+    """
+    grids: list[tuple[str, int, list[Panel]]] = []
+    for (group, heat), own in groupby(panels, lambda panel: (panel.group, isinstance(panel, Heat))):
+        each = list(own)
+        grids += [(group, min(ACROSS, len(each)), each)] if heat else [(group, 1, [panel]) for panel in each]
+    return grids
+
+
+def _wrapped(texts: Sequence[str], wide: float) -> list[str]:
+    """A panel's title and caption in lines."""
+    return [line for text in texts for line in textwrap.wrap(visible(text), max(24, int(wide / 0.075)))]
+
+
+def _painter(
+    drawings: Sequence[Drawing], names: Sequence[Sequence[str]], above: str, across: int, highs: Sequence[float]
+) -> Callable[[FigureBase, Any], None]:
+    """What draws panels into their part of the figure. across: how many stand side by side; highs: of the lines."""
+
+    def into(part: FigureBase, place: Any) -> None:
+        cells = place.subgridspec(len(highs), across, height_ratios=highs)
+        for n, (each, name) in enumerate(zip(drawings, names, strict=True)):
+            axes = part.add_subplot(cells[divmod(n, across)])
+            each.paint(axes)
+            axes.set_title("\n".join(name), fontsize=9)
+        if above:
+            part.suptitle(above, fontsize=10)
+
+    return into
