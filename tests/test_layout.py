@@ -1,7 +1,4 @@
-"""The tests mirror the tree: `tests/X/test_Y.py` is about `src/regard/X/Y.py`, of a question also about the room Y.
-
-What has none is listed.
-"""
+"""The tests mirror the tree: `tests/X/test_Y.py` is about `src/regard/X/Y.py`. What has none is listed."""
 
 from tests.support import ROOT
 
@@ -34,7 +31,6 @@ THROUGH_OTHERS = {
     "corpus/writing/read_words",
     "corpus/writing/shard_tables",
     "errors",
-    "questions/outcome",
     "models/call_options",
     "models/memory_estimate",
     "nn/layer",
@@ -116,11 +112,6 @@ def modules() -> set[str]:
     return {name for name in names if name.rpartition("/")[2] not in ("__init__", "__main__")}
 
 
-def rooms() -> set[str]:
-    """The rooms of questions: a small one may have one test file, about all of its modules."""
-    return {name.rpartition("/")[0] for name in modules() if name.startswith("questions/")}
-
-
 def subjects() -> set[str]:
     """What each test file is about, by the same kind of path."""
     folder = ROOT / "tests"
@@ -130,15 +121,14 @@ def subjects() -> set[str]:
 
 
 def test_every_module_has_a_test_file_or_is_listed() -> None:
-    told = rooms() & subjects()
-    missing = {name for name in modules() - subjects() if name.rpartition("/")[0] not in told}
+    missing = modules() - subjects()
     assert missing == THROUGH_OTHERS, (
         f"new: {sorted(missing - THROUGH_OTHERS)}, gone: {sorted(THROUGH_OTHERS - missing)}"
     )
 
 
 def test_every_test_file_is_about_a_module_or_is_listed() -> None:
-    others = subjects() - modules() - rooms()
+    others = subjects() - modules()
     new, gone = sorted(others - ABOUT_SEVERAL), sorted(ABOUT_SEVERAL - others)
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
