@@ -53,7 +53,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
         raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
     question = asked.question()
     if given.file is None:  # how many traces a file has is known once it is read
-        _check(question, len(given.texts))
+        question.check(len(given.texts), called=_called)
     chosen = Selection(asked.layer, asked.head, top)
     chosen.check()
     outputs.check()
@@ -70,7 +70,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     console, errors = consoles(outputs.json)
     with errors.status("loading the model and tracing …"):
         done = traced(given) if given.file is None else traced_again(given)
-        _check(question, len(done.traces))
+        question.check(len(done.traces), called=_called)
         (trace,) = done.traces
         found = question.answer(done.model, done.traces)
 
@@ -97,8 +97,6 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     finish(console, errors, outputs.files, notes)
 
 
-def _check(question: ScoreAsked, texts: int) -> None:
-    """Refuse what can be refused without a model."""
-    if texts != 1:
-        raise RegardError(f"--edge: given {texts} texts, needs one: a score is of one text")
-    question.check(texts, called=lambda field: f"--{field}")
+def _called(field: str) -> str:
+    """What the command calls a field: query and key stand in --edge."""
+    return "--edge" if field in ("query", "key") else f"--{field}"

@@ -4,8 +4,17 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.explain.weights.attended import Share, attended, check_head, check_heads, check_layer
+from regard.explain.weights.attended import (
+    Share,
+    attended,
+    check_head,
+    check_heads,
+    check_layer,
+    held_calls,
+    maps_between_tokens,
+)
 from regard.text.tokens import Token
+from tests.support.own_models import TEXTS, opened, pair
 
 
 def test_special_tokens_and_sinks_stand_apart() -> None:
@@ -29,3 +38,19 @@ def test_layers_and_heads_count_from_the_end_too(bank) -> None:
         check_layer(trace, 6)
     with pytest.raises(RegardError, match="head 12 is out of range"):
         check_head(trace, 12)
+
+
+def test_maps_between_the_tokens_of_one_text() -> None:
+    trace = opened("gpt").trace(TEXTS[0])
+    assert held_calls(trace) == ((0, 0), (1, 0))
+    assert [each.shape for each in maps_between_tokens(trace, "x")] == [(3, len(trace.tokens), len(trace.tokens))] * 2
+    shorter = opened("gpt").trace(TEXTS[0])
+    shorter.tokens = shorter.tokens[:-1]
+    with pytest.raises(RegardError, match="^layer 0 has keys that are no tokens of the text: nothing is known$"):
+        maps_between_tokens(shorter, "nothing is known")
+    both = pair().trace(TEXTS[0], target="Un homme")
+    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
+        held_calls(both)  # type: ignore[arg-type]
+    trace.attention = ()
+    with pytest.raises(RegardError, match="holds no attention"):
+        held_calls(trace)

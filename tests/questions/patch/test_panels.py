@@ -28,7 +28,8 @@ def test_each_cell_is_a_share_and_says_in_words_what_the_patch_did() -> None:
     page: Any = made().page().data()
     script_json(page)
     assert page["title"] == (
-        "Denoising: hidden_states patched between 'a river bank' and 'a money bank'; cosine of “bank” and the river's"
+        "Denoising: hidden_states of the clean 'a river bank' put into the corrupted 'a money bank'; "
+        "cosine of “bank” and the river's"
     )
     assert page["opening"]["view"] == "panel 0"
     grid, patches = page["panels"]

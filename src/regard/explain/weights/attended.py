@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.errors import RegardError
+from regard.explain.places import refuse_pairs
 from regard.text.tokens import Token
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
 from regard.trace.word_rows import special_share
 
@@ -91,6 +93,32 @@ def check_head(trace: Trace, head: int) -> int:
     """As `check_heads`, of a head."""
     held = _holds_any(trace)
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
+
+
+def held_calls(trace: Trace) -> tuple[CallNumber, ...]:
+    """List the attention calls whose maps the trace of one text holds, of which there has to be one.
+
+    Raises:
+        RegardError: the whole trace of an encoder-decoder, or a trace without attention.
+    """
+    refuse_pairs(trace)
+    _holds_any(trace)
+    return call_numbers(trace.attention)
+
+
+def maps_between_tokens(trace: Trace, unknown: str) -> list[AttentionMap]:
+    """List the maps (H, L, L) of these calls. unknown: what is not known where keys are no tokens, for the message.
+
+    Raises:
+        RegardError: as of `held_calls`, and keys that are no tokens of the text.
+    """
+    maps: list[AttentionMap] = []
+    size = len(trace.tokens)
+    for call in held_calls(trace):
+        maps.append(trace.attention[call])
+        if maps[-1].shape[1:] != (size, size):
+            raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: {unknown}")
+    return maps
 
 
 def _holds_any(trace: Trace) -> tuple[int, ...]:

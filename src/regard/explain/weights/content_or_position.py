@@ -22,8 +22,9 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.places import refuse_pairs
+from regard.explain.weights.attended import held_calls
 from regard.explain.weights.head_means import HeadMeans
-from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -92,11 +93,8 @@ def compare(
     Raises:
         RegardError: the whole trace of an encoder-decoder, or one without attention.
     """
-    for each in (trace, other):
-        refuse_pairs(each)
-    calls = call_numbers(trace.attention)
-    if not calls:
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    refuse_pairs(other)
+    calls = held_calls(trace)
     heads = max(trace.attention[call].shape[0] for call in calls)
     table = torch.full((3, len(calls), heads), torch.nan, dtype=torch.float64)
     for row, call in enumerate(calls):

@@ -32,11 +32,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.errors import RegardError
 from regard.explain.frames import Row, Table
-from regard.explain.places import refuse_pairs
+from regard.explain.weights.attended import held_calls, maps_between_tokens
 from regard.explain.weights.sinks import sinks_of
-from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
 BLOCK = 1 << 22  # weights of all heads that are read at once
@@ -101,14 +100,7 @@ def head_scores(trace: Trace) -> HeadScores:
         RegardError: the whole trace of an encoder-decoder, a trace without attention, or keys that are no tokens of the
             text.
     """
-    refuse_pairs(trace)
-    calls, length = call_numbers(trace.attention), len(trace.tokens)
-    if not calls:
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    maps = [trace.attention[call] for call in calls]
-    for (layer, _), weights in zip(calls, maps, strict=True):
-        if weights.shape[1:] != (length, length):
-            raise RegardError(f"layer {layer} has keys that are no tokens of the text: its heads have no scores")
+    calls, maps = held_calls(trace), maps_between_tokens(trace, "its heads have no scores")
     ids = torch.tensor([token.id for token in trace.tokens])
     special = torch.tensor([token.special for token in trace.tokens])
     sums = [_Sums(weights, ids, special) for weights in maps]

@@ -78,9 +78,10 @@ class PatchSweep(Answer):
         ]
 
     def title(self) -> str:
-        """Which texts, and which outcome is measured."""
-        texts = f"between {shortened(self.clean, LONG)} and {shortened(self.corrupted, LONG)}"
-        return f"{self.direction.capitalize()}: {self.what} patched {texts}; {self.outcome}"
+        """What of which text is put into which, and which outcome is measured."""
+        both = f"the clean {shortened(self.clean, LONG)}", f"the corrupted {shortened(self.corrupted, LONG)}"
+        source, run = both if self.direction == "denoising" else reversed(both)
+        return f"{self.direction.capitalize()}: {self.what} of {source} put into {run}; {self.outcome}"
 
     def data(self) -> dict[str, object]:
         """All of it, with the shares."""

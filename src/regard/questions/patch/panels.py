@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.questions.patch.sentences import PLACED, figure, reason_of
 from regard.text.quoting import quoted
-from regard.text.tokens import shortened
 
 if TYPE_CHECKING:
     from regard.questions.patch.answer import PatchSweep
 
-LONG = 60  # characters of a text in a caption
 PUT_IN = {  # what of one run is put into the other
     "hidden_states": "hidden states",
     "head_outputs": "head outputs (weights × values, before W_O)",
@@ -70,7 +68,6 @@ def _grid(sweep: "PatchSweep") -> Heat:
         axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, unit=f"share of the way {ends}",
         signed=True, largest=most, said=[[said(sweep, row, each) for each in size[1]] for row in size[0]],
         upwards=True, screen=True, picture=True,
-        caption=f"Clean: {shortened(sweep.clean, LONG)}; corrupted: {shortened(sweep.corrupted, LONG)}.",
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class ScoreAsked(Asked):
             if getattr(self, name) is None:
                 raise RegardError(f"{called(name)} is needed: a word or a token's number")
         if texts != 1:
-            raise RegardError(f"given {texts} texts, needs one: a score is of one text")
+            raise RegardError(f"{called('query')}: given {texts} texts, needs one: a score is of one text")
 
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None

@@ -27,11 +27,11 @@ from regard.display.panels import Column, Heat, Panel, Strip, Table
 from regard.errors import RegardError
 from regard.explain.findings.wording import listed, number
 from regard.explain.frames import Row
-from regard.explain.places import refuse_pairs
+from regard.explain.weights.attended import held_calls, maps_between_tokens
 from regard.explain.weights.sinks import equal_shares
 from regard.text.quoting import quoted
 from regard.text.tokens import Token, shortened
-from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
 BLOCK = 1 << 22  # weights of all heads of a layer that are read at once
@@ -211,14 +211,8 @@ def unseen(trace: Trace, least: float = 0.05, *, progress: Progress | None = Non
         RegardError: the whole trace of an encoder-decoder, a trace without attention, keys that are no tokens of the
             text, or weights that are no numbers.
     """
-    refuse_pairs(trace)
-    calls, length = call_numbers(trace.attention), len(trace.tokens)
-    if not calls:
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    maps = [trace.attention[call] for call in calls]
-    for (layer, _), weights in zip(calls, maps, strict=True):
-        if weights.shape[1:] != (length, length):
-            raise RegardError(f"layer {layer} has keys that are no tokens of the text: who is looked at is not known")
+    calls, maps = held_calls(trace), maps_between_tokens(trace, "who is looked at is not known")
+    length = len(trace.tokens)
     heads = sum(weights.shape[0] for weights in maps)
     may = torch.stack([equal_shares(weights, itself=True)[0].amax(0) for weights in maps]).amax(0)
     total, layers = torch.zeros(length, dtype=torch.float64), torch.zeros(len(maps), length, dtype=torch.float64)
