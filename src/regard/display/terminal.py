@@ -22,7 +22,7 @@ from regard.display.panels import (
     Strip,
     Table,
 )
-from regard.explain.findings.wording import signed
+from regard.explain.findings.wording import number, signed
 from regard.views.terminal.layout import APART, SET_IN, columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
 
@@ -49,8 +49,8 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     write = with_sign if panel.signed else shown
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
-    for name, number in panel.parts[:top]:
-        grid.add_row(visible(name), write(number), _bar(number, largest, panel.signed))
+    for name, value in panel.parts[:top]:
+        grid.add_row(visible(name), write(value), _bar(value, largest, panel.signed))
     rest = panel.parts[top:]
     if rest and panel.whole is not None:
         grid.add_row(Text(others(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
@@ -212,7 +212,7 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
 
 def number_text(value: Number, digits: int) -> str:
     """A number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:z.{digits}f}".replace("-", "−")
+    return "–" if value is None or not math.isfinite(value) else number(value, f".{digits}f")
 
 
 def with_sign(value: int | float) -> str:

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from regard.explain.findings.wording import number
 from regard.questions.patch.answer import PatchSweep
-from regard.questions.patch.sentences import figure, reason_of
+from regard.questions.patch.sentences import reason_of
 
 SWEEP = PatchSweep(
     "hidden_states", "positions", "denoising", "clean text", "bad text", "a number", 1.0, 3.0,
@@ -88,4 +89,4 @@ def test_numbers_below_zero_have_a_true_minus() -> None:
     sweep = replace(SWEEP, run=-1.5, source=-3.0)
     assert sweep.findings()[1] == "A number: −1.5 without patches, −3 in the other text."
     assert "-" not in "".join(sweep.findings()[2:]) + str(sweep.panels()[0].note).replace("cross-attention", "")
-    assert figure(-0.0001, ".0%") == "0%"
+    assert number(-0.0001, ".0%") == "0%"

@@ -18,19 +18,21 @@ def capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def number(value: float) -> str:
+def number(value: float, form: str | None = None) -> str:
     """A small number with two digits that count, and one of 0.1 and more with two decimals: 0.004, 0.31, −0.31.
 
-    What rounds to 0 has no sign: never "−0.00".
+    What rounds to 0 has no sign: never "−0.00". form: of Python, where it is another: ".4g".
     """
+    if form is not None:
+        return f"{value:z{form}}".replace("-", "−")
     large = not math.isfinite(value) or abs(value) >= 0.1 or value == 0
     digits = 2 if large else min(9, 1 - math.floor(math.log10(abs(value))))
-    return f"{value:z.{digits}f}".replace("-", "−")
+    return number(value, f".{digits}f")
 
 
 def signed(value: float, form: str | None = None) -> str:
     """A number with its sign: +0.31, −0.004; 0.00 without one. form: of Python, by default as `number` writes it."""
-    text = number(value) if form is None else f"{value:z{form}}".replace("-", "−")
+    text = number(value, form)
     return "+" + text if value > 0 and float(text) != 0 else text
 
 

@@ -4,7 +4,8 @@ import math
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.questions.patch.sentences import PLACED, figure, reason_of
+from regard.explain.findings.wording import number
+from regard.questions.patch.sentences import PLACED, reason_of
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ def of_patches(sweep: "PatchSweep") -> list[Panel]:
 def said(sweep: "PatchSweep", row: int, place: int) -> str:
     """What one patch did, in words."""
     outcome, share = sweep.outcomes[row][place], sweep.shares[row][place]
-    did = f"{_patched(sweep, row, place)}: the outcome is {figure(outcome, '.4g')}"
+    did = f"{_patched(sweep, row, place)}: the outcome is {number(outcome, '.4g')}"
     if math.isnan(share):
-        return f"{did}; there is no way to go, both texts have {figure(sweep.run, '.4g')}"
-    way = f"of the way from {figure(sweep.run, '.4g')} to {figure(sweep.source, '.4g')}"
+        return f"{did}; there is no way to go, both texts have {number(sweep.run, '.4g')}"
+    way = f"of the way from {number(sweep.run, '.4g')} to {number(sweep.source, '.4g')}"
     why = reason_of(sweep, row, place)
     bound = f"; all of it by construction, {why}" if why else ""
     return f"{did}, {abs(share):.1%} {way}" + " in the other direction" * (round(share, 3) < 0) + bound
@@ -59,7 +60,7 @@ def _place(sweep: "PatchSweep", place: int) -> str:
 
 def _grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
-    ends = f"from {figure(sweep.run, '.3g')} to {figure(sweep.source, '.3g')}"
+    ends = f"from {number(sweep.run, '.3g')} to {number(sweep.source, '.3g')}"
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     size = range(len(sweep.layers)), range(len(sweep.columns))
     return Heat(
@@ -82,8 +83,8 @@ def _meaning(sweep: "PatchSweep") -> str:
     part = "" if sweep.part is None else f" of the {'cross-attention' if sweep.part == 'cross' else sweep.part}"
     where = f"in one head, at {sweep.at}," if sweep.by == "heads" else "in one layer, at one place,"
     return (
-        f"Share of the way from the outcome without a patch, {figure(sweep.run, '.4g')} (0), to the {other} text's, "
-        f"{figure(sweep.source, '.4g')} (1). Each cell is one run of the model on the {read} text that {where} gets "
+        f"Share of the way from the outcome without a patch, {number(sweep.run, '.4g')} (0), to the {other} text's, "
+        f"{number(sweep.source, '.4g')} (1). Each cell is one run of the model on the {read} text that {where} gets "
         f"{PUT_IN[sweep.what]}{part} of the {other} text instead of its own. {asks} Below 0 the patch moved the "
         "outcome away."
     )
@@ -103,6 +104,6 @@ def _patches(sweep: "PatchSweep") -> Table:
     ]  # fmt: skip
     return Table(
         name="Patch by patch", title="Patch by patch", columns=columns, rows=rows,
-        note=f"Outcome: {sweep.outcome}. Change: from {figure(sweep.run, '.4g')}, without a patch. The largest come "
+        note=f"Outcome: {sweep.outcome}. Change: from {number(sweep.run, '.4g')}, without a patch. The largest come "
         "first.",
     )  # fmt: skip

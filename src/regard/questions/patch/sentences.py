@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import capital, listed, quoted
+from regard.explain.findings.wording import capital, listed, number, quoted
 from regard.questions.patch.by_construction import NEAR, Reason
 from regard.text.tokens import shortened
 
@@ -32,7 +32,7 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     found = [
         f"{sweep.direction}: {shortened(read)} is read, and {sweep.what} of {shortened(source)} are put in, "
         + ("one head at a time" + f", {sweep.at}" if sweep.by == "heads" else "one place at a time"),
-        f"{sweep.outcome}: {figure(sweep.run, '.3g')} without patches, {figure(sweep.source, '.3g')} in the other text",
+        f"{sweep.outcome}: {number(sweep.run, '.3g')} without patches, {number(sweep.source, '.3g')} in the other text",
     ]
     if sweep.run == sweep.source:
         found += ["both texts have the same outcome: there is no way from one to the other to go"]
@@ -123,9 +123,4 @@ def _whole(sweep: "PatchSweep", row: int, column: int) -> bool:
 
 
 def _percent(share: float) -> str:
-    return figure(share, ".0%")
-
-
-def figure(value: float, form: str) -> str:
-    """A number as a sentence has it: with a true minus, and none before what rounds to 0."""
-    return f"{value:z{form}}".replace("-", "−")
+    return number(share, ".0%")
