@@ -1,5 +1,6 @@
 """One row of attention as a person reads it."""
 
+import jaxtyping
 import pytest
 import torch
 
@@ -48,9 +49,12 @@ def test_maps_between_the_tokens_of_one_text() -> None:
     shorter.tokens = shorter.tokens[:-1]
     with pytest.raises(RegardError, match="^layer 0 has keys that are no tokens of the text: nothing is known$"):
         maps_between_tokens(shorter, "nothing is known")
-    both = pair().trace(TEXTS[0], target="Un homme")
-    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
-        held_calls(both)  # type: ignore[arg-type]
     trace.attention = ()
     with pytest.raises(RegardError, match="holds no attention"):
         held_calls(trace)
+
+
+def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it: its own check speaks
+    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
+        held_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
