@@ -96,11 +96,14 @@ def test_the_readmes_code_is_typed(tmp_path: Path) -> None:
 
 
 def test_what_a_users_editor_knows(tmp_path: Path) -> None:
-    said = checked(tmp_path, REVEALED)
-    assert "error" not in said, said
+    code = f'{REVEALED}model.trace("a", layres=3)\n'
+    said = checked(tmp_path, code)
+    errors = [line for line in said.splitlines() if "error:" in line]
+    assert "Unexpected keyword argument" in "".join(errors)
+    last = 1 + len(code.splitlines())  # below the line of settings
+    assert {line.split(":")[1] for line in errors} == {str(last)}, said
     found = [re.sub(r"[\w.]+\.(\w+)", r"\1", line) for line in re.findall(r'Revealed type is "(.*)"', said)]
     assert found == re.findall(r"#\s(.*)$", REVEALED, re.M)
-    assert "Unexpected keyword argument" in checked(tmp_path, 'import regard\nregard.load().trace("a", layres=3)\n')
 
 
 def functions(name: str, thing: Any) -> Iterator[tuple[str, Any]]:

@@ -62,7 +62,11 @@ class Case:
         return abs(scale) * float(sums.max()) if sums.numel() else 0.0
 
     def oracle(self) -> Reference:
-        """Everything, in float64."""
+        """Everything, in float64; computed once."""
+        return self._oracle
+
+    @cached_property
+    def _oracle(self) -> Reference:
         return reference.attention(self.query, self.key, self.value, **self.told)
 
 

@@ -33,7 +33,7 @@ def test_steps_side_by_side(minilm) -> None:
                                check_dtype=False, atol=1e-6, rtol=0)  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["svg", "gif"])
+@pytest.mark.parametrize("kind", ["svg", pytest.param("gif", marks=pytest.mark.long)])  # a film takes 5 s
 def test_names_are_no_mathematics(minilm, tmp_path: Path, kind: str) -> None:
     trace = minilm.trace("a $x_1$ bank & $")
     assert draw_evolution(evolution([(0, trace), (1, trace)], 0), tmp_path / f"a.{kind}") == []

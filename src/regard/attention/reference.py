@@ -118,10 +118,8 @@ def distance(weights: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor
 def pooled(weights: Float[Tensor, "B H L S"], rows: int, cols: int) -> Float[Tensor, "B H rows cols"]:
     """Compute the mean weight of each cell of a rows × cols picture; cell p is [p·n // parts, (p + 1)·n // parts)."""
     length, size = weights.shape[-2:]
-    picture = weights.new_zeros(*weights.shape[:-2], rows, cols)
-    for p in range(rows):
-        for c in range(cols):
-            across = slice(p * length // rows, (p + 1) * length // rows)
-            down = slice(c * size // cols, (c + 1) * size // cols)
-            picture[..., p, c] = weights[..., across, down].mean((-2, -1))
-    return picture
+    if not rows or not cols:
+        return weights.new_zeros(*weights.shape[:-2], rows, cols)
+    down = [weights[..., p * length // rows : (p + 1) * length // rows, :].mean(-2) for p in range(rows)]
+    strips = torch.stack(down, -2)  # the mean over a cell's rows, then over its columns
+    return torch.stack([strips[..., c * size // cols : (c + 1) * size // cols].mean(-1) for c in range(cols)], -1)

@@ -91,6 +91,7 @@ def check_documented(folder: Path, text: str) -> None:
     assert {"map.png", "map.json"} <= set(os.listdir(folder))
 
 
+@pytest.mark.long  # 5 s; test_docs_commands runs the pages as well
 def test_the_documented_commands_take_a_text_longer_than_the_model(folder: Path) -> None:
     check_documented(folder, TEXT * 14)
 

@@ -61,6 +61,7 @@ def test_the_same_words_have_not_changed(tmp_path: Path) -> None:
         assert swapped.change.apd == pytest.approx(found.change.apd)
 
 
+@pytest.mark.long  # 60 stores
 def test_false_alarms_of_random_halves_and_an_injected_change(tmp_path: Path) -> None:
     """60 stores without a change, halves by document: 3 alarms expected, 8 is three standard deviations above."""
     alarms = 0

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -40,8 +41,9 @@ def dense_pairs(dense, special, far: int, count: int) -> list[tuple[float, int, 
     """The largest distant weights as anyone would find them."""
     i = torch.arange(dense.shape[1])
     kept = ((i[:, None] - i).abs() > far) & ~special & ~special[:, None]
-    found = [(float(dense[h, a, b]), h, a, b) for h, a, b in (dense * kept).nonzero().tolist()]
-    return sorted(found, key=lambda each: -each[0])[:count]
+    flat = (dense * kept).flatten()
+    places = [n for n in flat.sort(descending=True, stable=True).indices[:count].tolist() if flat[n] > 0]
+    return [(float(flat[n]), *(int(at) for at in np.unravel_index(n, dense.shape))) for n in places]
 
 
 def check(found, dense, tokens, head, far: int, top: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -102,14 +103,20 @@ def write(figure: Figure, file: Path) -> list[str]:
             text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
             text.set_parse_math(False)
         _settle(figure)
-        with whole(file) as temporary:
-            figure.savefig(temporary, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
+        figure.dpi = 130
+        with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
+            if kind == "svg":
+                FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
+            else:
+                FigureCanvasAgg(figure).print_png(temporary)
     return missing_glyphs(caught, kind)
 
 
 def _settle(figure: Figure) -> None:
     """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
     for part in figure.subfigs:
         part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
