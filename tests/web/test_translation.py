@@ -10,8 +10,9 @@ def test_the_best_call_is_that_of_the_layer_whose_rows_write() -> None:
     data: Any = alignment_data(found, {(0, 0): 4, (1, 0): 5})
     assert data["calls"] == [4, 5]
     assert (data["best"]["call"], data["best"]["head"]) == (5, None)
-    assert data["best"]["why"].startswith("Layer 1, whose rows look at what the next token comes from, and layer 0")
+    said = "Of 2 layers layer 1, as tokens are written, and layer 0, as they are read, agree most: here by "
+    assert data["best"]["why"] == f"{said}{found.agreement:.2f} of at most 1."
     without: Any = alignment_data(found, {(0, 0): 4})
     assert without["best"]["call"] == 4
-    assert without["best"]["why"] == "Layer 1 aligns the texts best; it was left out of this page."
+    assert without["best"]["why"].endswith(" of at most 1; the first of them is left out of this page.")
     assert alignment_data(found, {}) is None

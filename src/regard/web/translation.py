@@ -1,5 +1,7 @@
 """Write which calls align a translation with its source, and which of them does it best."""
 
+from regard.explain.findings.alignment import why_these_layers
+from regard.explain.findings.wording import capital
 from regard.explain.weights.alignment import Alignment
 from regard.trace.layer_subset import CallNumber
 from regard.web.score_rules import Data
@@ -13,14 +15,7 @@ def alignment_data(found: Alignment, calls: dict[CallNumber, int]) -> Data | Non
     if not calls:
         return None
     own = {layer: number for (layer, nth), number in reversed(calls.items())}
-    written, read = found.written_layer, found.read_layer
-    if written in own:
-        best = own[written]
-        why = (
-            f"Layer {written}, whose rows look at what the next token comes from, and layer {read}, whose rows look at "
-            f"what their own token came from, agree most of all layers ({found.agreement:.2f}, 1 is the most)."
-        )
-    else:
-        best = next(iter(calls.values()))
-        why = f"Layer {written} aligns the texts best; it was left out of this page."
+    best = own.get(found.written_layer, next(iter(calls.values())))
+    left = "" if found.written_layer in own else "; the first of them is left out of this page"
+    why = f"{capital(why_these_layers(found))}{left}."
     return {"calls": list(calls.values()), "best": {"call": best, "head": found.head, "why": why}}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.findings.alignment import alignment_findings
+from regard.explain.findings.alignment import alignment_findings, why_these_layers
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.weights.alignment import Alignment
 from regard.explain.weights.attended import Attended, Share
@@ -55,6 +55,15 @@ def test_where_words_come_from(traced: Summary) -> None:
         "Every word of the text is what some target token looks at most.",
         "Layer 1, as tokens are written, and layer 0, as they are read, agree well (0.70 of at most 1).",
     ]
+
+
+def test_why_these_layers_and_no_others(traced: Summary) -> None:
+    assert traced.target is not None
+    (alignment,) = traced.target.alignments
+    chosen = replace(alignment, written_layer=1, read_layer=0, agreement=0.7)
+    views = "of 2 layers layer 1, as tokens are written, and layer 0, as they are read, agree most"
+    assert why_these_layers(chosen) == f"{views}: here by 0.70 of at most 1"
+    assert why_these_layers(chosen, 3) == f"{views}, over the texts together: here by 0.70 of at most 1"
 
 
 def test_an_order_that_is_kept(traced: Summary) -> None:

@@ -276,11 +276,21 @@ def _not_taken(every: Sequence[range], found: Sequence[Link]) -> list[range]:
 
 def _agree(alignment: Alignment) -> str:
     """How far the two views of the alignment agree."""
-    value = alignment.agreement
     if alignment.written_layer == alignment.read_layer:
         return ""
+    value = alignment.agreement
     well = "well" if value >= CLEAR else "somewhat" if value >= SOME else "hardly"
-    return (
-        f"layer {alignment.written_layer}, as tokens are written, and layer {alignment.read_layer}, as they are read, "
-        f"agree {well} ({value:.2f} of at most 1)."
-    )
+    return f"{_views(alignment)} agree {well} ({value:.2f} of at most 1)."
+
+
+def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
+    """Say by what `choose` chose an alignment's layers. texts: over so many."""
+    together = ", over the texts together" if texts > 1 else ""
+    views, count = _views(alignment), len(alignment.layers)
+    return f"of {count} layers {views} agree most{together}: here by {alignment.agreement:.2f} of at most 1"
+
+
+def _views(alignment: Alignment) -> str:
+    """The two views of an alignment."""
+    written, read = alignment.written_layer, alignment.read_layer
+    return f"layer {written}, as tokens are written, and layer {read}, as they are read,"

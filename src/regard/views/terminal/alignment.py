@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from regard.explain.findings.alignment import alignment_findings, told_first
+from regard.explain.findings.alignment import alignment_findings, told_first, why_these_layers
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Across, Alignment
 from regard.explain.weights.attended import Attended
@@ -103,12 +103,11 @@ def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:
     for name, each in zip(names, alignment.tokens, strict=True):
         first = Text("–", style="dim") if each.written is None else _looks(each.written, source, room, 2)
         table.add_row(name, first, _looks(each.read, source, room, 2))
-    together = " over the texts together, here" if len(summary.tokens) > 1 else ","
-    agree = f"these two layers agree most of all{together} by {alignment.agreement:.2f}"
-    mark = MARK_SINKS if alignment.sinks else MARK
+    one = alignment.written_layer == alignment.read_layer
+    agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
     note = (
         "a decoder's row reads one token and writes the next: written is the row before a token, read its own;\n"
-        f"{agree if alignment.written_layer != alignment.read_layer else 'one layer, both rows'}; {mark}"
+        f"{agree}; {MARK_SINKS if alignment.sinks else MARK}"
     )
     if alignment.sinks:
         sink_line = ", ".join(f"{sink_name(sink.token, sink.text)} {sink.share:.2f}" for sink in alignment.sinks)

@@ -114,9 +114,8 @@ def write(figure: Figure, file: Path) -> list[str]:
 
 def _settle(figure: Figure) -> None:
     """Lay the figure out, once, in rounded numbers: the layout's solver is off by other last digits each time."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)
     figure.set_layout_engine("none")
     for part in figure.subfigs:
         part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
@@ -133,12 +132,9 @@ def all_axes(figure: FigureBase) -> list[Axes]:
 
 def missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
     """One note for all characters that no installed font has."""
-    lost = []
-    for warning in caught:
-        message = str(warning.message)
-        if message.startswith("Glyph "):
-            code = int(message.split()[1])
-            lost.append(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})")
+    said = [str(warning.message) for warning in caught]
+    codes = [int(each.split()[1]) for each in said if each.startswith("Glyph ")]
+    lost = [f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes]
     unique = list(dict.fromkeys(lost))
     then = "an SVG is drawn with the fonts of whoever opens it" if kind == "svg" else "drawn as a box"
     return [f"no installed font has {', '.join(unique)}: {then}"] if unique else []
