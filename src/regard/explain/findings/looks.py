@@ -31,7 +31,7 @@ def given_to_others(summary: Summary) -> list[float]:
     seen = summary.occurrences
     others = [_others(summary, each) for each in seen]
     return [
-        sum(max((_weights(row)[n] for n in words), default=0.0) for row, words in zip(rows, others, strict=True))
+        sum(max(((row.weights or [])[n] for n in words), default=0.0) for row, words in zip(rows, others, strict=True))
         for rows in zip(*(each.attends for each in seen), strict=False)
     ]
 
@@ -42,7 +42,7 @@ def row_told(summary: Summary) -> str:
     if place is None:
         return ""
     words = {each.label: other_words(summary.tokens[each.text], each.tokens) for each in seen}
-    if not any(_weights(row)[n] > 0 for each in seen for row in each.attends for n in words[each.label]):
+    if not any((row.weights or [])[n] > 0 for each in seen for row in each.attends for n in words[each.label]):
         return f"There is no other word that {'it' if len(seen) == 1 else 'they'} could look at."
     lead = f"What {called(summary)} looks at most in layer {seen[0].attends[place].layer} (mean of its heads)"
     return of_each(summary, lead, [_top(summary, each, each.attends[place]) for each in told_of(summary)])
@@ -126,15 +126,9 @@ def _others(summary: Summary, occurrence: Occurrence) -> list[int]:
     return other_words(summary.tokens[occurrence.text], occurrence.tokens, sinks)
 
 
-def _weights(row: Attended) -> Sequence[float]:
-    """A followed word's whole row, which a summary has."""
-    assert row.weights is not None
-    return row.weights
-
-
 def _top(summary: Summary, occurrence: Occurrence, row: Attended) -> str:
     """The largest parts of a row in order, the word itself as one of them: to the first other word, two at least."""
-    weights, own, words = _weights(row), occurrence.tokens, _others(summary, occurrence)
+    weights, own, words = row.weights or [], occurrence.tokens, _others(summary, occurrence)
     parts = {own[0]: sum(weights[n] for n in own)} | {n: w for n, w in enumerate(weights) if n not in own}
     chosen: list[int] = []
     for number in sorted(parts, key=lambda n: -parts[n])[:NAMED]:

@@ -41,7 +41,7 @@ def render(summary: Summary, width: int = 80, took: float | None = None, more: s
         parts += _word_tables(summary, width)
     else:
         parts += _links(summary)
-    parts += [part for each in summary.occurrences for part in attended_by_head(summary, each, width)]
+    parts += [attended_by_head(summary, each, width) for each in summary.occurrences if each.heads]
     if summary.static is not None:
         parts.append(static_table(summary.static))
     for side in (summary, *([] if summary.target is None else [summary.target.summary])):

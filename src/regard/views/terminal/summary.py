@@ -189,11 +189,11 @@ def _states(summary: Summary, side: str) -> Group:
     return section(f"{_whose(summary, side)}: contextual embedding", table)
 
 
-def attended_by_head(summary: Summary, occurrence: Occurrence, width: int) -> list[RenderableType]:
-    """Where single heads of an occurrence look, where these were asked for: a table for each layer."""
+def attended_by_head(summary: Summary, occurrence: Occurrence, width: int) -> Group:
+    """Where the single heads of an occurrence look that were asked for: a table for each layer."""
     counts = Counter(token.text for token in summary.tokens[occurrence.text])
     tables = _by_head(occurrence, {text for text, count in counts.items() if count > 1}, width)
-    return [section(f"{in_title(occurrence.word)} in text {occurrence.label}", *tables)] if tables else []
+    return section(f"{in_title(occurrence.word)} in text {occurrence.label}", *tables)
 
 
 def _by_head(occurrence: Occurrence, repeated: Collection[str], width: int) -> list[RenderableType]:
