@@ -14,7 +14,7 @@ from tests.support import SHARED
 BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
 pytestmark = [
     pytest.mark.shared,
-    pytest.mark.long,
+    pytest.mark.nightly,  # two minutes
     pytest.mark.skipif(not BOOK.is_file(), reason=f"no {BOOK} (REGARD_SHARED names another place)"),
 ]
 

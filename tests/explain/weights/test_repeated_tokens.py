@@ -58,7 +58,7 @@ class Repeats:
         yield self.batch((0, 10**6))[0]
 
 
-@pytest.mark.long
+@pytest.mark.nightly  # a minute, and tests/train/test_repeated.py shows it by the command
 def test_induction_forms_in_two_layers_and_not_in_one() -> None:
     """Olsson et al. 2022: a head of the second layer, behind one of the first that looks at the token before."""
     most = {}
