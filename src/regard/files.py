@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from regard.errors import RegardError
 from regard.locks import AVAILABLE, lock, stands_at
@@ -132,11 +133,27 @@ def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> by
     size = check_regular(path, what)
     if size > most:
         raise RegardError(f"{named} cannot be read: it has {size:,} bytes, {most:,} are the most")
-    try:
-        # a file that was exchanged for a pipe meanwhile does not block
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(handle, "rb") as file:
+    with open_regular(path, what) as file:
+        try:
             return file.read(most)
+        except OSError as error:
+            raise RegardError(f"{named} cannot be read: {error.strerror or error}") from error
+
+
+def open_regular(path: Path | str, what: str = "", *, links: bool = True) -> BinaryIO:
+    """Open a regular file to read. what: what it is, before its name in a message. links: follow a link.
+
+    Raises:
+        RegardError: as `check_regular`, or it is a link that is not to be followed.
+    """
+    named = f"{what} {str(path)!r}".lstrip()
+    try:
+        if links or not stat.S_ISREG(os.lstat(path).st_mode):
+            check_regular(path, what)
+            if not links:
+                raise RegardError(f"{named} cannot be read: it is a link, needed is a regular file")
+        # a file that was exchanged for a pipe meanwhile does not block
+        return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
     except OSError as error:
         raise RegardError(f"{named} cannot be read: {error.strerror or error}") from error
 

@@ -22,6 +22,7 @@ from regard.corpus.writing import shard
 from regard.errors import RegardError
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
+from tests.support.stores import change_manifest
 
 SMALL = Settings(shard=700)
 
@@ -179,13 +180,10 @@ def test_other_paths_models_versions_and_formats_are_refused(texts: str, tiny: A
     with pytest.raises(RegardError, match="made with model [0-9a-f]{64}, given is [0-9a-f]{64}"):
         made(texts, "store", minilm)
     path = Path("store", NAME)
-    data = json.loads(path.read_text())
-    data["environment"]["torch"] = "1.0"
-    path.write_text(json.dumps(data))
+    change_manifest(Path("store"), environment=change_manifest(Path("store"))["environment"] | {"torch": "1.0"})
     with pytest.raises(RegardError, match="the store was made with torch 1.0, here is "):
         made(texts, "store", tiny)
-    data["format"] = 99
-    path.write_text(json.dumps(data))
+    change_manifest(Path("store"), format=99)
     with pytest.raises(RegardError, match="has format 99, this version of regard reads format 1"):
         made(texts, "store", tiny)
     path.write_text("{")
@@ -390,8 +388,7 @@ def test_the_same_line_in_another_folder_is_refused(tmp_path: Path, tiny: Any, m
         assert (report.built, report.counts["documents"], report.notes) == (0, 5, ())
     assert store_digest(Path("../store")) == whole
     assert documents_in("../store") == [f"notes/{n:04}.txt" for n in range(5)]
-    path = Path("../store", NAME)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"given": ["elsewhere"]}))
+    change_manifest(Path("../store"), given=["elsewhere"])
     with pytest.raises(RegardError, match="names other inputs than those that it was given"):
         made("../a/notes", "../store", tiny)
 
@@ -459,7 +456,7 @@ def test_a_store_of_an_earlier_version_is_taken_over_with_a_line(
     path = Path("../store", NAME)
     now = path.read_bytes()
     data = json.loads(now)
-    del data["given"], data["folder"]
+    del data["given"], data["folder"], data["sha256"]
     path.write_text(json.dumps(data | {"inputs": ["notes"]}))
     early = store_digest(Path("../store"))
     with Store("../store") as opened:  # questions are answered as ever

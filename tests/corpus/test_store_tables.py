@@ -1,15 +1,19 @@
-import json
+import os
 import shutil
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from regard.corpus.asking.look_up import look_up
 from regard.corpus.manifest import read_manifest
+from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
+from regard.corpus.store_views import TABLES
 from regard.errors import RegardError
-from tests.support.stores import Document, write_store
+from tests.support.stores import Document, change_manifest, sign, write_store
 
 ONE = [Document("a", "The bank of clay", {"year": "1850"}, line=3), Document("b", "A BANK note")]
 OTHER = [Document("c", "No bank; the end")]
@@ -27,28 +31,6 @@ def store(tmp_path: Path) -> Path:
     return write_store(folder, [(ONE, numbered(7)), (OTHER, numbered(4))], layers=(2, 5))
 
 
-def test_views_tell_where_each_row_stands(store: Path) -> None:
-    with StoreTables(store) as tables:
-        found = tables.sql(
-            "SELECT shard, row, document, form, start FROM rows WHERE word = ? ORDER BY shard, row", ["bank"]
-        )
-        assert [tuple(each.values()) for each in found.to_pylist()] == [
-            ("shard0", 1, "a", "bank", 4), ("shard0", 2, "b", "BANK", 2), ("shard1", 0, "c", "bank", 3)
-        ]  # fmt: skip
-        joined = tables.sql(
-            'SELECT substr(t.text, r.start + 1, r."end" - r.start) AS cut, r.form, '
-            "t.metadata['year'] AS year, t.line FROM rows r JOIN texts t ON r.shard = t.shard AND r.part = t.row"
-        ).to_pylist()
-        assert len(joined) == 11
-        assert all(each["cut"] == each["form"] for each in joined)
-        assert {(each["year"], each["line"]) for each in joined} == {("1850", 3), (None, None)}
-        assert tables.sql("SELECT count(*) AS n FROM spans").to_pylist() == [{"n": 0}]
-        assert tables.sql("SELECT * FROM quarantine").column_names == ["source", "line", "reason"]
-        assert tables.sql("SELECT sum(rows) AS n FROM shards").to_pylist() == [{"n": 11}]
-        assert repr(tables).endswith("11 rows in 2 shards)")
-        assert tables.notes == ()
-
-
 def test_vectors_belong_to_their_rows(store: Path) -> None:
     with StoreTables(store) as tables:
         found = tables.sql("SELECT row, document, start FROM rows WHERE shard = 'shard0' ORDER BY document, start")
@@ -57,9 +39,9 @@ def test_vectors_belong_to_their_rows(store: Path) -> None:
         np.testing.assert_array_equal(tables.vectors("shard0", rows, 2)[:, 1], 0)
         np.testing.assert_array_equal(tables.vectors("shard0", rows, 5)[:, 1], 1)
         assert tables.vectors("shard0", rows).dtype == np.float16
-        whole = dict(tables.shard_vectors(2))
-        assert {shard: len(vectors) for shard, vectors in whole.items()} == {"shard0": 7, "shard1": 4}
-        assert (whole["shard0"][:, 1] == 0).all()
+        whole = list(tables.all_vectors(2))
+        assert [(shard, first, len(vectors)) for shard, first, vectors in whole] == [("shard0", 0, 7), ("shard1", 0, 4)]
+        assert (whole[0][2][:, 1] == 0).all()
         with pytest.raises(RegardError, match="layer 3: the store keeps 2, 5"):
             tables.vectors("shard0", rows, 3)
         with pytest.raises(RegardError, match="shard shard1 has rows 0 to 3, given 0 to 6"):
@@ -68,51 +50,18 @@ def test_vectors_belong_to_their_rows(store: Path) -> None:
             tables.vectors("x", rows)
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
-        ("SELECT * FROM read_csv('../a.csv')", "Permission Error"),
-        ("COPY (SELECT 1) TO 'x.csv'", "needs one statement that selects"),
-        ("SELECT 1; SELECT 2", "needs one statement that selects"),
-        ("SET enable_external_access = true", "needs one statement that selects"),
-        ("ATTACH 'x.db'", "needs one statement that selects"),
-        ("DROP VIEW rows", "needs one statement that selects"),
-        ("", "needs one statement that selects"),
-        ("SELEC 1", "syntax error"),
-        ("SELECT nothing FROM rows", 'column "nothing" not found'),
-    ],
-)
-def test_queries_reach_no_further_than_the_store(store: Path, query: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    before = sorted(each for each in tmp_path.rglob("*"))
-    with StoreTables(store) as tables, pytest.raises(RegardError, match=message) as raised:
-        tables.sql(query)
-    assert "\n" not in str(raised.value)
-    assert sorted(each for each in tmp_path.rglob("*")) == before
-
-
-def test_the_settings_are_locked(store: Path) -> None:
-    import duckdb
-
-    with StoreTables(store) as tables, pytest.raises(duckdb.Error, match="configuration has been locked"):
-        tables.connection.execute("SET enable_external_access = true")
-
-
 def test_what_is_no_store_is_refused_in_one_line(store: Path, tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="there is no such folder"):
         StoreTables(tmp_path / "none")
     with pytest.raises(RegardError, match=r"there is no manifest.json in it"):
         StoreTables(tmp_path)
-    manifest = store / "manifest.json"
-    data = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(data | {"format": 99}))
+    data = change_manifest(store, format=99)
     with pytest.raises(RegardError, match="has format 99, this version of regard reads format 1"):
         StoreTables(store)
-    manifest.write_text(json.dumps(data | {"shards": [data["shards"][0] | {"name": "../shards/shard0"}]}))
+    change_manifest(store, **data | {"shards": [data["shards"][0] | {"name": "../shards/shard0"}]})
     with pytest.raises(RegardError, match="names a shard"):
         StoreTables(store)
-    manifest.write_text(json.dumps(data))
+    change_manifest(store, **data)
     (store / "shards" / "shard1" / "vectors.npy").unlink()
     with pytest.raises(
         RegardError, match=r"shard shard1 of 2 lacks vectors.npy; the same `regard embed` again makes it"
@@ -124,12 +73,33 @@ def test_what_is_no_store_is_refused_in_one_line(store: Path, tmp_path: Path) ->
 
 
 def test_vectors_that_do_not_fit_the_manifest_are_refused(store: Path) -> None:
-    np.save(store / "shards" / "shard1" / "vectors.npy", np.zeros((3, 2, 3)))
-    with (
-        StoreTables(store) as tables,
-        pytest.raises(RegardError, match=r"has shape \(3, 2, 3\), the manifest says \(4, 2, 3\)"),
+    file = store / "shards" / "shard1" / "vectors.npy"
+    good = np.load(file)
+    bad = good.copy()
+    bad[2, 1, 0] = np.nan
+    for vectors, message in (
+        (np.zeros((3, 2, 3), np.float16), r"has shape \(3, 2, 3\), the manifest says \(4, 2, 3\)"),
+        (good.astype(np.int64), "its numbers are int64, the manifest says float16 or float32"),
+        (np.asfortranarray(good), "its numbers are float16"),
+        (bad, "row 2 holds a number that is not finite"),
     ):
-        tables.vectors("shard1", np.array([0]))
+        np.save(file, vectors)
+        sign(store)
+        with StoreTables(store) as tables:
+            with pytest.raises(RegardError, match=message) as said:
+                tables.vectors("shard1", np.array([2, 0]), 5)
+            assert "\n" not in str(said.value)
+            with pytest.raises(RegardError, match=message):
+                list(tables.all_vectors(5))
+    for content, message in (
+        (good.tobytes(), "magic string"),
+        (file.read_bytes()[:-2], "bytes, its shape"),
+        (b"", "EOF"),
+    ):
+        file.write_bytes(content)
+        sign(store)
+        with StoreTables(store) as tables, pytest.raises(RegardError, match=message):
+            tables.vectors("shard1", np.array([0]))
 
 
 def test_a_store_without_rows_and_one_that_is_not_finished(tmp_path: Path) -> None:
@@ -137,15 +107,16 @@ def test_a_store_without_rows_and_one_that_is_not_finished(tmp_path: Path) -> No
         assert tables.sql("SELECT count(*) AS n FROM rows JOIN texts ON rows.part = texts.row").to_pylist() == [
             {"n": 0}
         ]
-        assert tables.notes == ("the store is not finished: the same `regard embed` again goes on where it stopped",)
+        said = "no shard is there so far: the same `regard embed` again goes on where it stopped"
+        assert tables.notes == (f"the store is not finished, {said}",)
 
 
 def test_opening_reads_no_table(store: Path) -> None:
     began = time.perf_counter()
     tables = StoreTables(store)
     assert time.perf_counter() - began < 1
-    assert "connection" not in vars(tables)
-    assert not tables._mapped
+    assert tables._views is None
+    assert not any("index" in vars(shard) for shard in tables.shards.values())
 
 
 def test_the_model_has_to_be_the_one_that_made_the_store(
@@ -155,8 +126,7 @@ def test_the_model_has_to_be_the_one_that_made_the_store(
     with StoreTables(bank_folder) as tables:
         assert tables.model is minilm
     other = shutil.copytree(bank_folder, tmp_path / "s")
-    data = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(json.dumps(data | {"model": data["model"] | {"digest": "x"}}))
+    change_manifest(other, model=change_manifest(other)["model"] | {"digest": "x"})
     with StoreTables(other) as tables, pytest.raises(RegardError, match="is not the one that made it"):
         _ = tables.model
 
@@ -167,10 +137,9 @@ def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path:
     monkeypatch.setattr("regard.models.load.load", lambda source: asked.append(source) or minilm)
     monkeypatch.setattr("regard.corpus.environment.digest_model", lambda _: read_manifest(bank_folder).model.digest)
     folder = shutil.copytree(bank_folder, tmp_path / "s")
-    path = folder / "manifest.json"
-    data = json.loads(path.read_text())
+    data = change_manifest(folder)
     for stranger in ({"source": "stranger/model"}, {"source": str(tmp_path)}, {"name": "mine"}):
-        path.write_text(json.dumps(data | {"model": data["model"] | stranger}))
+        change_manifest(folder, model=data["model"] | stranger)
         with StoreTables(folder) as tables:
             with pytest.raises(RegardError, match="what a store names is not loaded, name the model yourself") as said:
                 _ = tables.model
@@ -185,17 +154,74 @@ def test_what_a_store_names_is_never_loaded(bank_folder: Path, minilm, tmp_path:
 
 def test_the_named_model_is_held_against_what_the_store_says(bank_folder: Path, minilm, tmp_path: Path) -> None:
     folder = shutil.copytree(bank_folder, tmp_path / "s")
-    path = folder / "manifest.json"
-    data = json.loads(path.read_text())
+    data = change_manifest(folder)
     for said, fits in (
         ({"digest": "x"}, False),
         ({"digest": "", "name": "mine"}, False),  # without a digest the name tells
         ({"digest": "", "source": "mine"}, True),
     ):
-        path.write_text(json.dumps(data | {"model": data["model"] | said}))
+        change_manifest(folder, model=data["model"] | said)
         with StoreTables(folder, model=minilm) as tables:
             if fits:
                 assert tables.model is minilm
             else:
                 with pytest.raises(RegardError, match="model 'all-MiniLM-L6-v2' is not the one that made it"):
                     _ = tables.model
+
+
+def everything(store: Path) -> list[object]:
+    """All that a store can be asked without a model."""
+    with Store(store) as opened:
+        found = look_up(opened, "bank")
+        return [
+            [asdict(line) for line in found.lines(20)],
+            opened.distinct("word"),
+            [vectors.tobytes() for _, _, vectors in opened.all_vectors()],
+            [opened.sql(f"SELECT * FROM {name}").to_pylist() for name in (*TABLES[:3], "quarantine", "shards")],
+            opened.manifest,
+        ]
+
+
+def test_every_flipped_bit_is_noticed_where_it_is_read(store: Path) -> None:
+    before, random = everything(store), np.random.default_rng(7)
+    for file in sorted(each for each in store.rglob("*") if each.is_file() and each.name != "counts.json"):
+        whole = file.read_bytes()
+        for place in random.choice(len(whole), min(len(whole), 11), replace=False).tolist():
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+            with pytest.raises(RegardError) as said:
+                if everything(store) == before:  # blanks of JSON
+                    raise RegardError("nothing was changed")
+            assert "\n" not in str(said.value), (file, place)
+        file.write_bytes(whole)
+    assert everything(store) == before
+
+
+def test_a_store_of_an_earlier_version_is_read_and_says_that_nothing_is_checked(store: Path) -> None:
+    before = everything(store)
+    shards = change_manifest(store)["shards"]
+    for each in shards:
+        del each["sha256"]
+        (store / "shards" / each["name"] / "index.json").unlink()
+    change_manifest(store, shards=shards)
+    after = everything(store)
+    assert after[:-1] == before[:-1]
+    with StoreTables(store) as tables:
+        assert len(tables.notes) == 1
+        assert "without checksums" in tables.notes[0]
+        assert [shard.words for shard in tables.shards.values()] == [[("a", "the")], [("bank", "the")]]
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "texts.parquet", "vectors.npy", "index.json"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "missing"])
+def test_what_is_no_regular_file_is_refused_without_waiting(store: Path, name: str, kind: str) -> None:
+    file = store / "shards" / "shard1" / name
+    moved = file.rename(store.parent / name)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to(moved)
+    elif kind == "folder":
+        file.mkdir()
+    with pytest.raises(RegardError, match=f"{name}.*(link|lacks|cannot be read)|lacks {name}|no regular file") as said:
+        everything(store)
+    assert "\n" not in str(said.value)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from regard.explain.findings import findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.occurrences import Occurrence
 from tests.said.random_summaries import Drawn, cosine, drawn
 from tests.said.templates import Groups, Template, hold, shows

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 import regard
-from regard.explain.findings import findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
 from regard.text import tokenizers
 from regard.trace.layer_subset import kept_numbers

@@ -1,5 +1,6 @@
 """Small stores of a corpus, made by hand: words of known places, with whatever vectors a test wants."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,10 @@ import pyarrow as pa
 
 from regard.corpus import schema
 from regard.corpus.asking.places import Place, embed_places
+from regard.corpus.checksums import NAME as INDEX
+from regard.corpus.checksums import sha256_of
 from regard.corpus.environment import digest_model
-from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.text.words import find_spans, words_of
 
@@ -23,6 +26,32 @@ MONEYS = ["She opened an account at the bank to save money", "The bank raised it
          "He withdrew money from the bank", "The bank refused to give him a loan of money",
          "Robbers stole money from the bank on Friday", "My bank charges a fee for loans",
          "The bank manager counted the money", "Shares of the bank fell after loans went bad"]  # fmt: skip
+
+
+def change_manifest(store: Path, **changes: Any) -> dict[str, Any]:
+    """Change entries of a store's manifest, as nobody noticed it; returns what it was."""
+    file = store / NAME
+    before = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({name: each for name, each in (before | changes).items() if name != SHA256}), "utf-8")
+    return before
+
+
+def summary_of(shard: Path, parts: int, rows: int) -> ShardSummary:
+    """What a manifest says of a shard."""
+    return ShardSummary(shard.name, parts, rows, rows, sha256_of(shard / INDEX))
+
+
+def sign(store: Path) -> None:
+    """Make checksums that fit what lies in a store by now, as a stranger would who made it."""
+    shards = change_manifest(store)["shards"]
+    for each in shards:
+        folder = store / "shards" / each["name"]
+        data = json.loads((folder / INDEX).read_text("utf-8"))
+        for name in data["files"]:
+            data["files"][name] = [[(folder / name).stat().st_size], sha256_of(folder / name)]
+        (folder / INDEX).write_text(json.dumps(data), "utf-8")
+        each["sha256"] = sha256_of(folder / INDEX)
+    change_manifest(store, shards=shards)
 
 
 @dataclass
@@ -68,8 +97,8 @@ def write_store(
         )  # fmt: skip
         rows, vectors = sort_rows(rows, vectors)
         name = f"shard{number}"
-        write_shard(folder / "shards", name, ShardTables(texts, rows, vectors, schema.spans().empty_table()))
-        summaries.append(ShardSummary(name, len(documents), len(rows), len(rows)))
+        shard = write_shard(folder / "shards", name, ShardTables(texts, rows, vectors, schema.spans().empty_table()))
+        summaries.append(summary_of(shard, len(documents), len(rows)))
     width = shards[0][1].shape[-1] if shards else 7
     model = model or ModelSummary("made", "made", "", 6, 12, width)
     Manifest(model, {}, {}, [], list(layers), summaries, complete=complete).write(folder)

@@ -10,7 +10,7 @@ from jaxtyping import config
 from rich.console import Console
 
 import regard
-from regard.explain.findings import findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.summary import summarise
 from regard.trace.display import LONG, SummaryView, html
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.corpus import schema
+from regard.corpus.checksums import NAME as INDEX
+from regard.corpus.checksums import sha256_of
 from regard.corpus.environment import check_environment, describe_environment, digest_model
 from regard.corpus.extra import needed
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
@@ -22,7 +24,7 @@ from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_installed
 from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
 from regard.corpus.writing.shard import remove_unfinished
-from regard.corpus.writing.store_folder import SHARDS, check_apart, opened, remove_others
+from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_same, check_seen, compare
 from regard.corpus.writing.words import check_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
@@ -32,6 +34,7 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width
 
+KNOWN_AT_ONCE = 100  # shards of an earlier run that are put into the manifest together
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
 
 
@@ -138,7 +141,8 @@ def embed(
         else:
             del loaded  # the workers have their own
             built = build_in_processes(job, plans, workers)
-        shards, counts, new, new_tokens = _gather(built, started, progress)
+        first = None if manifest.complete else manifest
+        shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:
             raise RegardError(_nothing(rejected, given))
         counts["quarantined"] = len(rejected)
@@ -146,9 +150,10 @@ def embed(
             notes += (_gone(compared, prune),)
         if compared.gone and not prune:
             counts["gone"] = compared.gone
-        _write_quarantine(store, rejected)
+        quarantine = _write_quarantine(store, rejected)
         # in this order: a manifest names no shard that is not there, whenever the run is ended
-        replace(manifest, shards=shards, counts=dict(counts), complete=True).write(store)
+        done = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
+        done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
@@ -174,19 +179,30 @@ def _products_as_before() -> Iterator[None]:
 
 
 def _gather(
-    built: Iterable[Built], started: float, progress: Callable[[EmbedProgress], None] | None
+    built: Iterable[Built],
+    store: Path,
+    first: Manifest | None,
+    started: float,
+    progress: Callable[[EmbedProgress], None] | None,
 ) -> tuple[list[ShardSummary], Counter[str], int, int]:
-    """The shards as they come, what they hold in all, how many are new, and these tokens."""
+    """The shards as they come, what they hold in all, how many are new, and these tokens.
+
+    first: the manifest of a store's first run, which names its shards as they are finished: it can be asked meanwhile.
+    """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
     new, characters, new_tokens = 0, 0, 0
     for plan, own, missing in built:
-        shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"]))
+        index = store / SHARDS / plan.name / INDEX
+        sha256 = sha256_of(index) if index.is_file() else ""  # an earlier version's shards have none
+        shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"], sha256))
         counts.update(own)
         counts["documents"] += sum(each.start == 0 for each in plan.documents)
         new += missing
         characters += plan.characters
         new_tokens += own["tokens"] if missing else 0
+        if first is not None and (missing or len(shards) % KNOWN_AT_ONCE == 0):
+            replace(first, shards=shards).write(store)
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
@@ -271,13 +287,15 @@ def _gone(compared: Compared, prune: bool) -> str:
     return f"{count} of the store gone by now, kept all the same: {compared.first!r} first; --prune takes them out"
 
 
-def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> None:
+def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
+    """Write what could not be read; returns the file's SHA-256."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = {name: [getattr(each, name) for each in rejected] for name in schema.quarantine().names}
-    with whole(store / "quarantine.parquet") as file:
+    with whole(store / QUARANTINE) as file:
         pq.write_table(pa.table(columns, schema=schema.quarantine()), file)
+    return sha256_of(store / QUARANTINE)
 
 
 def _nothing(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:

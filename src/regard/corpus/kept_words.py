@@ -18,7 +18,7 @@ def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
     if where is None:
         return ""
     with StoreTables(os.fspath(store)) as tables:
-        found = tables.sql(f"SELECT DISTINCT {where.field} AS kept FROM rows")["kept"].to_pylist()
+        found = tables.distinct(where.field)
     missing = [value for value in where.values if value not in found]
     if not missing:
         return ""

@@ -1,5 +1,6 @@
 """A store's manifest: what was read, with what it was read, and the shards that hold it."""
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -7,13 +8,21 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from regard.checks import is_whole
 from regard.corpus.schema import FORMAT
 from regard.errors import RegardError
 from regard.json_files import read_json, write_json
 
 NAME = "manifest.json"
-LATER = ("given", "folder")  # entries that earlier versions did not write
-LARGEST = 1 << 30  # bytes: 100 a shard, of ten million shards
+LATER = ("given", "folder", "quarantine")  # entries that earlier versions did not write
+LARGEST, LARGEST_OF_SHARD = 1 << 20, 1 << 10  # bytes that it may have, and more for each shard that is there
+SHA256 = "sha256"  # its last entry, of all others
+KINDS = {dict: "object", list: "list", str: "string", bool: "true or false"}
+NONE = type(None)
+SETTINGS: dict[str, Any] = {
+    "unit": str, "lemma": (str, NONE), "dtype": str, "statistics": bool, "window": (int, NONE), "stride": (int, NONE),
+    "where": (list, NONE), "layers": (list, NONE), "shard": int, "backend": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,12 +39,16 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """One shard: its folder's name, and how many documents (parts of them), rows and tokens it holds."""
+    """One shard: its folder's name, and how many documents (parts of them), rows and tokens it holds.
+
+    sha256: of its index.json; empty where an earlier version made it.
+    """
 
     name: str
     parts: int
     rows: int
     tokens: int
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,8 @@ class Manifest:
     bytes depend on. inputs: the paths that were read, absolute. columns: of tables, those of texts and ids. layers:
     those whose embeddings are kept, in the order of vectors.npy. complete: whether all inputs were read. counts: of
     everything that was read or left out. given, folder: the paths as they were given at first, and the folder in which
-    that was: documents are named so. Stores of earlier versions have inputs as they were given, and neither of these.
+    that was: documents are named so. quarantine: the SHA-256 of quarantine.parquet.
+    Stores of earlier versions have inputs as they were given, and neither of these.
     """
 
     model: ModelSummary
@@ -61,6 +75,7 @@ class Manifest:
     format: int = FORMAT
     given: list[str] = field(default_factory=list)
     folder: str = ""
+    quarantine: str = ""
 
     @property
     def placed(self) -> bool:
@@ -69,7 +84,8 @@ class Manifest:
 
     def write(self, store: Path) -> None:
         """Write the manifest into a store's folder, whole or not at all."""
-        write_json(asdict(self), store / NAME, indent=1)
+        data = asdict(self)
+        write_json(data | {SHA256: _sha256(data)}, store / NAME, indent=1)
 
 
 def absolute(paths: Sequence[str], folder: str) -> list[str]:
@@ -87,17 +103,87 @@ def read_manifest(store: Path) -> Manifest:
     if not path.is_file():
         what = "there is no such folder" if not store.exists() else f"there is no {NAME} in it"
         raise RegardError(f"store {str(store)!r}: {what}; `regard embed PATH --out STORE` makes one")
-    data = read_json(path, "manifest", most=LARGEST)
+    try:
+        shards = len(os.listdir(store / "shards"))
+    except OSError:
+        shards = 0
+    data = read_json(path, "manifest", most=LARGEST + LARGEST_OF_SHARD * shards)
     if data.get("format") != FORMAT:
         given = json.dumps(data.get("format"))[:40]
         raise RegardError(f"store {str(store)!r} has format {given}, this version of regard reads format {FORMAT}")
+    written = data.pop(SHA256, None)
+    if written is not None and written != _sha256(data):
+        raise RegardError(f"store {str(store)!r}: its {NAME} is damaged, or was changed: it is not what was written")
     try:
-        known = {each.name: data[each.name] for each in fields(Manifest) if each.name in data or each.name not in LATER}
-        known["model"] = ModelSummary(**known["model"])
-        known["shards"] = [ShardSummary(**each) for each in known["shards"]]
-        found = Manifest(**known)
-        if not isinstance(found.folder, str) or not all(isinstance(each, str) for each in found.given):
-            raise TypeError("given, folder")
-        return found
-    except (KeyError, TypeError) as error:
+        return _checked(data)
+    except (KeyError, TypeError, ValueError) as error:
         raise RegardError(f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({error})") from error
+
+
+def _checked(data: dict[str, Any]) -> Manifest:
+    """A manifest whose entries all have their types."""
+    known = {each.name: data[each.name] for each in fields(Manifest) if each.name in data or each.name not in LATER}
+    model = known["model"] = ModelSummary(**_of("model", known["model"], dict))
+    for name in ("name", "source", "digest"):
+        _of(f"model: {name}", getattr(model, name), str)
+    for name, least in (("layers", 1), ("heads", 0), ("width", 1)):
+        _count(f"model: {name}", getattr(model, name), least)
+    for name, kind in (("settings", dict), ("environment", dict), ("counts", dict), ("inputs", list), ("given", list)):
+        _of(name, known.get(name, kind()), kind)
+    for name in ("inputs", "given"):
+        for each in known.get(name, ()):
+            _of(name, each, str)
+    for name, each in known["environment"].items():
+        _of(f"environment: {name}", each, str)
+    for name, each in known["counts"].items():
+        _count(f"counts: {name}", each)
+    for name in ("folder", "quarantine"):
+        _of(name, known.get(name, ""), str)
+    _of("complete", known["complete"], bool)
+    layers = [_count("layers", each) for each in _of("layers", known["layers"], list)]
+    if not layers or layers != sorted(set(layers)) or layers[-1] >= model.layers:
+        raise ValueError(f"layers: given {layers}, needs some of 0 to {model.layers - 1}, ascending")
+    columns = _of("columns", known["columns"], list)
+    if len(columns) != 2 or not all(each is None or isinstance(each, str) for each in columns):
+        raise TypeError("columns: needs those of texts and of ids")
+    shards = [ShardSummary(**_of("shards", each, dict)) for each in _of("shards", known["shards"], list)]
+    for shard in shards:
+        name = _of("shard: name", shard.name, str)
+        if name in ("", "..") or Path(name).name != name or "\0" in name:
+            raise ValueError(f"it names a shard {name!r}, no folder's name")
+        _of("shard: sha256", shard.sha256, str)
+        for what in ("parts", "rows", "tokens"):
+            _count(f"shard {name}: {what}", getattr(shard, what))
+    if len({shard.name for shard in shards}) < len(shards):
+        raise ValueError("shards: one is named twice")
+    _check_settings(known["settings"])
+    return Manifest(**known | {"shards": shards})
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Refuse settings of other types than `regard.corpus.settings.Settings` writes; entries may be missing."""
+    for name, kinds in SETTINGS.items():
+        if name in settings and not isinstance(settings[name], kinds):
+            raise TypeError(f"settings: {name}")
+    where = settings.get("where")
+    if where is not None:
+        field_, values = where
+        if not all(isinstance(each, str) for each in (field_, *_of("settings: where", values, list))):
+            raise TypeError("settings: where")
+
+
+def _of(name: str, given: Any, kind: type) -> Any:
+    if not isinstance(given, kind):
+        raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a {KINDS[kind]}")
+    return given
+
+
+def _count(name: str, given: Any, least: int = 0) -> int:
+    if not is_whole(given) or not least <= given < 1 << 53:
+        raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a whole number from {least}")
+    return int(given)
+
+
+def _sha256(data: dict[str, Any]) -> str:
+    """Of all entries, however they are laid out."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

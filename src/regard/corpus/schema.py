@@ -8,6 +8,7 @@ A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with the
     heads.parquet    what every head did, summed over the shard, where statistics were asked for
     spans.parquet    what the model did not read as it stands, and what is not kept
     counts.json      how many of each
+    index.json       the SHA-256 of every piece of the others, and which words there may be
 
 Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
 """
@@ -21,6 +22,11 @@ FORMAT = 1  # of the store: a store of another one is refused
 ROW_GROUP = 4096  # rows of a row group at most: what finding one word has to read
 TOP = 8  # largest weights of a layer that are kept, under --where
 STATISTICS = ("entropy", "received", "distance", "special")  # of each row and layer, means over the heads
+# Of every head: sums over counted queries, and over how many of them where that is not "queries".
+SUMS = (
+    "queries", "entropy", "distance", "previous", "next", "nexts", "same", "special", "first", "duplicate",
+    "duplicates", "induction", "inductions",
+)  # fmt: skip
 SOURCES = ("source_start", "source_end", "source_weight")
 
 
@@ -91,7 +97,7 @@ def spans() -> "pa.Schema":
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*names, ("text", pa.string())]])
 
 
-def heads(sums: tuple[str, ...]) -> "pa.Schema":
+def heads(sums: tuple[str, ...] = SUMS) -> "pa.Schema":
     """Make the schema of heads.parquet: for each layer and head, sums by their names, and over how many queries."""
     import pyarrow as pa
 

@@ -1,26 +1,24 @@
-"""Read a store: its tables through DuckDB, its vectors from memory-mapped files, and nothing before it is asked for.
-
-Queries see six views: rows, texts, spans, heads, quarantine, and shards (the manifest's list). The first four have two
-columns more, by which rows and their vectors are found: shard, its name, and row, counted from 0 in that shard's file.
-A query may read the store's folder and nothing else, and change nothing: one statement that selects.
-"""
+"""Open a store: find rows, texts and vectors in its shards, and read nothing before it is asked for."""
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus import schema
-from regard.corpus.extra import needed
+from regard.corpus.columns import Cells, Columns, cells_at, codes_of, integers
 from regard.corpus.manifest import Manifest, read_manifest
+from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import kept_place
+from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
+from regard.files import is_link
 from regard.model_files.folder import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -29,9 +27,8 @@ if TYPE_CHECKING:
 
     from regard.models.model import Model
 
-SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
-TABLES = ("rows", "texts", "spans", "heads")
 FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet with statistics only
+AT_ONCE = 2  # shards that are read at the same time
 T = TypeVar("T", bound="StoreTables")
 
 
@@ -50,11 +47,12 @@ class StoreTables:
         self.path = Path(path)
         self._named = model
         self.manifest: Manifest = read_manifest(self.path)
-        self._mapped: dict[str, np.ndarray] = {}
+        folder = self.path / "shards"
+        self.shards = {each.name: ShardReader(folder / each.name, each, self.manifest) for each in self.manifest.shards}
+        self._views: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
         self._check_shards()
-        unfinished = "the store is not finished: the same `regard embed` again goes on where it stopped"
-        self.notes: tuple[str, ...] = () if self.manifest.complete else (unfinished,)
+        self.notes: tuple[str, ...] = tuple(_notes(self.manifest))
 
     def __enter__(self: T) -> T:
         return self
@@ -69,11 +67,10 @@ class StoreTables:
         return f"Store({str(self.path)!r}, {rows:,} rows in {len(self.manifest.shards)} shards)"
 
     def close(self) -> None:
-        """Give back the connection and the memory-mapped files."""
-        self._mapped.clear()
-        if "connection" in vars(self):
-            self.connection.close()
-            del self.connection
+        """Give back the connection to DuckDB, where there is one."""
+        if self._views is not None:
+            self._views.close()
+            self._views = None
 
     @property
     def layer(self) -> int:
@@ -123,132 +120,127 @@ class StoreTables:
         return model
 
     def sql(self, query: str, parameters: Sequence[str | int | float] = ()) -> "pa.Table":
-        """Answer one query that selects, through DuckDB. parameters: for its ? signs.
+        """Answer one query that selects, through DuckDB, from the views of `regard.corpus.store_views`.
+
+        parameters: for its ? signs.
 
         Raises:
-            RegardError: it is no such query, names what is not there, or reaches beyond the store.
+            RegardError: it is no such query, names what is not there, reaches beyond the store, or a file is damaged.
         """
-        duckdb = needed("duckdb")
-        cursor = self.connection.cursor()
-        try:
-            statements = cursor.extract_statements(query)
-            kinds = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
-            if len(statements) != 1 or statements[0].type not in kinds:
-                raise RegardError("sql: needs one statement that selects: a store is not changed by asking")
-            return cursor.sql(statements[0], params=list(parameters)).to_arrow_table()
-        except duckdb.Error as error:
-            raise RegardError(f"sql: {str(error).splitlines()[0]}") from error
-        finally:
-            cursor.close()
+        from regard.corpus.store_views import select
+
+        with self._lock:
+            if self._views is None:
+                from regard.corpus.store_views import connect
+
+                self._views = connect(self.path, self.manifest, self.shards.values())
+        return select(self._views, query, parameters, self.shards.values())
+
+    def rows_with(self, field: str, value: str, columns: Sequence[str]) -> Columns:
+        """Find the rows with a word or a lemma, shard by shard. field: "word" or "lemma".
+
+        Raises:
+            RegardError: a file is damaged.
+        """
+        found, wanted = Columns(columns), list(dict.fromkeys([field, *columns]))
+
+        def read(shard: ShardReader, groups: list[int] | None) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
+            there = []
+            for first, table in shard.tables("rows", wanted, groups):
+                own = _places_of(table[field], value)
+                if len(own):
+                    there.append((first + own, cells_at(table, own, columns)))
+            return there
+
+        groups = {name: shard.groups_with(field, value) for name, shard in self.shards.items()}
+        may = {name: own for name, own in groups.items() if own != []}
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            shards = [self.shards[name] for name in may]
+            for name, there in zip(may, threads.map(read, shards, may.values()), strict=True):
+                for rows, cells in there:
+                    found.add(name, rows, cells)
+        return found
+
+    def distinct(self, field: str) -> set[str]:
+        """List the words or the lemmas that there are. Raises RegardError where a file is damaged."""
+        tables = (table for shard in self.shards.values() for _, table in shard.tables("rows", [field]))
+        return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
+
+    def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> Columns:
+        """Read the rows of these numbers, by their shards, in the order of their numbers; those that there are.
+
+        Raises:
+            RegardError: the store has no such shard, or a file is damaged.
+        """
+        found = Columns(columns)
+        for name, numbers in wanted.items():
+            shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
+            rows = rows[rows >= 0]
+            for first, own in shard.tables(table, columns, np.unique(rows // ROW_GROUP).tolist()):
+                there = rows[(rows >= first) & (rows < first + len(own))]
+                found.add(name, there, cells_at(own, there - first, columns))
+        return found
 
     def vectors(self, shard: str, rows: Int[np.ndarray, " n"], layer: int | None = None) -> Float[np.ndarray, "n M"]:
         """Read the embeddings of some rows of a shard, from one layer; None for the last that is kept.
 
         Raises:
-            RegardError: the store has no such shard, row or layer.
+            RegardError: the store has no such shard, row or layer, or a file is damaged.
         """
-        whole, count = self._map(shard), self._counts[shard]
-        if rows.size and not (rows.min() >= 0 and rows.max() < count):
-            raise RegardError(f"vectors: shard {shard} has rows 0 to {count - 1}, given {rows.min()} to {rows.max()}")
-        return np.ascontiguousarray(whole[rows, self.layer_index(layer)])
+        return self._shard(shard).vectors(rows, self.layer_index(layer))
 
-    def shard_vectors(self, layer: int | None = None) -> Iterator[tuple[str, Float[np.ndarray, "n M"]]]:
-        """Yield each shard's name and the embeddings of all its rows, read from the file where they are used."""
+    def all_vectors(self, layer: int | None = None) -> Iterator[tuple[str, int, Float[np.ndarray, "n M"]]]:
+        """Yield the embeddings of all rows, some megabytes at a time, with their shard and the number of the first.
+
+        Raises:
+            RegardError: the store has no such layer, or a file is damaged.
+        """
         index = self.layer_index(layer)
-        for shard in self.manifest.shards:
-            yield shard.name, self._map(shard.name)[:, index]
+        for name, shard in self.shards.items():
+            for first, found in shard.all_vectors(index):
+                yield name, first, found
 
     def layer_index(self, layer: int | None) -> int:
         """Tell which of the kept layers a layer is, None for the last. Raises RegardError where it is not kept."""
         return kept_place(self.manifest.layers, layer)
 
-    @cached_property
-    def connection(self) -> "duckdb.DuckDBPyConnection":
-        """Connect to DuckDB, in memory, with the views, and lock it: the store's folder is all that it may read."""
-        duckdb = needed("duckdb")
-        settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-        connection = duckdb.connect(":memory:", config=settings)
-        connection.execute("SET temp_directory = ''")
-        for name in TABLES:
-            self._view(connection, name)
-        quarantine = self.path / "quarantine.parquet"
-        if quarantine.is_file():
-            connection.execute(f"CREATE VIEW quarantine AS SELECT * FROM read_parquet({_quoted(str(quarantine))})")
-        else:
-            _empty(connection, "quarantine", schema.quarantine())
-        connection.execute(
-            "CREATE TABLE shards (number BIGINT, name VARCHAR, parts BIGINT, rows BIGINT, tokens BIGINT)"
-        )
-        listed = [[n, each.name, each.parts, each.rows, each.tokens] for n, each in enumerate(self.manifest.shards)]
-        if listed:
-            connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", listed)
-        connection.execute(f"SET allowed_directories = [{_quoted(str(self.path))}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        return connection
-
-    def _view(self, connection: "duckdb.DuckDBPyConnection", name: str) -> None:
-        """Make the view of one table over all shards; heads only where statistics were asked for."""
-        files = [self._folder(each.name) / f"{name}.parquet" for each in self.manifest.shards]
-        files = [file for file in files if name != "heads" or file.is_file()]
-        if files:
-            listed = ", ".join(_quoted(str(file)) for file in files)
-            columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
-            source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
-            connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
-        elif name != "heads":
-            pa = needed("pyarrow")
-            made = {"rows": schema.rows(1, statistics=False, sources=False), "texts": schema.texts()}
-            fields = made.get(name, schema.spans())
-            _empty(connection, name, fields.append(pa.field("shard", pa.string())).append(pa.field("row", pa.int64())))
-
-    def _folder(self, shard: str) -> Path:
-        return self.path / "shards" / shard
+    def _shard(self, name: str) -> ShardReader:
+        if name not in self.shards:
+            raise RegardError(f"the store has no shard {name!r}")
+        return self.shards[name]
 
     def _check_shards(self) -> None:
-        """Refuse a store whose shards are not there or lack a file."""
-        wanted = list(FILES)
-        for shard in self.manifest.shards:
-            if not shard.name or Path(shard.name).name != shard.name:
-                raise RegardError(
-                    f"store {str(self.path)!r}: its manifest names a shard {shard.name!r}, no folder's name"
-                )
-            lacking = [name for name in wanted if not (self._folder(shard.name) / name).is_file()]
+        """Refuse a store whose shards are not there, lack a file or are links."""
+        count = len(self.manifest.shards)
+        for name, shard in self.shards.items():
+            there = f"store {str(self.path)!r}: shard {name} of {count}"
+            if is_link(shard.folder):
+                raise RegardError(f"{there} is a link, needed is a folder")
+            found = list(os.scandir(shard.folder)) if shard.folder.is_dir() else []
+            lacking = [each for each in FILES if each not in {entry.name for entry in found}]
             if lacking:
-                what = "is missing" if len(lacking) == len(wanted) else f"lacks {lacking[0]}"
-                count = len(self.manifest.shards)
-                again = "the same `regard embed` again makes it"
-                raise RegardError(f"store {str(self.path)!r}: shard {shard.name} of {count} {what}; {again}")
-
-    @cached_property
-    def _counts(self) -> dict[str, int]:
-        return {each.name: each.rows for each in self.manifest.shards}
-
-    def _map(self, shard: str) -> np.ndarray:
-        """A shard's vectors, memory-mapped, checked against the manifest when they are first read."""
-        with self._lock:
-            if shard not in self._mapped:
-                if shard not in self._counts:
-                    raise RegardError(f"vectors: the store has no shard {shard!r}")
-                file = self._folder(shard) / "vectors.npy"
-                try:
-                    found: Any = np.load(file, mmap_mode="c", allow_pickle=False)  # torch warns of "r"
-                except (OSError, ValueError) as error:
-                    raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
-                wanted = (self._counts[shard], len(self.manifest.layers), self.manifest.model.width)
-                if found.shape != wanted:
-                    raise RegardError(f"{str(file)!r} has shape {found.shape}, the manifest says {wanted}")
-                self._mapped[shard] = found
-            return self._mapped[shard]
+                what = "is missing" if len(lacking) == len(FILES) else f"lacks {lacking[0]}"
+                raise RegardError(f"{there} {what}; the same `regard embed` again makes it")
+            others = [entry.name for entry in found if not entry.is_file(follow_symlinks=False)]
+            if others:
+                raise RegardError(f"{there}: {others[0]} is no regular file, or a link")
 
 
-def _quoted(text: str) -> str:
-    """A string as SQL spells it."""
-    return "'" + text.replace("'", "''") + "'"
+def _notes(manifest: Manifest) -> Iterator[str]:
+    """What is to be known of a store, whatever it is asked."""
+    if not manifest.complete:
+        done = f"{len(manifest.shards):,} shards are" if manifest.shards else "no shard is"
+        yield f"the store is not finished, {done} there so far: the same `regard embed` again goes on where it stopped"
+    if not all(each.sha256 for each in manifest.shards):
+        yield "an earlier version made the store, without checksums: what is damaged in it may pass unnoticed"
 
 
-def _empty(connection: "duckdb.DuckDBPyConnection", name: str, fields: "pa.Schema") -> None:
-    """Make a table of no rows."""
-    connection.register(f"_{name}", fields.empty_table())
-    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM _{name}")
-    connection.unregister(f"_{name}")
+def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
+    """Where a column of strings has a value."""
+    found = []
+    start = 0
+    for chunk in column.chunks:
+        for code in codes_of(chunk.dictionary, value):
+            found.append(start + np.flatnonzero(integers(chunk.indices) == code))
+        start += len(chunk)
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -102,7 +102,7 @@ class SummaryView(Shown):
     @property
     def findings(self) -> list[str]:
         """What was found, in sentences."""
-        from regard.explain.findings import findings
+        from regard.explain.findings.see import findings
 
         return findings(self.summary)
 

@@ -9,11 +9,11 @@ from regard import json_files
 from regard.capture.interventions.names import TEXTS
 from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
-from regard.explain.findings import findings
 from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
+from regard.explain.findings.see import findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary

@@ -149,7 +149,7 @@ def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None)
 
 
 def _found(seen: "Summary | str", word: str | None) -> tuple[list[str], Opening | None]:
-    from regard.explain.findings import findings
+    from regard.explain.findings.see import findings
 
     return ([], None) if isinstance(seen, str) else (findings(seen), looked_at(seen, word))
 
@@ -182,7 +182,7 @@ def seen_in(
 
 def looked_at(seen: "Summary", word: str | None) -> Opening:
     """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's link."""
-    from regard.explain.findings import layer_looked_at
+    from regard.explain.findings.looks import layer_looked_at
 
     place = layer_looked_at(seen) if seen.occurrences else None
     if place is not None:

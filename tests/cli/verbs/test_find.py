@@ -5,6 +5,8 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.support.stores import change_manifest
+
 
 def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder: Path, tmp_path: Path) -> None:
     result = regard_command(
@@ -25,8 +27,7 @@ def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder:
 
 def test_a_model_that_the_store_names_is_not_loaded(regard_command, bank_folder: Path, tmp_path: Path) -> None:
     store = shutil.copytree(bank_folder, tmp_path / "s")
-    data = json.loads((store / "manifest.json").read_text())
-    (store / "manifest.json").write_text(json.dumps(data | {"model": data["model"] | {"source": "stranger/model"}}))
+    change_manifest(store, model=change_manifest(store)["model"] | {"source": "stranger/model"})
     like = ("bank", "--store", "s", "--like", "The river bank.")
     for call, message in (
         (("find", *like), "says that 'stranger/model' made it: what a store names is not loaded, name the model"),

@@ -8,12 +8,12 @@ import pytest
 from regard.corpus import schema
 from regard.corpus.asking.find import find
 from regard.corpus.asking.places import Place, embed_places
-from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.errors import RegardError
 from tests.support import MONEY, RIVER
-from tests.support.stores import Document, word_rows, write_store
+from tests.support.stores import Document, summary_of, word_rows, write_store
 
 OTHERS = [
     "The boat drifted towards the muddy bank.",
@@ -88,10 +88,10 @@ def test_a_search_everywhere_is_exact(store: Store, minilm) -> None:
     assert found.total == sum(each.rows for each in store.manifest.shards)
     query = minilm.trace("They walked along the shore.")["shore"].numpy()
     scores = []
-    for shard, vectors in store.shard_vectors():
+    for shard, first, vectors in store.all_vectors():
         wide = vectors.astype(np.float64)
         cosine = wide @ query / np.linalg.norm(wide, axis=1) / np.linalg.norm(query)
-        scores += [(-score, shard, row) for row, score in enumerate(cosine)]
+        scores += [(-score, shard, row) for row, score in enumerate(cosine, first)]
     assert [(line.shard, line.row) for line in found.lines] == [each[1:] for each in sorted(scores)[:7]]
     np.testing.assert_allclose(
         [line.similarity for line in found.lines], [-each[0] for each in sorted(scores)[:7]], atol=1e-5
@@ -144,7 +144,7 @@ def test_a_million_rows_are_asked_in_time(tmp_path: Path, minilm) -> None:
         )  # fmt: skip
         vectors = random.standard_normal((count, 1, 384), dtype=np.float32).astype(np.float16)
         write_shard(tmp_path / "shards", f"s{number}", ShardTables(texts, rows, vectors, schema.spans().empty_table()))
-        summaries.append(ShardSummary(f"s{number}", 1, count, count))
+        summaries.append(summary_of(tmp_path / "shards" / f"s{number}", 1, count))
     model = ModelSummary("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "", 6, 12, 384)
     Manifest(model, {}, {}, [], [5], summaries, complete=True).write(tmp_path)
     began = time.perf_counter()

@@ -7,14 +7,14 @@ import pytest
 
 from regard.corpus import schema
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.settings import normal
 from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
 from regard.corpus.word_spans import word_spans
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.errors import RegardError
-from tests.support.stores import Document, write_store
+from tests.support.stores import Document, summary_of, write_store
 
 TEXTS = {
     "a": "I don't know the bank's rate. The\n Bank is shut: don t.",
@@ -56,7 +56,7 @@ def store_of(folder: Path, texts: dict[str, str], settings: dict, kept: tuple[st
         pa.Table.from_pylist(parts, schema=schema.texts()), table, vectors, schema.spans().empty_table()
     )
     write_shard(folder / "shards", "s", tables)
-    summaries = [ShardSummary("s", len(texts), len(rows), len(rows))]
+    summaries = [summary_of(folder / "shards" / "s", len(texts), len(rows))]
     Manifest(ModelSummary("made", "made", "", 6, 12, 7), settings, {}, [], [5], summaries, complete=True).write(folder)
     return folder
 

@@ -9,7 +9,7 @@ import pytest
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
-from regard.corpus.writing.shard import TEXTS, write_shard
+from regard.corpus.writing.shard import INDEX, TEXTS, write_shard
 from regard.corpus.writing.shard_tables import texts_table
 from regard.corpus.writing.stored_texts import Compared, Stored, StoredTexts, check_same, check_seen, compare
 from regard.errors import RegardError
@@ -101,6 +101,9 @@ def test_documents_come_back_as_they_were_read(stored: tuple[StoredTexts, list[D
     ]  # fmt: skip
     assert texts.sources() == {"n/a.txt": 0, "n/b.csv": 1}
     (tmp_path / "two" / TEXTS).write_bytes(b"PAR1 damaged")
+    with pytest.raises(RegardError, match="texts.parquet' is damaged: it has 12 bytes"):
+        list(texts)
+    (tmp_path / "two" / INDEX).unlink()  # as earlier versions wrote it
     with pytest.raises(RegardError, match="texts.parquet' cannot be read"):
         list(texts)
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
-from regard.explain.findings import findings, layer_looked_at
-from regard.explain.findings.looks import SHARP, link_told, push_told, row_told
+from regard.explain.findings.looks import SHARP, layer_looked_at, link_told, push_told, row_told
+from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.weights.sinks import Sink
 from regard.explain.weights.word_links import WordLink

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from regard.explain.findings import findings
 from regard.explain.findings.movement import movement_findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.occurrences import Reference
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.neutral import Control, Neutral

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.findings import findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
 from regard.trace.trace import PairTrace
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from regard.explain.findings import findings
+from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
 from regard.views.terminal.brief import MOST_LAYERS, MOST_ROWS, show

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from regard.explain.findings import layer_looked_at
+from regard.explain.findings.looks import layer_looked_at
 from regard.explain.texts.summary import summarise
 from regard.views.terminal.layout import spelled
 from regard.views.terminal.token_bars import BARS, FULL, token_bars

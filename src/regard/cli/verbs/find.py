@@ -48,17 +48,18 @@ def find(
     outputs.check()
     check_store(store, layer)
     from regard.cli.console import consoles, finish
-    from regard.corpus.store import Store
+    from regard.corpus.asking.find import find as found_in
+    from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
     from regard.views.asked import find_data
     from regard.views.terminal.concordance import show_concordance
 
     console, errors = consoles(json_file)
-    with Store(store, model=model) as opened:
+    with StoreTables(store, model=model) as opened:
         if like is not None:
             with errors.status("loading the model …"):
                 _ = opened.model
-        found = opened.find(
-            word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
+        found = found_in(
+            opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
         )
         outputs.write(found.rows, lambda: find_data(found))
     show_concordance(found, console, SHOWN if top is None else top)

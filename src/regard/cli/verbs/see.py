@@ -94,7 +94,7 @@ def see(
         drawing = summary_drawing(seen, traces, chosen)
 
         def page(html: PageFile) -> "Page":
-            from regard.explain.findings import findings
+            from regard.explain.findings.see import findings
             from regard.web.assemble import Opening, looked_at, page_of
             from regard.web.movement import add_movement
 

@@ -135,18 +135,17 @@ def _search(
     """The rows of the store whose vectors are nearest to one, in the order of the store, with their cosines."""
     best: list[tuple[float, str, int]] = []
     total = 0
-    for shard, vectors in tables.shard_vectors(layer):
+    for shard, first, vectors in tables.all_vectors(layer):
         scores = cosines(vectors, query)
         total += len(scores)
-        best += [(float(scores[n]), shard, int(n)) for n in largest(scores, top)]
+        best += [(float(scores[n]), shard, first + int(n)) for n in largest(scores, top)]
         best = sorted(best, key=lambda each: -each[0])[:top]
     if not best:
         raise RegardError(f"store {str(tables.path)!r} has no rows")
     wanted: dict[str, list[int]] = {}
     for _, shard, row in best:
         wanted.setdefault(shard, []).append(row)
-    which = " OR ".join(f"(shard = ? AND row IN ({', '.join(map(str, rows))}))" for rows in wanted.values())
-    found = in_store_order(tables, tables.sql(f"SELECT {COLUMNS} FROM rows WHERE {which}", list(wanted)))
+    found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
     score = {(shard, row): value for value, shard, row in best}
     similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
     return found, np.array(similarity, dtype=np.float32), total

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.corpus.writing.attention_sums import SUMS
+from regard.corpus.schema import SUMS
 from regard.errors import RegardError
 from regard.explain.weights.head_means import COUNTS, HeadMeans
 
@@ -38,16 +38,19 @@ def head_means(store: "StoreTables") -> HeadMeans:
     """
     if not store.manifest.settings.get("statistics"):
         raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it does not say what heads did")
-    summed = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
-    found = store.sql(f"SELECT layer, head, {summed} FROM heads GROUP BY layer, head ORDER BY layer, head")
-    columns = {name: found.column(name).to_numpy() for name in ("layer", "head", *SUMS)}
-    if not len(columns["layer"]) or not columns["queries"].max():
+    shape = store.manifest.model.layers, store.manifest.model.heads
+    sums = {name: np.zeros(shape) for name in SUMS}
+    for shard in store.shards.values():
+        for _, table in shard.tables("heads", ["layer", "head", *SUMS]):
+            layer, head = (table[name].to_numpy() for name in ("layer", "head"))
+            places = [(layer, shape[0]), (head, shape[1])]
+            if any(len(each) and not (each.min() >= 0 and each.max() < count) for each, count in places):
+                raise RegardError(f"shard {shard.summary.name}: heads.parquet names heads that the model has not")
+            for name in SUMS:
+                np.add.at(sums[name], (layer, head), table[name].to_numpy())
+    if not sums["queries"].max(initial=0):
         raise RegardError(f"store {str(store.path)!r} holds no token that looks at anything: there is no score")
-    shape = int(columns["layer"].max()) + 1, int(columns["head"].max()) + 1
-    sums = {name: np.full(shape, np.nan) for name in SUMS}
-    for name in SUMS:
-        sums[name][columns["layer"], columns["head"]] = columns[name]
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}
-    counts = {name: int(columns[name].max()) for name in COUNTS}
+    counts = {name: int(sums[name].max()) for name in COUNTS}
     return HeadMeans(scores, counts, model=store.manifest.model.name, notes=store.notes)

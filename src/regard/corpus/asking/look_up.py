@@ -48,14 +48,13 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
 
 
 def _by(tables: StoreTables, by: str, wanted: str) -> Occurrences:
-    return in_store_order(tables, tables.sql(f"SELECT {COLUMNS} FROM rows WHERE {by} = ?", [wanted]))
+    return in_store_order(tables, tables.rows_with(by, wanted, COLUMNS))
 
 
 def _counts(tables: StoreTables, words: list[str]) -> dict[str, int]:
     """How often each of some words stands in the store; those that do not are left out."""
-    marks = ", ".join("?" * len(words))
-    query = f"SELECT word, count(*) AS n FROM rows WHERE word IN ({marks}) GROUP BY word"
-    return {row["word"]: row["n"] for row in tables.sql(query, words).to_pylist()}
+    counts = {word: len(tables.rows_with("word", word, ())) for word in dict.fromkeys(words)}
+    return {word: count for word, count in counts.items() if count}
 
 
 def _runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
@@ -127,7 +126,7 @@ def _instead(tables: StoreTables, by: str) -> str:
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma, so that it has no lemmas"
-    if tables.notes:
+    if not tables.manifest.complete:
         return f": {tables.notes[0]}"
     if settings.get("where"):
         field, values = settings["where"]

@@ -3,19 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.columns import Columns
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-COLUMNS = 'shard, row, word, form, document, part, start, "end"'
+COLUMNS = ("word", "form", "document", "part", "start", "end")
 BLANKS = re.compile(r"\s+")
+PARTS = ("start", "text", "source", "line", "metadata")
 FIELDS = ("word", "lemma")  # what a word may be looked up by
 
 
@@ -97,15 +95,12 @@ class Occurrences:
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
             wanted.setdefault(shard, set()).add(part)
-        found = {}
-        for shard, parts in wanted.items():
-            listed = ", ".join(map(str, sorted(parts)))
-            query = f"SELECT row, start, text, source, line, metadata FROM texts WHERE shard = ? AND row IN ({listed})"
-            for each in self.tables.sql(query, [shard]).to_pylist():
-                metadata = dict(each["metadata"])
-                part = Part(each["start"], each["text"], each["source"], each["line"], metadata)
-                found[shard, int(each["row"])] = part
-        return found
+        there = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
+        cells = zip(*(there.list(name) for name in PARTS), strict=True)
+        return {
+            (shard, int(row)): Part(start, text, source, line, dict(metadata))
+            for shard, row, (start, text, source, line, metadata) in zip(there.shard, there.row, cells, strict=True)
+        }
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
         """Put each into its context of so many characters on either side; runs of blanks and line breaks become one.
@@ -153,9 +148,7 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
     wanted: dict[str, list[int]] = {}
     for shard, row in zip(shards, rows, strict=True):
         wanted.setdefault(shard, []).append(int(row))
-    which = " OR ".join(f"(shard = ? AND row IN ({', '.join(map(str, own))}))" for own in wanted.values())
-    query = f"SELECT {COLUMNS} FROM rows WHERE {which or 'false'}"
-    found = in_store_order(tables, tables.sql(query, list(wanted)))
+    found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
     places = {key: n for n, key in enumerate(zip(found.shard, found.row.tolist(), strict=True))}
     for key in zip(shards, rows, strict=True):
         if key not in places:
@@ -163,18 +156,14 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
     return found.take([places[key] for key in zip(shards, rows, strict=True)])
 
 
-def in_store_order(tables: StoreTables, table: "pa.Table") -> Occurrences:
+def in_store_order(tables: StoreTables, rows: Columns) -> Occurrences:
     """Make occurrences of rows with `COLUMNS`, sorted as they stand in the texts."""
-    numbers = {each.name: n for n, each in enumerate(tables.manifest.shards)}
-    columns = {name: table[name].to_pylist() for name in ("shard", "word", "form", "document")}
-    counted = {name: table[name].to_numpy().astype(np.int64) for name in ("row", "part", "start", "end")}
-    shard = np.array([numbers[name] for name in columns["shard"]], dtype=np.int64)
-    order = np.lexsort((counted["start"], counted["part"], shard))
-    found = Occurrences(
-        tables, tuple(columns["shard"]), counted["row"], counted["part"], counted["start"], counted["end"],
-        tuple(columns["word"]), tuple(columns["form"]), tuple(columns["document"]),
-    )  # fmt: skip
-    return found.take(order)
+    numbers = {name: n for n, name in enumerate(tables.shards)}
+    shard = np.array([numbers[name] for name in rows.shard], dtype=np.int64)
+    part, start, end = (rows.numbers(name) for name in ("part", "start", "end"))
+    word, form, document = (tuple(rows.list(name)) for name in ("word", "form", "document"))
+    found = Occurrences(tables, tuple(rows.shard), rows.row, part, start, end, word, form, document)
+    return found.take(np.lexsort((start, part, shard)))
 
 
 def _one_line(text: str) -> str:

@@ -55,8 +55,7 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
         *window_tokens(model, Settings(window=settings.get("window"), stride=settings.get("stride"))), False
     )
     [cut] = cut_texts(model, [part.text], size)
-    table = found.tables.sql('SELECT "window" FROM rows WHERE shard = ? AND row = ?', [shard, row])
-    window = int(table["window"][0].as_py())
+    window = int(found.tables.rows_at({shard: [row]}, ["window"]).numbers("window")[0])
     if cut is None or not 0 <= window < len(cut.windows):
         raise RegardError(f"shard {shard}: row {row} is of window {window}, which its text has not: other settings")
 

@@ -13,23 +13,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.corpus.schema import SUMS
 
-# Of every head: sums over counted queries, and over how many of them where that is not "queries".
-SUMS = (
-    "queries",
-    "entropy",
-    "distance",
-    "previous",
-    "next",
-    "nexts",
-    "same",
-    "special",
-    "first",
-    "duplicate",
-    "duplicates",
-    "induction",
-    "inductions",
-)
 _AT = {name: number for number, name in enumerate(SUMS)}
 
 

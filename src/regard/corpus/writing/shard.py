@@ -17,18 +17,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from regard.corpus.checksums import BLOCK, CheckedFile, read_index, write_index
+from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
+from regard.corpus.word_filter import LEMMA
 from regard.errors import RegardError
 from regard.files import is_link
 from regard.json_files import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 COUNTS = "counts.json"  # of parts, rows, tokens, and spans by their kind
-TEXTS = "texts.parquet"
-FILES = frozenset((COUNTS, TEXTS, "rows.parquet", "spans.parquet", "heads.parquet", "vectors.npy"))
+TEXTS, VECTORS = "texts.parquet", "vectors.npy"
+FILES = frozenset((COUNTS, INDEX, TEXTS, "rows.parquet", "spans.parquet", "heads.parquet", VECTORS))
 PART = ".part"  # how the folders end that are being written
 
 
@@ -100,11 +104,13 @@ def parquet_of(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = shard / TEXTS
-    try:
-        return pq.read_table(file, columns=None if columns is None else list(columns))
-    except (OSError, pa.ArrowException) as error:
-        raise RegardError(f"{str(file)!r} cannot be read: {(str(error).splitlines() or ['damaged'])[0]}") from error
+    index = read_index(shard) if (shard / INDEX).exists() else None
+    with CheckedFile(shard / TEXTS, index) as file:
+        try:
+            return pq.read_table(file, columns=None if columns is None else list(columns))
+        except (OSError, pa.ArrowException) as error:
+            why = (str(error).splitlines() or ["damaged"])[0]
+            raise RegardError(f"{str(file.path)!r} cannot be read: {why}") from error
 
 
 def documents_of(shard: Path) -> list[Document]:
@@ -153,14 +159,40 @@ def remove_unfinished(folder: Path) -> int:
 def _write_files(folder: Path, tables: ShardTables) -> None:
     import pyarrow.parquet as pq
 
+    ends: dict[str, list[int]] = {}
     for name in ("texts", "rows", "spans", "heads"):
         table = getattr(tables, name)
         if table is not None:
-            pq.write_table(table, folder / f"{name}.parquet", row_group_size=ROW_GROUP, compression="zstd")
-    np.save(folder / "vectors.npy", tables.vectors, allow_pickle=False)
+            target = folder / f"{name}.parquet"
+            pq.write_table(table, target, row_group_size=ROW_GROUP, compression="zstd")
+            ends[target.name] = group_ends(pq.read_metadata(target))
+    np.save(folder / VECTORS, tables.vectors, allow_pickle=False)
+    ends[VECTORS] = block_ends(folder / VECTORS, tables.vectors)
     kinds = Counter(tables.spans.column("kind").to_pylist())
     counts = {"parts": tables.texts.num_rows, "rows": tables.rows.num_rows, "tokens": tables.tokens}
     (folder / COUNTS).write_text(json.dumps(counts | dict(sorted(kinds.items()))) + "\n")
+    words, lemmas = (tables.rows.column(name) for name in ("word", "lemma"))
+    edges = [(n, min(n + ROW_GROUP, len(words)) - 1) for n in range(0, len(words), ROW_GROUP)]
+    names = {*words.unique().to_pylist(), *(LEMMA + each for each in lemmas.unique().to_pylist() if each is not None)}
+    write_index(folder, ends, [(words[first].as_py(), words[last].as_py()) for first, last in edges], names)
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
+
+
+def group_ends(about: "pq.FileMetaData") -> list[int]:
+    """Where the row groups of a Parquet file end, and in each the columns that are no lists: those are read alone."""
+    ends = set()
+    for n in range(about.num_row_groups):
+        chunks = [about.row_group(n).column(each) for each in range(about.num_columns)]
+        plain = [each for each in chunks if "." not in each.path_in_schema]
+        for chunk in (*plain[-1:], *chunks[-1:]):
+            ends.add((chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size)
+    return sorted(ends)
+
+
+def block_ends(file: Path, vectors: Float[np.ndarray, "rows layers M"]) -> list[int]:
+    """Where the rows end that are checked together: those of a megabyte, and of what precedes them."""
+    start, row = file.stat().st_size - vectors.nbytes, max(1, vectors.nbytes // max(1, len(vectors)))
+    step = max(1, BLOCK // row)
+    return [start + n * row for n in range(step, len(vectors), step)]

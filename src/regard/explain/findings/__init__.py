@@ -1,6 +1,5 @@
 """What was found, in a few sentences: one module a question, each a pure function of what explain/ found."""
 
-from regard.explain.findings.looks import layer_looked_at
-from regard.explain.findings.see import findings
+from regard.lazy import lazy_modules
 
-__all__ = ["findings", "layer_looked_at"]
+__getattr__, __dir__ = lazy_modules(__name__, __path__)

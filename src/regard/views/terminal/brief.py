@@ -3,9 +3,9 @@
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from regard.explain.findings import findings, layer_looked_at
-from regard.explain.findings.looks import given_to_others
+from regard.explain.findings.looks import given_to_others, layer_looked_at
 from regard.explain.findings.movement import told
+from regard.explain.findings.see import findings
 from regard.explain.texts.occurrences import Occurrence, Reference
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.neutral import Neutral

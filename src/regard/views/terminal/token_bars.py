@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from regard.explain.findings import layer_looked_at
+from regard.explain.findings.looks import layer_looked_at
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended

@@ -1,0 +1,55 @@
+"""The sizes in the headers of pages, against those that pyarrow says, and damaged headers."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regard.corpus.parquet_pages import page_sizes
+
+TABLE = pa.table(
+    {
+        "text": ["bank", "river", None, "a" * 2000] * 700,
+        "number": list(range(2800)),
+        "pairs": pa.array([[("a", "1"), ("b", "2")]] * 2800, pa.map_(pa.string(), pa.string())),
+    }
+)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["zstd", "none"])
+def test_pages_sum_to_what_the_footer_says(tmp_path: Path, version: str, compression: str) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(TABLE, file, data_page_version=version, compression=compression, data_page_size=999)
+    content, group = file.read_bytes(), pq.read_metadata(file).row_group(0)
+    for n in range(group.num_columns):
+        chunk = group.column(n)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        pages = list(page_sizes(content[start : start + chunk.total_compressed_size]))
+        assert len(pages) > 1
+        assert sum(page.values for page in pages) == chunk.num_values
+        headers = chunk.total_uncompressed_size - sum(page.unpacked for page in pages)
+        assert 0 < headers < 5000 * len(pages)  # one says the least and largest value of its page, here a long one
+
+
+def test_what_are_no_pages_is_a_value_error(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(TABLE, file)
+    chunk = pq.read_metadata(file).row_group(0).column(0)
+    whole = file.read_bytes()[chunk.dictionary_page_offset :][: chunk.total_compressed_size]
+    with pytest.raises(ValueError, match="cut short|ends behind its column"):
+        list(page_sizes(whole[:-1]))
+    with pytest.raises(ValueError, match="cut short"):
+        list(page_sizes(whole[:3]))
+    with pytest.raises(ValueError, match="a field of kind"):
+        list(page_sizes(b"\x19\x00"))
+    with pytest.raises(ValueError, match="without an end"):
+        list(page_sizes(b"\x15" + b"\xff" * 30))
+    draws = np.random.default_rng(0)
+    for _ in range(500):  # whatever the bytes are, it ends, in a page or in a ValueError
+        try:
+            list(page_sizes(draws.bytes(40)))
+        except ValueError:
+            continue
