@@ -31,7 +31,9 @@ def test_a_config_that_can_be() -> None:
         ({"intermediate_size": [7, 0]}, "intermediate_size is 0"),
         ({"encoder_layers": -1}, "encoder_layers is -1, needed is a whole number of 0 or more"),
         ({"text_config": {"vision": {"n_head": 0}}}, "text_config.vision.n_head is 0"),
-        ({"num_local_experts": MOST + 1}, "num_local_experts is 1,048,577, no model has so many"),
+        ({"num_local_experts": MOST + 1}, "num_local_experts is 65,537, no model has so many"),
+        ({"num_labels": 1 << 20}, "num_labels is 1,048,576, no model has so many"),
+        ({"suppress_tokens": [1] * 2_000_000}, "suppress_tokens has 2,000,000 items, 65,536 are the most"),
         ({"max_position_embeddings": LONGEST + 1}, "max_position_embeddings is 16,777,217, no model has so many"),
     ],
 )

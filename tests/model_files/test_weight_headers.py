@@ -192,6 +192,11 @@ def test_headers_that_are_none(tiny: Path, content: bytes, says: str) -> None:
     refused(tiny, f"is truncated or no safetensors file .*{says}")
 
 
+def test_complex_numbers_are_no_weights(tiny: Path) -> None:
+    header(tiny / SINGLE, b'{"a": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}', b"\0" * 8)
+    refused(tiny, "holds complex numbers, needed are real ones")
+
+
 def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
     entry = '"t{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}'
     header(tiny / SINGLE, b"{" + ",".join(entry.format(n) for n in range(500_000)).encode() + b"}")

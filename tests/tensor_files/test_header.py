@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.tensor_files.header import BITS, parse_header, read_header
+from regard.tensor_files.header import BITS, MOST, parse_header, read_header
 
 DTYPES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -67,6 +67,12 @@ def test_gaps_and_overlaps(entries: dict[str, list[int]], size: int, says: str) 
     content = json.dumps(described).encode()
     with pytest.raises(RegardError, match=says):
         parse_header(content, 8 + len(content) + size)
+
+
+def test_more_tensors_than_anything_has_are_refused_before_they_are_parsed() -> None:
+    content = b"{" + b",".join(b'"%d":{"data_offsets":[0,0]}' % n for n in range(MOST + 1)) + b"}"
+    with pytest.raises(RegardError, match="its header names 131,073 tensors"):
+        parse_header(content, 8 + len(content) + 16 * MOST)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ MAY_BE_ZERO = ("encoder_layers", "decoder_layers", "num_encoder_layers", "num_de
 LAYERS = re.compile(r"(^|_)(layers?|blocks?|depth)$")
 FEW = 200  # layers that nobody asks about: some families share one layer's tensors among many
 COUNTS = re.compile(r"^(n|num)_(?!.*(position|ctx|param|token|step|sample))")  # of what a model is made of
-MOST = 1 << 20  # heads, experts, labels
+MOST = 1 << 16  # heads, experts, labels
+ITEMS = 1 << 16  # of a list: one for each layer, or token that is left out
 POSITIONS = re.compile(r"^(max_.*positions?(_embeddings)?|n_positions|n_ctx)$")
 LONGEST = 1 << 24  # the most positions that are published are 10 million
 
@@ -37,7 +38,7 @@ def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> Non
     Raises:
         RegardError: naming the entry, what is given and what is needed.
     """
-    for name, value in _values(config):
+    for name, value in _values(config, where):
         key = name.rsplit(".", 1)[-1]
         least = 1 if key in SIZES else 0
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
@@ -80,15 +81,17 @@ def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> Non
             )
 
 
-def _values(config: Mapping[Any, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+def _values(config: Mapping[Any, Any], where: str, within: str = "") -> Iterator[tuple[str, Any]]:
     """(name, value) of every entry that is one value, of the parts of a config too; lists item by item."""
     for key, value in config.items():
         if value is None or key == "quantization_config":
             continue
         name = f"{within}{key}"
         if isinstance(value, Mapping):
-            yield from _values(value, f"{name}.")
+            yield from _values(value, where, f"{name}.")
         elif isinstance(value, list):
+            if len(value) > ITEMS:
+                raise RegardError(f"{where}: {name} has {len(value):,} items, {ITEMS:,} are the most")
             yield from ((name, each) for each in value if isinstance(each, (int, float, str)))
         else:
             yield name, value

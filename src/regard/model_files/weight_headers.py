@@ -94,6 +94,8 @@ def held(files: Sequence[Path]) -> Held:
             raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
         numbers += sum(math.prod(entry.shape) for entry in entries)
         plain = plain and all(entry.dtype in PLAIN for entry in entries)
+        if any(entry.dtype == "C64" for entry in entries):
+            raise RegardError(f"{str(file)!r} holds complex numbers, needed are real ones")
     return Held(tensors, numbers, plain)
 
 

@@ -29,6 +29,7 @@ from regard.model_files.weight_headers import Held
 from regard.models.model import Model
 from regard.nn.folder import is_ours, newest, read_model
 from regard.nn.transformer import Transformer
+from regard.text.tokenizer_limits import check_tokenizer, read_quietly
 from regard.text.tokenizers import read_tokenizer
 from regard.trace.trace import NO_POOLING
 
@@ -119,7 +120,7 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
 def _file_of(folder: Path | str, file: str) -> Path | None:
     """A file of a model's folder or of a hub name, None where there is none."""
     if isinstance(folder, Path):
-        return folder / file if (folder / file).exists() else None
+        return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
     found = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
     return None if found is None else Path(found)
 
@@ -251,10 +252,13 @@ def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> An
         return None
     options = file.options if file else {}
     place = file.folder if file else folder
-    try:
-        return transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
-    except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
-        raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {_reason(error)}") from error
+    with read_quietly(name):
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
+        except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
+            raise RegardError(_reason(error)) from error
+        check_tokenizer(tokenizer)
+        return tokenizer
 
 
 def _check_finite(model: nn.Module, name: str) -> None:

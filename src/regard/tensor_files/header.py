@@ -19,6 +19,7 @@ BITS = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
     "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
 }  # fmt: skip
+MOST = 1 << 17  # tensors: the largest checkpoints that are published have 92,000
 FEWEST_BITS = 4  # of a number of another dtype: of the smallest two share a byte
 
 
@@ -78,6 +79,8 @@ def parse_header(content: bytes, size: int) -> Header:
     """
     start = 8 + len(content)
     count, room = content.count(b'"data_offsets"'), size - start
+    if count > MOST:
+        raise RegardError(f"its header names {count:,} tensors, no model or trace has so many")
     if count > 1024 + room // 16:
         raise RegardError(f"its header names {count} tensors, the file has {room} bytes for them")
     try:

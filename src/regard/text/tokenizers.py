@@ -21,6 +21,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.files import read_regular
 from regard.json_files import read_json
+from regard.text.tokenizer_limits import LARGEST, check_files, check_tokenizer, read_quietly
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -40,7 +41,6 @@ ROLES = {
 Frame = Literal["none", "end", "both", "bert"]
 FRAMES: dict[str, tuple[str, ...]] = {"none": (), "end": (BOS, EOS), "both": (BOS, EOS), "bert": (CLS, SEP, MASK)}
 BYTES = 256
-LARGEST = 1 << 28  # bytes of a tokenizer.json
 RUNS = r"\s+|\w+|[^\w\s]+"  # blanks, words, punctuation: all of a text
 
 
@@ -179,22 +179,26 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
         RegardError: a file is not whole.
     """
     file, beside = folder / "tokenizer.json", folder / "tokenizer_config.json"
-    try:
-        whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
-    except RegardError:
-        raise
-    except Exception as error:  # the library raises bare Exception for a broken file
-        raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
-    if not beside.is_file():
-        return _wrapped(whole, {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None})
-    try:
-        settings = read_json(beside)
-        roles = {role: settings[role] for role in ROLES if role in settings}
-        return _wrapped(whole, roles, settings.get("model_input_names"))
-    except RegardError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise RegardError(f"{str(beside)!r} cannot be read: {str(error).splitlines()[0]}") from error
+    check_files(folder)
+    with read_quietly(str(folder)):
+        try:
+            whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
+        except RegardError:
+            raise
+        except Exception as error:  # the library raises bare Exception for a broken file
+            raise RegardError(f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}") from error
+        roles = {role: token for role, token in ROLES.items() if whole.token_to_id(token) is not None}
+        inputs = None
+        if beside.is_file():
+            settings = read_json(beside)
+            roles = {role: settings[role] for role in ROLES if role in settings}
+            inputs = settings.get("model_input_names")
+        try:
+            made = _wrapped(whole, roles, inputs)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RegardError(f"{str(beside)!r} cannot be read: {str(error).splitlines()[0]}") from error
+        check_tokenizer(made)
+        return made
 
 
 def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> list[str]:

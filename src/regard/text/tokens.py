@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from regard.errors import RegardError
+from regard.text.tokenizer_limits import caught
 
 # What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
@@ -116,8 +117,15 @@ def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) ->
     """
     fast = bool(getattr(tokenizer, "is_fast", False))
     given = {"text_target" if target else "text": list(texts)}
-    found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
-    return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+    with caught():
+        try:
+            found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
+            return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+        except RegardError:
+            raise
+        except Exception as error:  # the library raises bare Exception where it cannot read a text
+            line = (str(error).splitlines() or [type(error).__name__])[0]
+            raise RegardError(f"the tokenizer cannot read the text: {line}") from error
 
 
 def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
