@@ -28,6 +28,9 @@ def change(name: str, column: pa.Array) -> pa.Table:
     return ROWS.set_column(ROWS.schema.get_field_index(name), name, column)
 
 
+LONG = change("form", pa.array(["x" * 10_000_000] * 7))
+
+
 def asked(store: Path) -> None:
     with StoreTables(store) as tables:
         look_up(tables, "bank").lines(9)
@@ -48,7 +51,7 @@ def asked(store: Path) -> None:
         (lambda file: pq.write_table(change("word", pa.array(range(7))), file), "'word' is int64, needed is string"),
         (lambda file: pq.write_table(change("form", pa.array([None] * 7, pa.string())), file), "lacks values of form"),
         (lambda file: pq.write_table(pa.table({"word": pa.array([["a"]] * 7)}), file), "is damaged: "),
-        (lambda file: pq.write_table(change("form", pa.array(["x" * 10_000_000] * 7)), file, compression="zstd", use_dictionary=False),
+        (lambda file: pq.write_table(LONG, file, compression="zstd", use_dictionary=False),
          "of column 'form' hold 70,000,..."),
     ],
 )  # fmt: skip
