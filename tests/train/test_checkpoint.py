@@ -1,15 +1,21 @@
 """Which checkpoints stay, and in which order steps are told, beyond the digits that their names are padded to."""
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
+import pytest
+import safetensors.torch
 import torch
 
 import regard
+from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.folder import newest
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
-from regard.train.checkpoint import TrainingState, files_by_step, load_checkpoint, save_checkpoint
+from regard.train.checkpoint import TrainingState, files_by_step, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.loop import optimiser_of
 from regard.train.samples import open_watched
 from regard.train.settings import Settings
@@ -25,7 +31,7 @@ def test_names_sort_as_numbers_beyond_a_million_steps(tmp_path: Path) -> None:
         save_checkpoint(tmp_path, model, tokenizer, optimiser, TrainingState(step), keep=2)
     assert [step for step, _ in files_by_step(tmp_path / "checkpoints")] == [1_000_000, 1_000_001]
     assert newest(tmp_path).name == "step-1000001"
-    assert load_checkpoint(tmp_path, model, optimiser)[0].step == 1_000_001
+    assert load_checkpoint(tmp_path, model, optimiser, batches=1)[0].step == 1_000_001
 
 
 def test_watched_steps_are_told_in_their_order(tmp_path: Path, bank: object) -> None:
@@ -33,3 +39,89 @@ def test_watched_steps_are_told_in_their_order(tmp_path: Path, bank: object) -> 
     for name in ("step-1000000", "step-999900", "step-000000", "step-abc"):
         regard.save(bank[0], tmp_path / "watch" / f"{name}.safetensors", layers=[0])  # type: ignore[index]
     assert [step for step, _ in open_watched(tmp_path)] == [0, 999_900, 1_000_000]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> tuple[Path, Transformer, torch.optim.Optimizer]:
+    """A folder with one checkpoint, of step 7."""
+    model = Transformer(TransformerConfig(vocabulary=7, kind="decoder", layers=1, d_model=8, heads=2, length=5))
+    optimiser = optimiser_of(model, Settings())
+    model(torch.tensor([[1, 2]])).logits.sum().backward()
+    optimiser.step()
+    save_checkpoint(tmp_path, model, tokenizers.characters(["abc"]), optimiser, TrainingState(7, (0, 7), 1.5), keep=2)
+    return tmp_path, model, optimiser
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ({"step": -5}, "step is -5, its folder is step-000007"),
+        ({"step": 8}, "step is 8"),
+        ({"step": 7.0}, "step is 7.0"),
+        ({"step": "7"}, "step is '7'"),
+        ({"place": [0, 10**12]}, r"needs two numbers from 0 to 14"),
+        ({"place": [-1, 3]}, "place is"),
+        ({"place": [0]}, "place is"),
+        ({"place": 5}, "place is 5"),
+        ({"place": None}, "place is None"),
+        ({"best": "low"}, "best is 'low'"),
+    ],
+)
+def test_notes_that_do_not_fit(run: Any, entries: dict[str, object], says: str) -> None:
+    folder, model, optimiser = run
+    assert load_checkpoint(folder, model, optimiser, batches=2)[0] == TrainingState(7, (0, 7), 1.5)
+    file = folder / "checkpoints" / "step-000007" / "training.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+    with pytest.raises(RegardError, match=says) as said:
+        load_checkpoint(folder, model, optimiser, batches=2)
+    assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "says"),
+    [
+        ({"count": torch.zeros(3)}, "'count' is missing or does not fit"),
+        ({"random": torch.zeros(7, dtype=torch.uint8)}, "'random' is missing or does not fit"),
+        ({"random": torch.zeros_like(torch.get_rng_state())}, "'random' is no state of random numbers"),
+        ({"mean.embeddings.tokens.weight": torch.zeros(2, 3)}, "is missing or does not fit|belongs"),
+        ({"count": torch.tensor(float("nan"))}, "holds numbers that are none"),
+    ],
+)
+def test_a_state_that_does_not_fit(run: Any, tensors: dict[str, torch.Tensor], says: str) -> None:
+    folder, model, optimiser = run
+    file = folder / "checkpoints" / "step-000007" / "training.safetensors"
+    held = safetensors.torch.load_file(file)
+    name = next(iter(tensors))
+    if name not in held:  # another name of the same thing
+        name = next(each for each in held if each.startswith("mean."))
+    safetensors.torch.save_file(held | {name: next(iter(tensors.values()))}, file)
+    with pytest.raises(RegardError, match=says) as said:
+        load_checkpoint(folder, model, optimiser, batches=2)
+    assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize("name", ["training.json", "training.safetensors", "model.safetensors"])
+@pytest.mark.parametrize("content", [None, b"", b"caf\xe9", b"{" * 999])
+def test_files_that_are_none_are_one_line_and_not_waited_for(run: Any, name: str, content: bytes | None) -> None:
+    folder, model, optimiser = run
+    file = folder / "checkpoints" / "step-000007" / name
+    file.unlink()
+    if content is None:
+        os.mkfifo(file)
+    else:
+        file.write_bytes(content)
+    with pytest.raises(RegardError, match=name) as said:
+        load_checkpoint(folder, model, optimiser, batches=2)
+    assert "\n" not in str(said.value)
+
+
+def test_what_killed_processes_left_is_removed(run: Any) -> None:
+    folder, _, _ = run
+    (folder / "watch").mkdir()
+    left = [folder / ".regard-abcd1234.part.json", folder / "watch" / ".regard-abcd1234.part.safetensors"]
+    for file in left:
+        file.write_text("half")
+    (folder / "checkpoints" / ".step-000008.part").mkdir()
+    remove_leftovers(folder)
+    assert not any(file.exists() for file in left)
+    assert [each.name for each in (folder / "checkpoints").iterdir()] == ["step-000007"]

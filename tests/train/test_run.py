@@ -15,8 +15,10 @@ import safetensors.torch
 import torch
 
 import regard
+from regard.cli.progress_lines import ProgressLines
+from regard.cli.train_progress import TrainArguments, train_and_follow
 from regard.train.log import read_log
-from regard.train.run import prepare_text_run, run_training
+from regard.train.run import RunOptions, prepare_text_run, run_training, stop_on_interrupt
 from regard.train.settings import Settings
 from tests.support import in_one_process
 
@@ -355,3 +357,52 @@ def test_a_run_draws_its_log(text: Path, tmp_path: Path) -> None:
     lines = read_log(tmp_path / "run")
     drawn = run.plot().axes[0].lines[0].get_xydata()
     assert drawn.tolist() == [[line["step"], pytest.approx(line["loss"])] for line in lines]
+
+
+def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loss is drawn, the last sample written and the sentence traced, in one process; then all is done."""
+    settings = Settings(
+        tokenizer="words", layers=1, d_model=8, heads=2, block=5, batch=2, steps=3, evaluate_every=0, watch_every=3
+    )
+    folder, options = tmp_path / "run", RunOptions(watch="the river bank", prompt="the")
+    run_training(prepare_text_run([text], folder, settings, options), on_log=lambda _: None)
+    assert not (folder / "loss.png").exists()  # nobody followed it, as if it had been killed
+    (folder / ".regard-abcd1234.part.png").write_text("half")
+    asked = TrainArguments([text], None, folder, {}, RunOptions(resume=True), False)
+    for _ in range(2):
+        train_and_follow(asked, ProgressLines())
+        assert "its last step is done: what comes after it" in capsys.readouterr().out
+        assert (folder / "watch" / "step-000003.safetensors").is_file()
+        assert (folder / "samples.txt").read_text().count("step 3: ") == 1
+        assert (folder / "loss.png").is_file()
+        assert not (folder / ".regard-abcd1234.part.png").exists()
+        assert [line["step"] for line in read_log(folder)] == [1, 2, 3]
+        with pytest.raises(regard.RegardError, match="all its 3 steps are done; ask for more"):
+            train_and_follow(asked, ProgressLines())
+        (folder / "loss.png").unlink()
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_what_ends_jobs_asks_to_stop(kind: str) -> None:
+    number = getattr(signal, kind)
+    before = signal.getsignal(number)
+    with stop_on_interrupt() as stop:
+        assert not stop()
+        os.kill(os.getpid(), number)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+def test_what_nohup_has_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_interrupt() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import Field, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -11,6 +12,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
+from regard.cli.estimate import Estimate
 from regard.cli.source import Source, traced
 from regard.cli.store_outputs import HtmlFile, StoreOutputs
 from regard.cli.telling import tell
@@ -107,9 +109,13 @@ def ask(
     screens = consoles(json_file)
     with screens[1].status("loading the model and tracing …") as status:
         done = traced(source)
-        found = asked.answer(
-            done.model, done.traces, lambda count, every: status.update(f"answering … {count} of {every}")
-        )
+        estimate = Estimate(partial(screens[1].print, style="dim", markup=False), f"answering {name}")
+
+        def progress(count: int, every: int) -> None:
+            status.update(f"answering … {count} of {every}")
+            estimate.at(count / max(1, every))
+
+        found = asked.answer(done.model, done.traces, progress)
     first: list[Any] = list(unknown_first(of_traces(done.traces)))
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))

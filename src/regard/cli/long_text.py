@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.checks import from_zero
+from regard.cli.estimate import Estimate
 from regard.cli.start import load_model
 from regard.errors import RegardError
 
@@ -88,15 +89,25 @@ class LongText:
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
             looking = bars.add_task("going through the matrix", total=1)
+            say = partial(console.print, style="dim", markup=False)
             if self.window is None:
-                with layers_run(model.model, partial(bars.advance, tracing)):
+                estimate = Estimate(say, "reading and tracing")
+
+                def traced(share: float) -> None:
+                    bars.advance(tracing, share)
+                    estimate.add(share)
+
+                with layers_run(model.model, traced):
                     trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
                 layer, reason = _chosen(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return found, trace, reason
 
+            through = Estimate(say, "going through the windows")
+
             def step(share: float) -> None:
+                through.add(share)
                 bars.advance(tracing, share)
                 bars.advance(looking, share)
 

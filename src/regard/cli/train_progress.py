@@ -9,6 +9,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard.cli.console import consoles
+from regard.cli.estimate import Estimate
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
@@ -27,6 +28,7 @@ from regard.train.run import (
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import with_changes
+from regard.train.watched import LOSS
 from regard.views.figures.loss import draw_loss
 from regard.views.terminal.layout import lines_of
 from regard.views.terminal.training import training
@@ -101,6 +103,7 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s"))  # fmt: skip
     speed: list[float] = []
+    estimate, begun = Estimate(lambda line: say(line, style="dim"), "training"), run.state.step
     with Progress(*columns, console=bar, disable=not is_main or not bar.is_terminal, transient=True) as progress:
         task = progress.add_task("", total=settings.steps, completed=run.state.step, loss="–", speed="–")
 
@@ -112,6 +115,7 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
             held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
             progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast} tokens/s"
             telling.doing(progress_line)
+            estimate.at((metrics.step - begun) / max(1, settings.steps - begun))
             if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
                 say(progress_line)
             if writer is not None:
@@ -130,13 +134,15 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
 
         if watch is not None and is_main and run.state.step == 0:
             save_watched_trace(run, watch, 0)
+        if is_main and run.state.step == settings.steps:  # it was ended behind its last checkpoint
+            on_step_end(settings.steps)
         done = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
     if writer is not None:
         writer.close()
     if not is_main:
         return
     log = read_log(run.folder)
-    draw_loss(log, run.folder / "loss.png")
+    draw_loss(log, run.folder / LOSS)
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")

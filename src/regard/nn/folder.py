@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import whole
+from regard.files import check_regular, whole
 from regard.json_files import SMALL, read_json
 from regard.memory import require_memory
 from regard.model_files.config_limits import check_asked
@@ -156,6 +156,7 @@ def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
     Raises:
         RegardError: it is suspect, as the message says, or no safetensors file.
     """
+    check_regular(file)
     try:
         return safetensors.torch.load_file(file)
     except (safetensors.SafetensorError, OSError, ValueError) as error:

@@ -19,11 +19,15 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from regard import files
 from regard.attention.kernels import matmul
+from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.files import whole
+from regard.json_files import SMALL, read_json
 from regard.nn.folder import CHECKPOINTS, POINTER, WEIGHTS, fill, newest, read_tensors, save_model, weights_of
 from regard.nn.transformer import Transformer
+from regard.train.watched import WATCH
 
 STATE, NOTES = "training.safetensors", "training.json"
 
@@ -89,9 +93,11 @@ def files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 
 
 def load_checkpoint(
-    run: Path, model: Transformer, optimiser: torch.optim.Optimizer
+    run: Path, model: Transformer, optimiser: torch.optim.Optimizer, *, batches: int
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from the newest whole checkpoint; and notes.
+
+    batches: of a step: a place in the data is within those of the steps that were done.
 
     The product that a CPU computed with before is chosen again; a note says where that, or the number of threads, is
     another here, for then the weights will not be the same to the last bit as without a stop.
@@ -101,23 +107,25 @@ def load_checkpoint(
     """
     folder = newest(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
-    try:
-        notes_content = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        state = TrainingState(
-            int(notes_content["step"]),
-            (int(notes_content["place"][0]), int(notes_content["place"][1])),
-            notes_content["best"],
-        )
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise RegardError(f"{str(folder / NOTES)!r} is not whole: {error}") from error
+    notes_content = read_json(folder / NOTES, most=SMALL, infinite=True)
+    state = _state_of(folder / NOTES, notes_content, batches)
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
     for name, tensor in needed.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
-    for name in ("count", "random"):
-        if name not in tensors:
-            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing")
+    kinds = {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
+    for name, known in kinds.items():
+        if name not in tensors or (tensors[name].shape, tensors[name].dtype) != (known.shape, known.dtype):
+            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise RegardError(f"{str(folder / STATE)!r}: tensor {name!r} holds numbers that are none")
+    try:
+        torch.Generator().set_state(tensors["random"])
+    except RuntimeError as error:
+        why = str(error).splitlines()[0]
+        raise RegardError(f"{str(folder / STATE)!r}: 'random' is no state of random numbers ({why})") from error
     fill(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
@@ -138,10 +146,31 @@ def load_checkpoint(
     return state, notes
 
 
+def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
+    """How far a checkpoint is, by its training.json, held against its folder's name and itself."""
+    step, place, best = (notes.get(name) for name in ("step", "place", "best"))
+    if not is_whole(step) or step != _step_of(file.parent):
+        raise RegardError(f"{str(file)!r} is not whole: step is {step!r}, its folder is {file.parent.name}")
+    most = step * batches
+    if not isinstance(place, list) or len(place) != 2 or not all(is_whole(n) and 0 <= n <= most for n in place):
+        raise RegardError(f"{str(file)!r} is not whole: place is {place!r}, needs two numbers from 0 to {most:,}")
+    if best is not None and (isinstance(best, bool) or not isinstance(best, int | float)):
+        raise RegardError(f"{str(file)!r} is not whole: best is {best!r}, needs a number or null")
+    return TrainingState(step, (place[0], place[1]), best)
+
+
+def _step_of(folder: Path) -> int:
+    """The step that a checkpoint's folder is named by, -1 where it is none."""
+    found = re.fullmatch(r"step-([0-9]{6,12})", folder.name)
+    return int(found[1]) if found else -1
+
+
 def remove_leftovers(run: Path) -> None:
     """Remove what a killed run was about to write."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
+    for place in (run, run / WATCH):
+        files.remove_leftovers(place)
 
 
 def size_of_checkpoint(model: Transformer) -> int:

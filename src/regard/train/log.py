@@ -1,17 +1,19 @@
 """A run's log.jsonl, a line an update: written line by line, read whole, or read on while another process writes."""
 
 import json
+import math
 import os
 from array import array
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import check_regular, unreadable, whole
+from regard.files import check_regular, open_regular, unreadable, whole
 from regard.json_files import parse_json
 
 LOG = "log.jsonl"
 MOST = 1 << 30  # bytes of a log: millions of updates
+LONGEST = 1 << 12  # bytes of a line: it has six numbers
 KEPT = 256  # bytes at the end of what was read, by which a log that was written anew is known
 
 Line = dict[str, int | float | None]
@@ -22,16 +24,12 @@ class Log:
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        kept = []
-        for line in lines:
-            try:
-                if json.loads(line)["step"] <= step:
-                    kept.append(line)
-            except (ValueError, KeyError, TypeError):  # the line that a killed run was about to write
-                continue
-        with whole(self.file) as file:
-            file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        with whole(self.file) as file, file.open("wb") as kept:
+            if os.path.lexists(self.file):
+                with open_regular(self.file) as lines:
+                    for line in lines:
+                        if _step(line) <= step:
+                            kept.write(line)
 
     def add(self, report: Any) -> None:
         """Append an update's report."""
@@ -40,6 +38,15 @@ class Log:
                 file.write(json.dumps(vars(report)) + "\n")
         except OSError as error:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
+
+
+def _step(line: bytes) -> float:
+    """The step of a line that is whole; beyond all of the line that a killed run was about to write."""
+    try:
+        step = json.loads(line)["step"] if line.endswith(b"\n") and len(line) < LONGEST else math.inf
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return math.inf
+    return step if isinstance(step, int) else math.inf
 
 
 def read_log(run: Path) -> list[Line]:

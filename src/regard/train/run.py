@@ -38,6 +38,7 @@ from regard.train.run_folder import (
     write_run_info,
 )
 from regard.train.settings import Settings, pair_config, text_config
+from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,7 +228,7 @@ def run_training(
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C (and a polite kill) into a question that the loop asks after each update; a second one interrupts."""
+    """Turn Ctrl-C, SIGTERM and SIGHUP into a question that the loop asks after each update; a second one interrupts."""
     asked: list[int] = []
 
     def ask(number: int, _frame: Any) -> None:
@@ -235,8 +236,11 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    kinds = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {kind: signal.signal(kind, ask) for kind in kinds}
+    # what ends jobs and closes terminals sends SIGTERM or SIGHUP; nohup has the latter ignored, and it stays so
+    kinds = [signal.SIGINT, *(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))]
+    if threading.current_thread() is not threading.main_thread():
+        kinds = []
+    before = {kind: signal.signal(kind, ask) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
     try:
         yield lambda: bool(asked)
     finally:
@@ -260,12 +264,13 @@ def _prepare(
     model.to(training_device())
     optimiser, state = optimiser_of(model, settings), TrainingState()
     if (folder / POINTER).is_file():
-        state, more = load_checkpoint(folder, model, optimiser)
-        if state.step >= settings.steps:
+        state, more = load_checkpoint(folder, model, optimiser, batches=settings.accumulate)
+        if state.step > settings.steps or (state.step == settings.steps and _is_finished(folder, info)):
             raise RegardError(
                 f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
             )
-        notes += (f"going on after step {state.step}", *more)
+        last = state.step == settings.steps
+        notes += ("its last step is done: what comes after it" if last else f"going on after step {state.step}", *more)
     if options.is_main:
         write_run_info(folder, info)
         for name, text in tokenizer_files(tokenizer).items():
@@ -273,6 +278,16 @@ def _prepare(
                 file.write_text(text, encoding="utf-8")
         remove_leftovers(folder)
     return TrainingRun(folder, model, tokenizer, data, optimiser, settings, state, notes, lock=lock)
+
+
+def _is_finished(folder: Path, info: RunInfo) -> bool:
+    """Whether a run was followed to its end: its loss drawn after its last checkpoint, its sentence traced there."""
+    step = info.settings.steps
+    try:
+        drawn = (folder / LOSS).stat().st_mtime >= (folder / POINTER).stat().st_mtime
+    except OSError:
+        return False
+    return drawn and (info.watch is None or (folder / WATCH / f"step-{step:06d}.safetensors").is_file())
 
 
 def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:

@@ -1,11 +1,12 @@
 """What a run keeps of itself on the way: traces of a watched sentence, and what the model writes."""
 
+import os
 from pathlib import Path
 
 import torch
 
 from regard.errors import RegardError
-from regard.files import whole
+from regard.files import read_regular, whole
 from regard.models.model import Model
 from regard.trace.file import open as open_trace
 from regard.trace.file import save as save_trace
@@ -68,8 +69,9 @@ def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
             room = run.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
             text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
     file = run.folder / SAMPLES
-    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
     shown = f"{prompt} → {text}" if pairs else text
     with whole(file) as temporary:
-        temporary.write_text(f"{before}step {step}: {shown}\n", encoding="utf-8")
+        lines = [line for line in before.splitlines(True) if not line.startswith(f"step {step}: ")]  # of a killed run
+        temporary.write_text(f"{''.join(lines)}step {step}: {shown}\n", encoding="utf-8")
     return shown

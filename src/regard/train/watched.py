@@ -6,7 +6,7 @@ from regard.errors import RegardError
 from regard.files import is_temporary
 from regard.train.folder_lock import LOCK
 
-WATCH, RUN_JSON = "watch", "run.json"
+WATCH, RUN_JSON, LOSS = "watch", "run.json", "loss.png"
 
 
 def check_run(folder: Path) -> None:

@@ -1,0 +1,36 @@
+"""Say in one line what is being done and about how long it takes, where that is more than ten seconds."""
+
+import time
+from collections.abc import Callable
+
+AFTER, LONG = 1.0, 10.0  # seconds of work by which the rest is estimated, and from which on that is said
+
+
+class Estimate:
+    """Says it once. say: prints a line. what: is being done."""
+
+    def __init__(self, say: Callable[[str], object], what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._what, self._clock = say, what, clock
+        self._began, self._told = clock(), False
+        self._share = 0.0
+
+    def add(self, share: float) -> None:
+        """Count a part of the work as done: of 1 in all."""
+        self.at(self._share + share)
+
+    def at(self, share: float) -> None:
+        """Tell how much of the work is done: 0 to 1."""
+        self._share = share
+        taken = self._clock() - self._began
+        if self._told or taken < AFTER or share <= 0:
+            return
+        self._told = True
+        if taken / share > LONG:
+            self._say(f"{self._what}: about {spelled(taken / share)} in all")
+
+
+def spelled(seconds: float) -> str:
+    """Spell a duration as one says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,29 @@
+from regard.cli.estimate import Estimate, spelled
+
+
+def told(steps: list[tuple[float, float]]) -> list[str]:
+    """What is said at these (seconds, share)."""
+    now, said = [0.0], []
+    estimate = Estimate(said.append, "patching", clock=lambda: now[0])
+    for now[0], share in steps:
+        estimate.at(share)
+    return said
+
+
+def test_it_is_said_once_and_only_of_long_work() -> None:
+    assert told([(0.5, 0.01), (1.5, 0.03), (9, 0.2)]) == ["patching: about 50 s in all"]
+    assert told([(1.5, 0.5), (3, 0.6)]) == []
+    assert told([(0.9, 0.9), (1.0, 1.0)]) == []
+    assert told([(2.0, 0.0)]) == []
+
+
+def test_parts_add_up() -> None:
+    now, said = [0.0], []
+    estimate = Estimate(said.append, "mapping", clock=lambda: now[0])
+    for now[0] in (0.4, 0.8, 1.2):
+        estimate.add(0.01)
+    assert said == ["mapping: about 40 s in all"]
+
+
+def test_durations_as_one_says_them() -> None:
+    assert [spelled(each) for each in (12.4, 89, 91, 5000, 6000)] == ["12 s", "89 s", "2 min", "83 min", "1.7 hours"]
