@@ -2,6 +2,7 @@
 // module that a notebook loads, and live.js, which a server gives to a browser. All go into the Python package, which ignores them in git and carries them in a wheel.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vite";
+import { licences } from "./licences.mjs";
 
 /** Spell what would end a script element, or hide a part of it, so that it does not: in the strings of the code alone. */
 function inline(): Plugin {
@@ -17,7 +18,7 @@ function inline(): Plugin {
 }
 
 export default defineConfig(({ mode }) => ({
-  plugins: [svelte({ compilerOptions: { css: "external" } }), inline()],
+  plugins: [svelte({ compilerOptions: { css: "external" } }), inline(), licences()],
   build: {
     outDir: "../src/regard/web/built",
     emptyOutDir: mode === "page",

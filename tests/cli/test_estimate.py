@@ -11,8 +11,8 @@ def told(steps: list[tuple[float, float]]) -> list[str]:
 
 
 def test_it_is_said_once_and_only_of_long_work() -> None:
-    assert told([(0.5, 0.01), (1.5, 0.03), (9, 0.2)]) == ["patching: about 50 s in all"]
-    assert told([(1.5, 0.5), (3, 0.6)]) == []
+    assert told([(0.5, 0.01), (1.5, 0.03), (9.0, 0.2)]) == ["patching: about 50 s in all"]
+    assert told([(1.5, 0.5), (3.0, 0.6)]) == []
     assert told([(0.9, 0.9), (1.0, 1.0)]) == []
     assert told([(2.0, 0.0)]) == []
 
@@ -26,4 +26,10 @@ def test_parts_add_up() -> None:
 
 
 def test_durations_as_one_says_them() -> None:
-    assert [spelled(each) for each in (12.4, 89, 91, 5000, 6000)] == ["12 s", "89 s", "2 min", "83 min", "1.7 hours"]
+    assert [spelled(each) for each in (12.4, 89.0, 91.0, 5000.0, 6000.0)] == [
+        "12 s",
+        "89 s",
+        "2 min",
+        "83 min",
+        "1.7 hours",
+    ]

@@ -391,10 +391,10 @@ def test_what_ends_jobs_asks_to_stop(kind: str) -> None:
     before = signal.getsignal(number)
     with stop_on_interrupt() as stop:
         assert not stop()
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         assert stop()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
     assert signal.getsignal(number) is before
 
 
@@ -402,7 +402,7 @@ def test_what_nohup_has_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with stop_on_interrupt() as stop:
-            os.kill(os.getpid(), signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
             assert not stop()
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -117,7 +117,7 @@ def read_manifest(store: Path) -> Manifest:
     try:
         return _checked(data)
     except (KeyError, TypeError, ValueError) as error:
-        raise RegardError(f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({error})") from error
+        raise RegardError(f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({_line(error)})") from error
 
 
 def _checked(data: dict[str, Any]) -> Manifest:
@@ -170,6 +170,10 @@ def _check_settings(settings: dict[str, Any]) -> None:
         field_, values = where
         if not all(isinstance(each, str) for each in (field_, *_of("settings: where", values, list))):
             raise TypeError("settings: where")
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _of(name: str, given: Any, kind: type) -> Any:

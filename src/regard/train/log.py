@@ -40,7 +40,7 @@ class Log:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
 
 
-def _step(line: bytes) -> float:
+def _step(line: bytes) -> int | float:
     """The step of a line that is whole; beyond all of the line that a killed run was about to write."""
     try:
         step = json.loads(line)["step"] if line.endswith(b"\n") and len(line) < LONGEST else math.inf
