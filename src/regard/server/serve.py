@@ -10,6 +10,7 @@ import uvicorn
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.server.app import make_app
+from regard.server.connections import connections
 from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.limits import Limits
@@ -47,6 +48,7 @@ def serve(
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_graceful_shutdown=2, lifespan="on", h11_max_incomplete_event_size=32_768, proxy_headers=False,
+            http=connections(gate),
         )  # fmt: skip
         server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
         server.run(sockets=[bound])
