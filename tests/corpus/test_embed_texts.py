@@ -491,3 +491,32 @@ def test_a_folder_of_photos_in_the_place_of_the_shards(texts: str, tiny: Any) ->
     Path("photos").rename("store/shards")  # or where it is no link
     made("one.txt", "store", tiny)
     assert Path("store/shards/2019/1.jpg").read_bytes() == b"mine"
+
+
+def test_a_store_that_is_being_made_answers_from_its_finished_shards(
+    texts: str, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.corpus.embed_texts.SELDOM", 0)
+    made(texts, "whole", tiny)
+    with Store("whole") as opened:
+        order = list(opened.shards)
+
+    class EndedError(Exception):
+        pass
+
+    def looked(done: EmbedProgress) -> None:
+        with Store("store") as opened:
+            assert list(opened.shards) == order[: done.shards]
+            assert opened.notes[0].startswith(f"the store is not finished, {done.shards} shards are there so far")
+            assert {each for _, each, _ in opened.all_vectors()} == {0}
+            assert opened.distinct("word")
+        if done.shards == 3:
+            raise EndedError
+
+    with pytest.raises(EndedError):
+        made(texts, "store", tiny, progress=looked)
+    with Store("store") as opened:
+        assert list(opened.shards) == order[:3]
+    report = made(texts, "store", tiny)
+    assert 0 < report.built == len(order) - 3
+    assert store_digest(Path("store")) == store_digest(Path("whole"))

@@ -388,14 +388,17 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_what_ends_jobs_asks_to_stop(kind: str) -> None:
     number = getattr(signal, kind)
-    before = signal.getsignal(number)
-    with stop_on_interrupt() as stop:
-        assert not stop()
-        signal.raise_signal(number)
-        assert stop()
-        with pytest.raises(KeyboardInterrupt):
+    before = signal.signal(number, signal.SIG_DFL)  # whatever started the tests may have had it ignored
+    try:
+        with stop_on_interrupt() as stop:
+            assert not stop()
             signal.raise_signal(number)
-    assert signal.getsignal(number) is before
+            assert stop()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def test_what_nohup_has_ignored_stays_ignored() -> None:

@@ -24,7 +24,7 @@ def test_a_built_file_carries_the_licences_of_what_is_in_it(name: str) -> None:
     if not file.exists():
         pytest.skip("the page is not built: make page")
     head, _, _ = file.read_text("utf-8").partition("*/")
-    assert head.startswith("/*! This file carries code of\n")
+    assert head.startswith("/*! This file carries code of\n"), "make page builds it anew"
     for package in ("svelte", "d3-selection", "d3-zoom", "d3-interpolate"):
         assert package in head.replace(",", "\n").split(), package
     assert "Permission is hereby granted, free of charge" in head  # MIT

@@ -34,7 +34,7 @@ from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width
 
-KNOWN_AT_ONCE = 100  # shards of an earlier run that are put into the manifest together
+SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
 
 
@@ -191,7 +191,7 @@ def _gather(
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
-    new, characters, new_tokens = 0, 0, 0
+    new, characters, new_tokens, due = 0, 0, 0, 0.0
     for plan, own, missing in built:
         index = store / SHARDS / plan.name / INDEX
         sha256 = sha256_of(index) if index.is_file() else ""  # an earlier version's shards have none
@@ -201,8 +201,10 @@ def _gather(
         new += missing
         characters += plan.characters
         new_tokens += own["tokens"] if missing else 0
-        if first is not None and (missing or len(shards) % KNOWN_AT_ONCE == 0):
+        if first is not None and time.monotonic() >= due:
+            began = time.monotonic()
             replace(first, shards=shards).write(store)
+            due = began + SELDOM * (time.monotonic() - began)
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))

@@ -237,10 +237,12 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         asked.append(number)
 
     # what ends jobs and closes terminals sends SIGTERM or SIGHUP; nohup has the latter ignored, and it stays so
-    kinds = [signal.SIGINT, *(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))]
+    kinds = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        kinds.append(signal.SIGHUP)
     if threading.current_thread() is not threading.main_thread():
         kinds = []
-    before = {kind: signal.signal(kind, ask) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
+    before = {kind: signal.signal(kind, ask) for kind in kinds}
     try:
         yield lambda: bool(asked)
     finally:
