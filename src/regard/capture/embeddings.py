@@ -82,7 +82,12 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
                 return
             index = args[0] if args and isinstance(args[0], Tensor) else None
             group = open_group()
-            if group is None and index is not None and any(_same(index, each) for each in ids):
+            if (
+                group is None
+                and index is not None
+                and not index.is_floating_point()
+                and any(index.shape == each.shape and torch.equal(index, each) for each in ids)
+            ):
                 groups.append(EmbeddingParts(learned=output.detach()))
                 for kind, early in looked:
                     _add(groups[-1], kind, early)
@@ -153,10 +158,6 @@ def _add(group: EmbeddingParts, kind: str, output: Tensor) -> None:
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return
     setattr(group, kind, output.expand(learned.shape))
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and not a.is_floating_point() and torch.equal(a, b)
 
 
 def _counts_up(index: Tensor | None) -> bool:

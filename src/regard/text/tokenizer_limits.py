@@ -74,12 +74,23 @@ def read_quietly(name: str) -> Iterator[None]:
     Raises:
         RegardError: behind the model's name.
     """
-    with _silent_panics():
-        try:
-            with caught():
-                yield
-        except RegardError as error:
-            raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {error}") from error
+    try:
+        sys.stderr.flush()
+        kept = os.dup(2)
+    except (OSError, ValueError, AttributeError):  # there is none
+        kept = -1
+    try:
+        if kept >= 0:  # Rust writes of a panic to standard error, by its number; briefly, for all threads
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+        with caught():
+            yield
+    except RegardError as error:
+        raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {error}") from error
+    finally:
+        if kept >= 0:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def check_steps(backend: Any) -> None:
@@ -97,7 +108,11 @@ def check_steps(backend: Any) -> None:
         decoded *= _growth(step)
     if max(growth, decoded) > GROWTH:
         raise RegardError(f"its steps may make {max(growth, decoded):,.0f} bytes of one, {GROWTH:,} are the most")
-    around = sum(_around(step) for step in _steps(backend, "post_processor"))
+    around = 0
+    for step in _steps(backend, "post_processor"):
+        sizes = {name: len(each.get("ids", ())) for name, each in step.get("special_tokens", {}).items()}
+        pieces = [*step.get("single", ()), *step.get("pair", ())] if isinstance(step.get("single"), list) else []
+        around += sum(sizes.get(piece["SpecialToken"]["id"], 1) for piece in pieces if "SpecialToken" in piece)
     if around > AROUND:
         raise RegardError(f"it puts {around:,} ids round a text, {AROUND:,} are the most")
     padding = backend.padding or {}
@@ -124,25 +139,6 @@ def caught() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise RegardError(f"the tokenizers library broke down: {(str(error).splitlines() or [''])[0]}") from None
-
-
-@contextmanager
-def _silent_panics() -> Iterator[None]:
-    """Keep what a panic writes off standard error, which Rust writes to by its number; briefly, for all threads."""
-    try:
-        sys.stderr.flush()
-        kept = os.dup(2)
-    except (OSError, ValueError, AttributeError):  # there is none
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _steps(backend: Any, name: str) -> Iterator[dict[str, Any]]:
@@ -186,12 +182,3 @@ def _longest(charsmap: Any) -> int:
     except ValueError:
         return 1
     return max(map(len, texts.split(b"\0")), default=1)
-
-
-def _around(step: dict[str, Any]) -> int:
-    """How many ids a step puts round a text, or two."""
-    if step.get("type") != "TemplateProcessing":
-        return 4
-    sizes = {name: len(each.get("ids", ())) for name, each in step.get("special_tokens", {}).items()}
-    pieces = [*step.get("single", ()), *step.get("pair", ())]
-    return sum(sizes.get(piece["SpecialToken"]["id"], 1) for piece in pieces if "SpecialToken" in piece)

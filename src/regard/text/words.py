@@ -130,7 +130,9 @@ def _around(text: str, word: Word, most: int = 12) -> str:
 
 def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
     """Find a word in a text as character spans, compared after composing accents and folding case."""
-    clusters = _clusters(text)
+    # base characters with what continues them, as spans
+    edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
+    clusters = list(zip(edges, [*edges[1:], len(text)], strict=True))
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
         piece = unicodedata.normalize("NFC", text[start:end])
@@ -151,12 +153,6 @@ def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
         else:
             at = normal.find(needle, at + 1)
     return spans
-
-
-def _clusters(text: str) -> list[tuple[int, int]]:
-    """Group base characters with what continues them, as spans."""
-    edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
-    return list(zip(edges, [*edges[1:], len(text)], strict=True))
 
 
 def _continues(character: str) -> bool:

@@ -38,7 +38,9 @@ class CallNumbering:
 
     def __init__(self, model: nn.Module, capture: Capture, *, pairs: bool) -> None:
         self._capture, self._pairs = capture, pairs
-        self._items = _list_items(model)
+        lists = {path: module for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
+        items = ((path, n) for path, module in lists.items() for n in range(len(module)))
+        self._items = {f"{path}.{n}" if path else str(n) for path, n in items}  # layers are among them
         self._stacks: list[str] = []  # in the order of their first calls
         self.ids: dict[Recorded, CallId | None] = {}
         self._counts: Counter[tuple[Part | None, int]] = Counter()  # of the calls of each part and layer
@@ -71,7 +73,9 @@ class CallNumbering:
 
     def _part(self, path: str) -> tuple[bool, Part | None]:
         """Whether a trace shows the calls of this path, and the part that they belong to."""
-        stack = next((item.rpartition(".")[0] for item in _above(path) if item in self._items), None)
+        names = path.split(".")
+        above = [".".join(names[:n]) for n in range(1, len(names) + 1)]  # the modules around it, the outermost first
+        stack = next((item.rpartition(".")[0] for item in above if item in self._items), None)
         if stack is None:
             return False, None
         if stack not in self._stacks:
@@ -108,15 +112,3 @@ class KnownCallIds:
     def matches(self, _stacks: Mapping[str, LayerStack]) -> bool:
         """True: the earlier pass was checked."""
         return True
-
-
-def _list_items(model: nn.Module) -> frozenset[str]:
-    """The paths of the items of all lists of modules: layers are among them."""
-    lists = {path: module for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
-    return frozenset(f"{path}.{n}" if path else str(n) for path, module in lists.items() for n in range(len(module)))
-
-
-def _above(path: str) -> list[str]:
-    """The paths of the modules around one, the outermost first, itself last."""
-    names = path.split(".")
-    return [".".join(names[:n]) for n in range(1, len(names) + 1)]

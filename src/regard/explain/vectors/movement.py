@@ -129,7 +129,11 @@ def movement(
 
     kept = [n for n, most in enumerate(of_words) if most <= MASSIVE]
     called = [labels[n] for n in kept]
-    paths = [torch.stack([unit(vector(state, words[n][1])) for state in _shown(words[n][0])]) for n in kept]
+    # the last state of a path is the contextual embedding, behind the final norm where there is one
+    states = [[*words[n][0].hidden_states[:-1], words[n][0].contextual] for n in kept]
+    paths = [
+        torch.stack([unit(vector(state, words[n][1])) for state in own]) for n, own in zip(kept, states, strict=True)
+    ]
     beside = [n for n, most in enumerate(of_marks) if most <= MASSIVE]
     ends = {references[n].text: unit(references[n].contextual[own(references[n])].mean(0)) for n in beside}
     of_control = [unit(vector(trace.contextual, word)) for trace, word in control]
@@ -165,11 +169,6 @@ def movement(
         tried=tried,
         left_out=left,
     )
-
-
-def _shown(trace: Trace) -> list[Float[Tensor, "L M"]]:
-    """The states of a path: the last one is the contextual embedding, behind the final norm where there is one."""
-    return [*trace.hidden_states[:-1], trace.contextual]
 
 
 def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:

@@ -50,7 +50,8 @@ def resampled(values: Sequence[float], count: int) -> list[float]:
 
 def model_line(statuses: Sequence[Status], took: float | None = None) -> str:
     """In one line which model it was, how far its weights are from its own attention's, and how long it took."""
-    return f"{statuses[0].model}: {exactness(statuses)}{_time(took)}"
+    seconds = "" if took is None else f"; {took:.1f} s in all"
+    return f"{statuses[0].model}: {exactness(statuses)}{seconds}"
 
 
 def ending(statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()) -> Group:
@@ -58,7 +59,3 @@ def ending(statuses: Sequence[Status], more: str, took: float | None = None, not
     lines = [model_line(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))
-
-
-def _time(took: float | None) -> str:
-    return "" if took is None else f"; {took:.1f} s in all"

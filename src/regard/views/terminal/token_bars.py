@@ -64,7 +64,9 @@ def _text_with_bars(
             style = "bold underline magenta" if marked else "dim" if tokens[place].special else ""
             written.append(names[place], style=style)
             written.append(" ")
-            bar = " " if row is None or row.weights is None else _bar(row.weights[place])
+            bar = " "
+            if row is not None and row.weights is not None:
+                bar = BARS[min(len(BARS) - 1, round(row.weights[place] / FULL * (len(BARS) - 1)))]
             under.append(bar * len(names[place]) + " ", style="dim" if tokens[place].special else "cyan")
         parts.append(written)
         if row is not None and row.weights is not None:
@@ -75,7 +77,3 @@ def _text_with_bars(
             Text(f"   … {hidden} of {len(lines)} lines of its {len(tokens)} tokens are not shown", style="dim")
         )
     return parts
-
-
-def _bar(weight: float) -> str:
-    return BARS[min(len(BARS) - 1, round(weight / FULL * (len(BARS) - 1)))]
