@@ -17,3 +17,8 @@ class OutOfRangeError(RegardError, IndexError):
     ) -> None:
         super().__init__(message)
         self.axis, self.given, self.size = axis, given, size
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a library's message, or the error's name where it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -187,7 +187,8 @@ def _gather(
 ) -> tuple[list[ShardSummary], Counter[str], int, int]:
     """The shards as they come, what they hold in all, how many are new, and these tokens.
 
-    first: the manifest of a store's first run, which names its shards as they are finished: it can be asked meanwhile.
+    first: the manifest of a store that was never complete, which names its shards as they are finished: it can be asked
+    meanwhile. It never names fewer than before.
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
@@ -201,7 +202,7 @@ def _gather(
         new += missing
         characters += plan.characters
         new_tokens += own["tokens"] if missing else 0
-        if first is not None and time.monotonic() >= due:
+        if first is not None and len(shards) > len(first.shards) and time.monotonic() >= due:
             began = time.monotonic()
             replace(first, shards=shards).write(store)
             due = began + SELDOM * (time.monotonic() - began)

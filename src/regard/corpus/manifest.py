@@ -10,12 +10,12 @@ from typing import Any
 
 from regard.checks import is_whole
 from regard.corpus.schema import FORMAT
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.json_files import read_json, write_json
 
 NAME = "manifest.json"
 LATER = ("given", "folder", "quarantine")  # entries that earlier versions did not write
-LARGEST, LARGEST_OF_SHARD = 1 << 20, 1 << 10  # bytes that it may have, and more for each shard that is there
+LARGEST, LARGEST_OF_SHARD = 8 << 20, 1 << 10  # bytes that it may have, of paths, and more for each shard
 SHA256 = "sha256"  # its last entry, of all others
 KINDS = {dict: "object", list: "list", str: "string", bool: "true or false"}
 NONE = type(None)
@@ -117,7 +117,9 @@ def read_manifest(store: Path) -> Manifest:
     try:
         return _checked(data)
     except (KeyError, TypeError, ValueError) as error:
-        raise RegardError(f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({_line(error)})") from error
+        raise RegardError(
+            f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({first_line(error)})"
+        ) from error
 
 
 def _checked(data: dict[str, Any]) -> Manifest:
@@ -170,10 +172,6 @@ def _check_settings(settings: dict[str, Any]) -> None:
         field_, values = where
         if not all(isinstance(each, str) for each in (field_, *_of("settings: where", values, list))):
             raise TypeError("settings: where")
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _of(name: str, given: Any, kind: type) -> Any:

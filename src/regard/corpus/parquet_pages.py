@@ -57,9 +57,9 @@ def _header(data: bytes, at: int) -> tuple[dict[tuple[int, ...], int], int]:
         if head >> 4:
             number += head >> 4
         else:
-            number, at = _number(data, at)
+            number, at = _zigzag(data, at)
         if 4 <= kind <= 6:  # whole numbers
-            fields[(*inside, number)], at = _number(data, at)
+            fields[(*inside, number)], at = _zigzag(data, at)
         elif kind == 12 and len(inside) < DEEPEST:  # a struct
             inside, number = (*inside, number), 0
         elif kind == 8:  # bytes
@@ -83,7 +83,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a page's header has a number without an end")
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
     """A number with a sign, in zigzag."""
     number, at = _varint(data, at)
     return (number >> 1) ^ -(number & 1), at

@@ -22,7 +22,7 @@ from regard.corpus.manifest import Manifest, ShardSummary
 from regard.corpus.parquet_pages import page_sizes
 from regard.corpus.settings import DTYPES
 from regard.corpus.word_filter import LEMMA, may_have
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ class ShardReader:
                     self._unpacked.update((name, n, each) for each in columns)
                     table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
                 except (pa.ArrowException, OSError, ValueError) as error:
-                    raise damaged(file.path, _line(error)) from error
+                    raise damaged(file.path, first_line(error)) from error
                 lacking = [each for each in columns if table[each].null_count and each not in OPTIONAL]
                 if len(table) != about.num_rows or lacking:
                     raise damaged(file.path, f"row group {n} lacks values of {', '.join(lacking) or 'all columns'}")
@@ -174,7 +174,7 @@ class ShardReader:
                 parquet = pq.ParquetFile(file, read_dictionary=STRINGS.get(name), pre_buffer=False)
                 groups = [parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups)]
             except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # KeyError: it lacks one of STRINGS
-                raise damaged(file.path, _line(error)) from error
+                raise damaged(file.path, first_line(error)) from error
             if name != "heads" and sum(groups) != count:
                 raise damaged(file.path, f"it has {sum(groups):,} rows, the manifest says {count:,}")
             if any(each != schema.ROW_GROUP for each in groups[:-1]) or any(each > schema.ROW_GROUP for each in groups):
@@ -183,10 +183,10 @@ class ShardReader:
 
     def _check_columns(self, name: str, parquet: "pq.ParquetFile", columns: Sequence[str]) -> None:
         """Refuse a table whose columns are not those of a store, or of another type."""
-        wanted = {"rows": schema.rows(1, statistics=False, sources=False), "texts": schema.texts()}.get(name)
-        wanted = schema.heads() if wanted is None else wanted
         if (name, *columns) in _known and _known[name, *columns].equals(parquet.metadata.schema):
             return
+        wanted = {"rows": schema.rows(1, statistics=False, sources=False), "texts": schema.texts()}.get(name)
+        wanted = schema.heads() if wanted is None else wanted
         given = parquet.metadata.schema.to_arrow_schema()
         for column in columns:
             found = [field for field in given if field.name == column]
@@ -260,7 +260,3 @@ def _check_pages(file: CheckedFile, group: "pq.RowGroupMetaData", columns: Seque
         unpacked, values = sum(page.unpacked for page in pages), sum(page.values for page in pages)
         if unpacked > UNPACKED + RATIO * len(content) or values > group.num_rows * (ENTRIES if inside else 1):
             raise ValueError(f"{len(content):,} bytes of column {name!r} hold {unpacked:,}, and {values:,} values")
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or ["it cannot be read"])[0]

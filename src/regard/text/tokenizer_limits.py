@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.files import read_regular
 
 # It takes every way through a tokenizer: pieces, numbers, unknown characters, a long word.
@@ -45,7 +45,7 @@ def check_tokenizer(tokenizer: Any) -> None:
         except RegardError:
             raise
         except Exception as error:  # the library raises bare Exception for whatever is wrong
-            line = (str(error).splitlines() or [type(error).__name__])[0]
+            line = first_line(error)
             if "UNK" not in line:  # it knows no other words than its own: a text of those can be read
                 raise RegardError(f"it cannot read a text: {line}") from error
 
@@ -138,7 +138,7 @@ def caught() -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise RegardError(f"the tokenizers library broke down: {(str(error).splitlines() or [''])[0]}") from None
+        raise RegardError(f"the tokenizers library broke down: {first_line(error)}") from None
 
 
 def _steps(backend: Any, name: str) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.text.tokenizer_limits import caught
 
 # What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
@@ -120,12 +120,9 @@ def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) ->
     with caught():
         try:
             found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
-            return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
-        except RegardError:
-            raise
         except Exception as error:  # the library raises bare Exception where it cannot read a text
-            line = (str(error).splitlines() or [type(error).__name__])[0]
-            raise RegardError(f"the tokenizer cannot read the text: {line}") from error
+            raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
+        return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
 
 
 def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
+from regard.cli.estimate import spelled
 from regard.errors import RegardError
 from regard.files import check_target
 from regard.model_files.sizes import read_sizes
@@ -170,7 +171,7 @@ class _Line:
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
         if self._all and done.new_tokens:
             left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
-            text += f", about {left / 60:,.0f} min left" if left > 90 else f", about {left:,.0f} s left"
+            text += f", about {spelled(left)} left"
         if self._console.is_terminal:
             self._status.update(text)
         elif time.monotonic() - self._said > EVERY:

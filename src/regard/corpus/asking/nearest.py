@@ -1,4 +1,4 @@
-"""Compare one vector with many: exact cosines, read from memory-mapped files in blocks that stay in the cache."""
+"""Compare one vector with many: exact cosines, in blocks that stay in the cache."""
 
 import numpy as np
 from jaxtyping import Float

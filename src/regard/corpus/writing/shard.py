@@ -22,7 +22,7 @@ from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.word_filter import LEMMA
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.files import is_link
 from regard.json_files import read_json
 
@@ -109,8 +109,7 @@ def parquet_of(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
         try:
             return pq.read_table(file, columns=None if columns is None else list(columns))
         except (OSError, pa.ArrowException) as error:
-            why = (str(error).splitlines() or ["damaged"])[0]
-            raise RegardError(f"{str(file.path)!r} cannot be read: {why}") from error
+            raise RegardError(f"{str(file.path)!r} cannot be read: {first_line(error)}") from error
 
 
 def documents_of(shard: Path) -> list[Document]:
