@@ -192,6 +192,7 @@ def test_every_flipped_bit_is_noticed_where_it_is_read(store: Path) -> None:
                 if everything(store) == before:  # blanks of JSON
                     raise RegardError("nothing was changed")
             assert "\n" not in str(said.value), (file, place)
+            assert str(said.value).count("is damaged") <= 1, (file, place)
         file.write_bytes(whole)
     assert everything(store) == before
 

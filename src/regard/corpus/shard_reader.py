@@ -105,6 +105,8 @@ class ShardReader:
                     _check_pages(file, about, [each for each in columns if (name, n, each) not in self._unpacked])
                     self._unpacked.update((name, n, each) for each in columns)
                     table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
+                except RegardError:  # it is a ValueError too, and says all
+                    raise
                 except (pa.ArrowException, OSError, ValueError) as error:
                     raise damaged(file.path, first_line(error)) from error
                 lacking = [each for each in columns if table[each].null_count and each not in OPTIONAL]
@@ -173,6 +175,8 @@ class ShardReader:
             try:
                 parquet = pq.ParquetFile(file, read_dictionary=STRINGS.get(name), pre_buffer=False)
                 groups = [parquet.metadata.row_group(n).num_rows for n in range(parquet.num_row_groups)]
+            except RegardError:  # it is a ValueError too, and says all
+                raise
             except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # KeyError: it lacks one of STRINGS
                 raise damaged(file.path, first_line(error)) from error
             if name != "heads" and sum(groups) != count:
@@ -204,6 +208,8 @@ class ShardReader:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, kind = read(file)
+        except RegardError:
+            raise
         except (ValueError, OSError) as error:
             raise damaged(file.path, str(error).splitlines()[0]) from error
         wanted = (self.summary.rows, len(self.manifest.layers), self.manifest.model.width)
