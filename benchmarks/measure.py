@@ -70,11 +70,9 @@ def machine() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    built = torch.__config__.show()
-    blas = re.search(r"BLAS_INFO=(\w+)", built)
-    version = re.search(r"Math Kernel Library Version ([\d.]+)", built)
-    onednn = re.search(r"MKL-DNN v([\d.]+)", built)
-    products = f"{blas[1] if blas else 'own BLAS'}{f' {version[1]}' if version else ''}"
-    products += f", oneDNN {onednn[1]}" if onednn else ""
+    blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    version, onednn = matmul.library_versions()
+    products = f"{blas[1] if blas else 'own BLAS'}{f' {version}' if version else ''}"
+    products += f", oneDNN {onednn}" if onednn else ""
     capability = torch.backends.cpu.get_cpu_capability()
     return f"{name} ({capability}), {torch.get_num_threads()} threads, torch {torch.__version__} ({products}){load}"

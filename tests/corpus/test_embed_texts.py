@@ -30,7 +30,6 @@ SMALL = Settings(shard=700)
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REGARD_PRODUCT", "blas")  # processes of a busy machine might choose apart
     write_texts(tmp_path / "texts", 12)
     return "texts"
 
@@ -191,6 +190,22 @@ def test_other_paths_models_versions_and_formats_are_refused(texts: str, tiny: A
         made(texts, "store", tiny)
     assert whole != store_digest(Path("store"))  # by the edits above alone
     assert len(list(Path("store/shards").iterdir())) > 3
+
+
+def test_a_store_goes_on_with_its_own_products_alone(texts: str, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_PRODUCT", "blas")
+    made(texts, "store", tiny)
+    whole = store_digest(Path("store"))
+    products = {name: read_manifest(Path("store")).environment[name] for name in ("linear", "tiles")}
+    assert products == {"linear": "blas", "tiles": "blas"}
+    if matmul.onednn_works():
+        for asked in ("onednn", "blas,onednn"):
+            monkeypatch.setenv("REGARD_PRODUCT", asked)
+            with pytest.raises(RegardError, match="products blas and blas .*; REGARD_PRODUCT=blas,blas goes on"):
+                made(texts, "store", tiny)
+    monkeypatch.setenv("REGARD_PRODUCT", "blas,blas")
+    made(texts, "store", tiny)
+    assert store_digest(Path("store")) == whole
 
 
 def test_a_locked_store_is_refused(texts: str, tiny: Any) -> None:

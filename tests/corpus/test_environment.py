@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from regard.attention.kernels import matmul
-from regard.corpus.environment import check_environment, describe_environment, digest_model, pinned
+from regard.corpus.environment import (
+    check_environment,
+    check_products,
+    describe_environment,
+    digest_model,
+    pin_products,
+    pinned,
+)
 from regard.errors import RegardError
 
 
@@ -15,8 +22,16 @@ def test_a_store_of_other_versions_is_refused() -> None:
     assert here["torch"] == torch.__version__
     with pytest.raises(RegardError, match="made with torch 1.0, here is"):
         check_environment(here | {"torch": "1.0"})
-    with pytest.raises(RegardError, match="made with the product none"):
-        check_environment(here | {"linear": "none"})
+    with pytest.raises(RegardError, match="made with the product none, which this build of torch has not"):
+        pin_products(here | {"linear": "none"})
+
+
+def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
+    here = describe_environment()
+    check_products(here)
+    said = f"products none and {here['tiles']} .*, here are {here['linear']} and {here['tiles']}"
+    with pytest.raises(RegardError, match=f"{said}: .*REGARD_PRODUCT=none,{here['tiles']} goes on with it"):
+        check_products(here | {"linear": "none"})
 
 
 def test_a_store_of_another_openvino_or_where_there_is_none_is_refused() -> None:

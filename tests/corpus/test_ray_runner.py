@@ -211,9 +211,8 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def whole(texts: str, minilm: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+def whole(texts: str, minilm: Any) -> str:
     """The digest of the texts' store, made in this process."""
-    monkeypatch.setenv("REGARD_PRODUCT", "blas")  # a busy machine might turn each run's own choice
     embed(texts, "whole", model=minilm, settings=Settings(shard=2000))
     return store_digest(Path("whole"))
 

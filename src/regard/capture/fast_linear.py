@@ -29,7 +29,7 @@ def fast_products(tokens: int, largest: int) -> "AbstractContextManager[FastProd
 
     tokens: how many the model reads. largest: its `largest_matrix`. Short texts have no large map: nothing is done.
     """
-    return nullcontext() if matmul.linear_is_torch_s() or tokens * largest < LEAST else FastProducts()
+    return nullcontext() if tokens * largest < LEAST or matmul.linear() is matmul.blas else FastProducts()
 
 
 def largest_matrix(model: nn.Module) -> int:

@@ -4,16 +4,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of
-from regard.corpus.environment import check_environment, describe_environment, digest_model
+from regard.corpus.environment import check_environment, check_products, describe_environment, digest_model
 from regard.corpus.extra import needed
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
@@ -114,7 +112,7 @@ def embed(
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
-    with opened(store), _products_as_before():
+    with opened(store):
         manifest = _begin(store, given, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
         check_seen(found, stored)
@@ -168,16 +166,6 @@ def _absolute(source: str | None) -> str | None:
     return os.path.abspath(source) if source is not None and os.path.exists(source) else source
 
 
-@contextmanager
-def _products_as_before() -> Iterator[None]:
-    """Leave the caller's choice of matrix products as it was: the store's are pinned inside the block."""
-    before = matmul.pinned()
-    try:
-        yield
-    finally:
-        matmul.restore(before)
-
-
 def _gather(
     built: Iterable[Built],
     store: Path,
@@ -229,7 +217,6 @@ def _begin(
             summary, settings.to_json(), environment, absolute(paths, here), layers, columns=named, given=paths,
             folder=here,
         )  # fmt: skip
-        check_environment(manifest.environment)
         manifest.write(store)
         return manifest
     held = read_manifest(store)
@@ -247,6 +234,7 @@ def _begin(
                 "was made with"
             )
     check_environment(held.environment)
+    check_products(held.environment)
     remove_unfinished(store / SHARDS)
     return held
 

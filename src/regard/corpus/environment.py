@@ -19,20 +19,19 @@ PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
 def describe_environment(backend: str = "torch") -> dict[str, str]:
-    """Return the versions, and the products that are the faster ones here, measured once.
+    """Return the versions, and the matrix products that are chosen here.
 
     backend: what computes the vectors, as in `regard.corpus.settings.Settings`.
     """
     found = {name: _version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))}
-    products = {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
-    return found | products | {"threads": "1", "machine": platform.machine()}
+    return found | _products() | {"threads": "1", "machine": platform.machine()}
 
 
 def check_environment(made: dict[str, str]) -> None:
-    """Check that a store can be added to here: the same versions, and the products that it was made with.
+    """Check that this process has the versions that a store was made with.
 
     Raises:
-        RegardError: a version differs, or a product is not to be had here.
+        RegardError: a version differs.
     """
     backends = [name for name in BACKENDS if name in made and name not in PACKAGES]
     for name in (*PACKAGES, *backends, "machine"):
@@ -42,6 +41,29 @@ def check_environment(made: dict[str, str]) -> None:
                 f"the store was made with {name} {made.get(name)}, here is {here}: shards would not be alike; "
                 "give another --out, or the same versions"
             )
+
+
+def check_products(made: dict[str, str]) -> None:
+    """Check that the matrix products chosen here are those that a store was made with.
+
+    Raises:
+        RegardError: one is another: the numbers would differ by rounding from shard to shard.
+    """
+    was, here = ([each.get(name, "none") for name in ("linear", "tiles")] for each in (made, _products()))
+    if was != here:
+        raise RegardError(
+            f"the store was made with the matrix products {' and '.join(was)} (of linear maps and of tiles), here are "
+            f"{' and '.join(here)}: shards would not be alike; {matmul.VARIABLE}={','.join(was)} goes on with it, or "
+            "give another --out"
+        )
+
+
+def pin_products(made: dict[str, str]) -> None:
+    """Compute with the matrix products of a store from now on, whatever would be chosen here.
+
+    Raises:
+        RegardError: this build of torch lacks one.
+    """
     if not matmul.pin(made["linear"], tiles=made["tiles"]):
         raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch has not")
 
@@ -51,10 +73,11 @@ def pinned(made: dict[str, str]) -> Iterator[None]:
     """Compute in one thread and with a store's products inside the block.
 
     Raises:
-        RegardError: as `check_environment`.
+        RegardError: as `check_environment` and `pin_products`.
     """
     before = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), matmul.pinned()
     check_environment(made)
+    pin_products(made)
     torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
@@ -66,6 +89,10 @@ def pinned(made: dict[str, str]) -> Iterator[None]:
         else:
             os.environ["TOKENIZERS_PARALLELISM"] = before[1]
         matmul.restore(before[2])
+
+
+def _products() -> dict[str, str]:
+    return {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
 
 
 def digest_model(model: Model) -> str:

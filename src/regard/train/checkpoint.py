@@ -126,6 +126,12 @@ def load_checkpoint(
     except RuntimeError as error:
         why = str(error).splitlines()[0]
         raise RegardError(f"{str(folder / STATE)!r}: 'random' is no state of random numbers ({why})") from error
+    asked = matmul.named()[0]
+    if asked is not None and asked.__name__ != notes_content.get("product", asked.__name__):
+        raise RegardError(
+            f"{matmul.VARIABLE} names {asked.__name__}, {str(folder)!r} was made with {notes_content['product']}: "
+            "not the same bits; leave it out to go on"
+        )
     fill(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {

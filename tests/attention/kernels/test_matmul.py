@@ -24,30 +24,79 @@ def test_both_products(shape: tuple[int, int, int]) -> None:
 
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert matmul._measure() == 0
-    monkeypatch.setattr(matmul, "speed", lambda: 0.0)
+    matmul.speed.cache_clear()
+    matmul._known.cache_clear()
+    try:
+        assert matmul.speed() == 0
+        assert matmul.product() is matmul.linear() is matmul.blas
+        assert not matmul.pin("onednn")
+        x = random(0, 1, 2, 300, 8, dtype=torch.float32)
+        torch.testing.assert_close(
+            forward.forward(x, x, x, ScoreRule(1.0))[0],
+            torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0),
+        )
+    finally:
+        matmul.speed.cache_clear()
+        matmul._known.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ({"cpu_name": "AMD EPYC", "avx2": True, "avx512_f": True, "avx512_bf16": True}, "AMD avx512_bf16"),
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True, "avx512_vp2intersect": True}, "AMD avx512_vp2intersect"),
+        ({"cpu_name": "Intel(R) Xeon(R) Processor", "avx512_f": True, "amx_tile": True}, "Intel amx_tile"),
+        ({"cpu_name": "Intel(R) Core(TM) i5", "avx2": True, "avx512_f": False}, "Intel avx2"),
+        ({"architecture": "aarch64"}, " aarch64"),
+    ],
+)
+def test_kinds_of_cpu(found: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
+    assert matmul.cpu_kind() == kind
+
+
+def test_a_torch_that_does_not_know_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert matmul.cpu_kind() == ""
+
+
+def test_the_table_decides_and_a_cpu_that_it_lacks_takes_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REGARD_PRODUCT", raising=False)
+    monkeypatch.setattr(matmul, "onednn_works", lambda: True)
+    monkeypatch.setattr(matmul, "library_versions", lambda: ("2024.2", "3.12"))
+    for kind, speed, tiles, maps in (
+        ("AMD avx512_vp2intersect", 2.2, "onednn", "onednn"),
+        ("AMD avx512_bf16", 1.1, "onednn", "blas"),
+        ("Intel amx_tile", 1.0, "onednn", "blas"),
+        ("Intel avx2", 0.0, "blas", "blas"),
+    ):
+        monkeypatch.setattr(matmul, "cpu_kind", lambda kind=kind: kind)
+        matmul.speed.cache_clear()
+        assert (matmul.speed(), matmul.product().__name__, matmul.linear().__name__) == (speed, tiles, maps)
+    monkeypatch.setattr(matmul, "cpu_kind", lambda: "AMD avx512_vp2intersect")
+    monkeypatch.setattr(matmul, "library_versions", lambda: ("2024.2", "9.9"))
+    matmul.speed.cache_clear()
     assert matmul.product() is matmul.linear() is matmul.blas
-    x = random(0, 1, 2, 300, 8, dtype=torch.float32)
-    torch.testing.assert_close(
-        forward.forward(x, x, x, ScoreRule(1.0))[0],
-        torch.nn.functional.scaled_dot_product_attention(x, x, x, scale=1.0),
-    )
+    matmul.speed.cache_clear()
 
 
-def test_the_usual_product_is_given_up_for_one_that_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    for speed, tiles, maps in ((2.0, "onednn", "onednn"), (1.1, "onednn", "blas"), (0.9, "onednn", "blas"),
-                               (0.5, "blas", "blas")):  # fmt: skip
-        monkeypatch.setattr(matmul, "speed", lambda speed=speed: speed)
-        assert (matmul.product().__name__, matmul.linear().__name__) == (tiles, maps)
+def test_the_libraries_versions_are_torch_s() -> None:
+    built = torch.__config__.show()
+    mkl, onednn = matmul.library_versions()
+    assert bool(mkl) == torch.backends.mkl.is_available()
+    assert f"Math Kernel Library Version {mkl}" in built or not mkl
+    assert f"MKL-DNN v{onednn}." in built or not onednn
 
 
-def test_the_environment_names_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGARD_PRODUCT", "blas")
     assert matmul.product() is matmul.linear() is matmul.blas
-    assert matmul.linear_is_torch_s()
     if matmul.onednn_works():
         monkeypatch.setenv("REGARD_PRODUCT", "onednn")
         assert matmul.product() is matmul.linear() is matmul.onednn
-    monkeypatch.setenv("REGARD_PRODUCT", "fast")
-    with pytest.raises(RegardError, match="REGARD_PRODUCT: given 'fast'"):
-        matmul.linear()
+        monkeypatch.setenv("REGARD_PRODUCT", "blas,onednn")
+        assert (matmul.linear(), matmul.product()) == (matmul.blas, matmul.onednn)
+    for wrong in ("fast", "blas,fast", "blas,blas,blas", ","):
+        monkeypatch.setenv("REGARD_PRODUCT", wrong)
+        with pytest.raises(RegardError, match=f"REGARD_PRODUCT: given '{wrong}', needs blas"):
+            matmul.linear()

@@ -31,7 +31,6 @@ FLAGS = ["--shard", "2000"]
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REGARD_PRODUCT", "blas")  # processes of a busy machine might choose apart
     write_texts(tmp_path / "texts", 40)
     return "texts"
 

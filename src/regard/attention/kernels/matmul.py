@@ -1,23 +1,32 @@
-"""The matrix product that the kernels spend most of their time in: oneDNN's or MKL's, whichever is faster here."""
+"""The matrix product that the kernels spend most of their time in: oneDNN's or that of torch's BLAS, by a table."""
 
 import functools
 import os
-import time
+import re
 from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels import threads
 from regard.errors import RegardError
 
 Product = Callable[[Tensor, Tensor], Tensor]
 
-# Rounds of one measurement, and how much faster the other one has to be before the usual choice (oneDNN for attention's
-# tiles, torch's own for a model's linear maps) is given up: a choice that noise can turn would not repeat bitwise.
-ROUNDS, MARGIN = 12, 1.2
-VARIABLE = "REGARD_PRODUCT"  # names the product in place of a measurement
+# How many times as fast oneDNN's product of attention's tiles is as the BLAS of torch, by kind of CPU, MKL and oneDNN
+# (`python -m benchmarks.products` measures it). Looked up, never timed while something is computed: on machines of one
+# kind the same product is taken, and results have the same bits.
+SPEEDS = {
+    ("AMD avx512_vp2intersect", "2024.2", "3.12"): 2.2,  # Zen 5
+    ("AMD avx512_bf16", "2024.2", "3.12"): 1.1,  # Zen 4
+    ("Intel amx_tile", "2024.2", "3.12"): 1.0,  # Sapphire Rapids and later
+}
+# Sets of instructions that tell kinds of CPU apart, the newest first: as the libraries choose their code.
+TELLING = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
+# How much faster the other product has to be before the usual choice is given up: oneDNN's for attention's tiles, which
+# round as the BLAS does there, and torch's own for a model's linear maps.
+MARGIN = 1.2
+VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table: of linear maps, or of these and of tiles
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
@@ -36,40 +45,33 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
 
 
 def product() -> Product:
-    """Return the product for attention's tiles: the pinned one, or what was measured, once, to be the faster.
-
-    Called from a task it measures on that thread.
-    """
-    asked = _pinned_tiles[-1] if _pinned_tiles else named()
-    if asked is not None:
-        return asked
-    return blas if speed() * MARGIN < 1 else onednn
+    """Return the product for attention's tiles: the pinned one, the one that the environment names, or the table's."""
+    asked = _pinned_tiles[-1] if _pinned_tiles else named()[1]
+    return asked or (blas if speed() * MARGIN < 1 else onednn)
 
 
 def linear() -> Product:
-    """Return the product for a model's linear maps: the pinned one, or oneDNN's where it is clearly faster here."""
-    asked = _pinned[-1] if _pinned else named()
-    return asked if asked is not None else onednn if speed() > MARGIN else blas
+    """Return the product for a model's linear maps: the pinned, or oneDNN's where it is clearly the faster one."""
+    asked = _pinned[-1] if _pinned else named()[0]
+    return asked or (onednn if speed() > MARGIN else blas)
 
 
-def named() -> Product | None:
-    """Return the product that the environment names, for runs that have to repeat bitwise; None where it names none.
+def named() -> tuple[Product, Product] | tuple[None, None]:
+    """Return the products, of linear maps and of tiles, that the environment names; Nones where it names none.
 
     Raises:
         RegardError: there is no product of this name, or this build of torch lacks it.
     """
     name = os.environ.get(VARIABLE)
     if not name:
-        return None
-    found = {each.__name__: each for each in (onednn, blas)}.get(name)
-    if found is None or (found is onednn and not onednn_works()):
-        raise RegardError(f"{VARIABLE}: given {name!r}, needs blas or, where this build of torch has it, onednn")
-    return found
-
-
-def linear_is_torch_s() -> bool:
-    """Return whether it is known, without measuring anything now, that linear maps are left to torch."""
-    return bool(_pinned or os.environ.get(VARIABLE) or speed.cache_info().currsize) and linear() is blas
+        return None, None
+    maps, _, tiles = name.partition(",")
+    known = _known()
+    if maps not in known or (tiles or maps) not in known:
+        raise RegardError(
+            f"{VARIABLE}: given {name!r}, needs {' or '.join(known)}, or one of linear maps and one of tiles: blas,blas"
+        )
+    return known[maps], known[tiles or maps]
 
 
 def pin(name: str, *, tiles: str | None = None) -> bool:
@@ -78,9 +80,8 @@ def pin(name: str, *, tiles: str | None = None) -> bool:
     tiles: the one for attention's tiles, None to leave it to what is measured. False where this build lacks one: then
     neither is pinned.
     """
-    known = {each.__name__: each for each in (onednn, blas)}
-    chosen = [known.get(each) for each in (name, tiles or name)]
-    if None in chosen or (onednn in chosen and not onednn_works()):
+    known = _known()
+    if name not in known or (tiles or name) not in known:
         return False
     _pinned[:] = [known[name]]
     if tiles is not None:
@@ -104,8 +105,26 @@ _pinned_tiles: list[Product] = []
 
 @functools.cache
 def speed() -> float:
-    """Measure, once, how many times as fast as the BLAS of torch oneDNN is here; 0 where it does not work."""
-    return threads.run([_measure])[0]
+    """Look up how many times as fast as torch's BLAS oneDNN is on this CPU; 0 where the table lacks it or it fails."""
+    return SPEEDS.get((cpu_kind(), *library_versions()), 0.0) if onednn_works() else 0.0
+
+
+def cpu_kind() -> str:
+    """Name this CPU's maker and the newest set of instructions that it has: "AMD avx512_bf16"; "" where torch can't."""
+    try:
+        found = torch.cpu.get_capabilities()
+    except (AttributeError, RuntimeError):
+        return ""  # a torch before 2.12
+    maker = str(found.get("cpu_name", "")).replace("(R)", "").partition(" ")[0]
+    return f"{maker} {next((name for name in TELLING if found.get(name)), found.get('architecture', ''))}"
+
+
+def library_versions() -> tuple[str, str]:
+    """Return the versions of MKL and oneDNN that torch was built with, "2024.2" and "3.12"; "" for one it has not."""
+    built = torch.__config__.show()
+    patterns = r"Math Kernel Library Version (\d+\.\d+)", r"MKL-DNN v(\d+\.\d+)"
+    found = [re.search(pattern, built) for pattern in patterns]
+    return tuple(each[1] if each else "" for each in found)  # type: ignore[return-value]
 
 
 def onednn_works() -> bool:
@@ -118,15 +137,7 @@ def onednn_works() -> bool:
         return False
 
 
-def _measure() -> float:
-    if not onednn_works():
-        return 0.0
-    x, y = torch.ones(512, 64), torch.ones(1024, 64)
-    times: dict[Product, list[float]] = {onednn: [], blas: []}
-    for _ in range(ROUNDS):  # interleaved, so that a busy moment meets both
-        for candidate, taken in times.items():
-            start = time.perf_counter()
-            candidate(x, y)
-            taken.append(time.perf_counter() - start)
-    # the best of each: the first rounds build oneDNN's code and fault in memory, whatever else runs here only adds
-    return min(times[blas]) / min(times[onednn])
+@functools.cache
+def _known() -> dict[str, Product]:
+    """The products that this build of torch has, by name."""
+    return {each.__name__: each for each in (blas, onednn) if each is blas or onednn_works()}

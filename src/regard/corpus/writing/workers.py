@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from regard.corpus.environment import check_environment, digest_model, pinned
+from regard.corpus.environment import check_environment, digest_model, pin_products, pinned
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import build_shard
 from regard.corpus.writing.cut_windows import WindowSize
@@ -152,6 +152,7 @@ def prepare(job: Job) -> Reading:
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         check_environment(job.environment)
+        pin_products(job.environment)
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
