@@ -1,8 +1,10 @@
 """The routes on the real model: what a browser gets is what the library gives, and what is wrong is refused by name."""
 
 import json
+import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,25 @@ def test_the_same_question_is_answered_once(client: TestClient) -> None:
     assert client.delete("/api/jobs/two").json() == {"stopped": False}
 
 
+def test_equal_questions_asked_at_once_are_answered_once(
+    client: TestClient, minilm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, traced = {"texts": ["Two pages ask for this at once."]}, []
+    trace = type(minilm).trace
+
+    def counted(self: Any, *given: Any, **options: Any) -> Any:
+        traced.append(given)
+        time.sleep(1)  # the others come meanwhile
+        return trace(self, *given, **options)
+
+    monkeypatch.setattr(type(minilm), "trace", counted)
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: client.post("/api/traces", json=asked), range(3)))
+    assert [each.status_code for each in answers] == [200] * 3
+    assert len({each.content for each in answers}) == 1
+    assert len(traced) == 1
+
+
 def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
     model, said = opened("gpt"), []
     with TestClient(make_app([model]), raise_server_exceptions=False) as client:
@@ -127,7 +148,7 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
         written = model.generate("A man is fishing", new_tokens=5, do_sample=False)
         assert said[-1] == (written.new, written.new)
         assert len(said) == 5
-        assert work.progress("a").said == written.new
+        assert work.asker("a").job.said == written.new
         assert [step["chosen"] for step in page["generation"][0]["steps"]] == [
             token.text for token in written.trace.tokens[written.start :]
         ]

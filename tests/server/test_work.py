@@ -20,14 +20,15 @@ def test_progress_is_told_and_the_answer_given() -> None:
         assert not job.waits
         for _ in range(4):
             job.advance(0.25)
-            found = work.progress("a")
-            assert found is job
-            seen.append(found.done)
+            found = work.asker("a")
+            assert found is not None
+            assert found.job is job
+            seen.append(found.job.done)
         return 7
 
     assert asyncio.run(work.do("model", doing, "a")) == 7
     assert seen == [0.25, 0.5, 0.75, 1.0]
-    assert work.progress("b") is None
+    assert work.asker("b") is None
     work.close()
 
 
@@ -93,7 +94,7 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
     async def stopped() -> None:
         doing = asyncio.create_task(work.do("model", forever, "a"))
         await asyncio.sleep(0.05)
-        found = work.progress("a")
+        found = work.asker("a")
         assert found is not None
         found.stop()
         await doing
@@ -105,6 +106,62 @@ def test_work_ends_when_it_is_stopped_or_who_asked_went_away() -> None:
         with pytest.raises(RefusedError, match="asked for no longer") as found:
             asyncio.run(doing)
         assert found.value.status == 409
+    work.close()
+
+
+def test_equal_questions_asked_at_once_are_answered_once_and_one_who_leaves_stops_none_of_the_others() -> None:
+    work, free, done = Work(Limits(waiting=2)), threading.Event(), []
+
+    def doing(job: Job) -> int:
+        assert free.wait(20)
+        job.go_on()
+        done.append(job)
+        return 7
+
+    async def asked() -> list[object]:
+        names = ("a", "b", "c")
+        waiting = [asyncio.create_task(work.do("model", doing, name, question="same")) for name in names]
+        other = asyncio.create_task(work.do("model", lambda job: 5, question="other"))
+        await asyncio.sleep(0.05)
+        found = [work.asker(name) for name in names]
+        assert all(each is not None and each.job is found[0].job for each in found)  # type: ignore[union-attr]
+        found[0].stop()  # type: ignore[union-attr]
+        left = (await asyncio.gather(waiting[0], return_exceptions=True))[0]
+        free.set()
+        return [left, *await asyncio.gather(*waiting[1:], other)]
+
+    left, *answers = asyncio.run(asked())
+    assert isinstance(left, RefusedError)
+    assert left.status == 409
+    assert answers == [7, 7, 5]
+    assert len(done) == 1
+    assert asyncio.run(work.do("model", doing, question="same")) == 7
+    assert len(done) == 2  # it is no longer being answered: where answers are kept is not here
+    work.close()
+
+
+def test_a_question_that_nobody_waits_for_any_more_is_not_joined() -> None:
+    work, begun = Work(Limits()), threading.Event()
+
+    def forever(job: Job) -> None:
+        begun.set()
+        while True:
+            time.sleep(0.3)
+            job.go_on()
+
+    async def asked() -> list[object]:
+        first = asyncio.create_task(work.do("model", forever, "a", question="same"))
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        found = work.asker("a")
+        assert found is not None
+        found.stop()
+        second = asyncio.create_task(work.do("model", lambda job: 7, question="same"))
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    first, second = asyncio.run(asked())
+    assert isinstance(first, RefusedError)
+    assert second == 7
     work.close()
 
 

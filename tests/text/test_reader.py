@@ -49,6 +49,15 @@ def test_what_is_refused(given: Any, ids: Any, says: str) -> None:
         opened("gpt")._reader.read("text", given, ids)
 
 
+def test_a_text_that_does_not_fit_is_refused_before_its_tokens_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two million characters took half a minute to be refused."""
+    built: list[int] = []
+    monkeypatch.setattr("regard.text.tokens._encoded", lambda *given: built.append(1))
+    with pytest.raises(RegardError, match="text has 32 tokens"):
+        opened("gpt")._reader.read("text", "bank " * 32, None)
+    assert not built
+
+
 def test_any_length_in_windows() -> None:
     _, (encoded,) = opened("gpt")._reader.read("text", "bank " * 32, None, windowed=True)
     assert len(encoded.tokens) == 32

@@ -4,6 +4,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -140,7 +141,11 @@ def embed(
             del loaded  # the workers have their own
             built = build_in_processes(job, plans, workers)
         first = None if manifest.complete else manifest
-        shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
+        with ExitStack() as ending:
+            # Workers end before the lock is given back and what they left is removed, though an exception's traceback
+            # keeps the iterator: one that still writes would put a shard without half of its files in place.
+            ending.callback(getattr(built, "close", lambda: None))
+            shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:
             raise RegardError(_nothing(rejected, given))
         counts["quarantined"] = len(rejected)

@@ -191,7 +191,9 @@ def make_app(
         """Make the pass over a served matrix, after which its tiles can be asked for."""
         found = page_of(name).map(call)
         if not found.ready:
-            await work.do("model", lambda job: found.prepare(job.advance), x_job, request.is_disconnected)
+            await work.do(
+                "model", lambda job: found.prepare(job.advance), x_job, request.is_disconnected, f"{name} {call}"
+            )
         return {"ready": True}
 
     @app.get("/api/pages/{name}/calls/{call}/tiles/{level}/{row}/{col}")
@@ -222,18 +224,18 @@ def make_app(
     @app.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:
         """How far a job is: the share that is done, and whether it waits. One not known has not come yet."""
-        job = work.progress(name)
-        if job is None:
+        asker = work.asker(name)
+        if asker is None:
             return {"known": False, "done": 0.0, "waits": True, "said": ""}
-        return {"known": True, "done": job.done, "waits": job.waits, "said": job.said}
+        return {"known": True, "done": asker.job.done, "waits": asker.job.waits, "said": asker.job.said}
 
     @app.delete("/api/jobs/{name}")
     async def stop(name: Name) -> dict[str, bool]:
         """Stop a job."""
-        job = work.progress(name)
-        if job is not None:
-            job.stop()
-        return {"stopped": job is not None}
+        asker = work.asker(name)
+        if asker is not None:
+            asker.stop()
+        return {"stopped": asker is not None}
 
     async def made(
         asked: Question,
@@ -246,7 +248,7 @@ def make_app(
         name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]
         kept = shelf.find(name)
         if kept is None:
-            kept = await work.do("model", make, job, request.is_disconnected)
+            kept = await work.do("model", make, job, request.is_disconnected, question=name)
             shelf.put(name, kept)
         return Response(kept.data, media_type="application/json", headers={"x-page": name})
 

@@ -16,7 +16,7 @@ from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.long_texts import long_page
 from regard.server.work import Job, RefusedError
-from regard.text.tokens import check_text, encode
+from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of, title_of
 
@@ -155,7 +155,9 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention], li
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:
     """Whether a text's page shows weights alone, whatever else a trace could keep."""
-    return 4 * len(text) > limits.whole and len(encode(model.tokenizer, check_text(text)).tokens) > limits.whole
+    if model.limit is not None and model.limit <= limits.whole:
+        return False  # a longer one is refused where it is read
+    return 4 * len(text) > limits.whole and count_tokens(model.tokenizer, check_text(text)) > limits.whole
 
 
 def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from regard.attention.kernels.threads import start_pool
 from regard.memory import at_most
@@ -22,6 +22,7 @@ Line = Literal["model", "regions"]
 Gone = Callable[[], Awaitable[bool]]
 REGIONS = 2  # threads that read regions; torch's own threads, which wait for each other, would slow small ones down
 LOOKED = 0.25  # seconds between two looks whether who asked is still there
+STOPPED = "stopped: it was asked for no longer"
 REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
 
 
@@ -51,7 +52,7 @@ class Job:
     def go_on(self) -> None:
         """Raise RefusedError where the job was stopped, or has had its time."""
         if self._stopped.is_set():
-            raise RefusedError(409, "stopped: it was asked for no longer")
+            raise RefusedError(409, STOPPED)
         if time.monotonic() > self._until:
             raise RefusedError(408, f"stopped after {self._seconds:g} seconds, which are the most for one request")
 
@@ -71,6 +72,34 @@ class Job:
         self._stopped.set()
 
 
+class _Running:
+    """A job that runs or waits, and those who wait for its answer."""
+
+    doing: "asyncio.Future[Any]"
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.askers = job, set[Asker]()
+
+
+class Asker:
+    """Somebody who waits for a job's answer: a job that others asked for as well goes on when one of them leaves."""
+
+    def __init__(self, running: _Running) -> None:
+        self.job, self._running = running.job, running
+        running.askers.add(self)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has not stopped asking."""
+        return self in self._running.askers
+
+    def stop(self) -> None:
+        """Ask no longer; the last one who does stops the job."""
+        self._running.askers.discard(self)
+        if not self._running.askers:
+            self.job.stop()
+
+
 class Work:
     """The two lines of one server."""
 
@@ -82,53 +111,83 @@ class Work:
         }
         self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
         self._count: dict[Line, int] = {"model": 0, "regions": 0}
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._named: OrderedDict[str, Asker] = OrderedDict()
+        self._running: dict[str, _Running] = {}
 
     async def do(
-        self, line: Line, function: Callable[[Job], Answer], name: str | None = None, gone: Gone | None = None
+        self,
+        line: Line,
+        function: Callable[[Job], Answer],
+        name: str | None = None,
+        gone: Gone | None = None,
+        question: str | None = None,
     ) -> Answer:
         """Wait for a piece of work.
 
         name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
+        question: what names the answer; work that is asked for under the same name meanwhile is done once for all.
 
         Raises:
             RefusedError: too many wait, it was stopped, or took too long; and what the function raises.
         """
-        if self._count[line] >= self._most[line]:
-            raise RefusedError(429, f"{self._most[line]} requests wait already, which are the most: try again soon")
-        job = Job(self._limits.seconds)
-        if name is not None:
-            self._jobs[name] = job
-            while len(self._jobs) > REMEMBERED:
-                self._jobs.popitem(last=False)
-        self._count[line] += 1
+        running = self._running.get(question) if question is not None else None
+        joined = running is not None and bool(running.askers)  # one that nobody waits for is being stopped
+        if running is None or not joined:
+            if self._count[line] >= self._most[line]:
+                most = self._most[line]
+                raise RefusedError(429, f"{most} requests wait already, which are the most: try again soon")
+            running = _Running(Job(self._limits.seconds))
+        asker = Asker(running)
+        if name is not None:  # before it begins, so that whoever asks how far it is finds it
+            self._named[name] = asker
+            while len(self._named) > REMEMBERED:
+                self._named.popitem(last=False)
+        if not joined:
+            self._begin(line, running, function, question)
+        try:
+            while not (await asyncio.wait({running.doing}, timeout=LOOKED))[0]:
+                if gone is not None and await gone():
+                    asker.stop()
+                if not asker.waits and running.askers:
+                    raise RefusedError(409, STOPPED)  # the others go on waiting
+            return running.doing.result()
+        finally:
+            asker.stop()
+
+    def _begin(self, line: Line, running: _Running, function: Callable[[Job], Any], question: str | None) -> None:
+        """Put a job into a line."""
+        job = running.job
         context = contextvars.copy_context()
 
-        def limited(job: Job) -> Answer:
+        def limited(job: Job) -> Any:
             with at_most(self._limits.memory):
                 return function(job)
 
-        def run() -> Answer:
+        def run() -> Any:
             job.begin()
             return context.run(limited, job)
 
-        doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
-        try:
-            while not (await asyncio.wait({doing}, timeout=LOOKED))[0]:
-                if gone is not None and await gone():
-                    job.stop()
-            return doing.result()
-        finally:
-            job.stop()
-            self._count[line] -= 1
+        running.doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
+        self._count[line] += 1
+        if question is not None:
+            self._running[question] = running
 
-    def progress(self, name: str) -> Job | None:
-        """The job of a name, None where there is none."""
-        return self._jobs.get(name)
+        def ended(done: "asyncio.Future[Any]") -> None:
+            self._count[line] -= 1
+            if question is not None and self._running.get(question) is running:
+                del self._running[question]
+            if not done.cancelled():
+                done.exception()  # looked at, though all who asked have left
+
+        running.doing.add_done_callback(ended)
+
+    def asker(self, name: str) -> Asker | None:
+        """Who asked for a job under a name, None where nobody did."""
+        return self._named.get(name)
 
     def close(self) -> None:
         """Stop what runs and let nothing begin."""
-        for job in self._jobs.values():
-            job.stop()
+        for asker in self._named.values():
+            asker.job.stop()
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)

@@ -54,16 +54,20 @@ class Reader:
         wrong = [number for number in row if not 0 <= number < size]
         if wrong:
             raise RegardError(f"{name} id {wrong[0]} is out of range: {self.name} has ids 0 to {size - 1}")
-        return self._check_length(encoded_ids(row), name, windowed)
+        self._check_length(len(row), name, windowed)
+        return encoded_ids(row)
 
     def _encode(self, texts: Sequence[str], names: Sequence[str], windowed: bool) -> list[Encoded]:
         if self.tokenizer is None:
             raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
         checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
-        found = encode_all(self.tokenizer, checked, target=names[0].startswith("target"))
-        return [self._check_ids(encoded, name, windowed) for encoded, name in zip(found, names, strict=True)]
+        found = encode_all(
+            self.tokenizer, checked, target=names[0].startswith("target"),
+            counted=lambda n, count: self._check_length(count, names[n], windowed),
+        )  # fmt: skip
+        return [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
 
-    def _check_ids(self, encoded: Encoded, name: str, windowed: bool) -> Encoded:
+    def _check_ids(self, encoded: Encoded, name: str) -> Encoded:
         if name.startswith("target"):  # the decoder reads its target one token late: it begins with the start token
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
@@ -73,7 +77,7 @@ class Reader:
                 f"{name}: its tokenizer gives id {max(encoded.ids)}, {self.name} has ids 0 to {size - 1}: they do not "
                 "belong together"
             )
-        return self._check_length(encoded, name, windowed)
+        return encoded
 
     def _id_count(self) -> int:
         """Count the ids that the model has."""
@@ -85,12 +89,10 @@ class Reader:
             raise RegardError(f"model {self.name!r} has no table of ids: it reads no text")
         return table.weight.shape[0]
 
-    def _check_length(self, encoded: Encoded, name: str, windowed: bool) -> Encoded:
-        count = len(encoded.tokens)
+    def _check_length(self, count: int, name: str, windowed: bool) -> None:
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
             hint = "" if pair else "; it can be read in overlapping windows, with --window (window=)"
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )
-        return encoded

@@ -110,19 +110,37 @@ def encode(tokenizer: Any, text: str) -> Encoded:
     return encode_all(tokenizer, [text])[0]
 
 
-def encode_all(tokenizer: Any, texts: Sequence[str], *, target: bool = False) -> list[Encoded]:
+def encode_all(
+    tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None
+) -> list[Encoded]:
     """Encode several texts as `encode` does one: tokenizers share them out among the cores.
 
     target: whether they are what a decoder writes; some tokenizers have another vocabulary or language for that.
+    counted: is given each text's number and how many tokens it has, before they are built, which takes longer than
+    counting them: it may refuse.
     """
+    with caught():
+        found = _ids_of(tokenizer, texts, target)
+        if counted is not None:
+            for n, ids in enumerate(found["input_ids"]):
+                counted(n, len(ids))
+        return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+
+
+def count_tokens(tokenizer: Any, text: str) -> int:
+    """Count the tokens of a text, special ones included: in a fraction of the time that building them takes."""
+    with caught():
+        return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
+
+
+def _ids_of(tokenizer: Any, texts: Sequence[str], target: bool) -> Any:
+    """What a tokenizer gives for texts, none of them cut."""
     fast = bool(getattr(tokenizer, "is_fast", False))
     given = {"text_target" if target else "text": list(texts)}
-    with caught():
-        try:
-            found = tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
-        except Exception as error:  # the library raises bare Exception where it cannot read a text
-            raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
-        return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
+    try:
+        return tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
+    except Exception as error:  # the library raises bare Exception where it cannot read a text
+        raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
 
 
 def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:

@@ -138,9 +138,10 @@ def test_an_interrupted_run_does_not_wait_for_its_workers(texts: str, folder: Pa
     def stop(_: EmbedProgress) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as held:  # whose traceback keeps the run's frames, and what they wait for
         embed(texts, "store", model=folder, settings=SMALL, workers=2, progress=stop)
     assert not workers_of(os.getpid())
+    assert held.value.__traceback__ is not None
     assert not leftovers(Path("store"))
     embed(texts, "store", model=folder, settings=SMALL, workers=1)
     embed(texts, "whole", model=folder, settings=SMALL, workers=1)
