@@ -1,11 +1,16 @@
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard.errors import RegardError
+from regard.text.quoting import pictured
+from regard.text.tokens import Token
 from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.built_page import Shell
@@ -31,8 +36,8 @@ def test_nothing_in_a_text_is_an_element_or_ends_one(tmp_path: Path) -> None:
     assert tags.count("script") == 2  # the data and the program
     assert "b" not in tags
     assert all(not name.startswith("on") for _, attributes, _ in read.parsed.elements for name in attributes)
-    assert read.data["texts"][0]["text"] == NASTY
-    assert read.data["findings"] == [NASTY]
+    assert read.data["texts"][0]["text"] == pictured(NASTY)
+    assert read.data["findings"] == [pictured(NASTY)]
     shown = "".join(read.parsed.text)
     assert shown.count("</script><script>alert(1)</script><!-- <b onclick='x'>&amp; ␛[31mred␛[0m") == 6
     assert "\x1b" not in read.html
@@ -105,6 +110,24 @@ def test_right_to_left_texts_flow_so(tmp_path: Path) -> None:
 
 def test_control_characters_have_pictures() -> None:
     assert readable("a\x1b\x00\x7f\n\t<") == "a␛␀␡\n\t&lt;"
+
+
+@given(st.text(), st.lists(st.text(), min_size=1))
+def test_nothing_of_a_text_is_unseen_or_turns_what_is_around_it(text: str, names: list[str]) -> None:
+    text += "\u202eriver\u2066\x85\x9b31m\u200f"
+    page = Page(text, findings=[f"“{text}” attends most to “{names[0]}”."])
+    page.add_text(text_data(text, text, [Token(0, each, 0, len(text), None, False) for each in [text, *names]]))
+    page.panels = [table(text, "", [column(text)], [[each] for each in names])]
+    made = b"".join(html_parts(page, SHELL)).decode()
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", made)
+    data = json.loads(made.split('id="regard-data">')[1].split("</script>")[0])
+    shown = data["texts"][0]["text"]
+    assert len(shown) == len(text)  # so that each token has the place that it had
+    assert shown.endswith("␦river␦␦␦31m␦")
+    every = "".join(
+        [data["title"], *data["findings"], *data["texts"][0]["tokens"]["text"], str(data["panels"][0]["title"])]
+    )
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown + every)
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

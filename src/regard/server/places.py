@@ -18,6 +18,7 @@ from regard.corpus.store import Store
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.model import Model
 from regard.server.work import RefusedError
+from regard.web.page import pictured_data
 from regard.web.score_rules import Data
 from regard.web.senses import in_contexts
 
@@ -53,7 +54,10 @@ class Places:
         found = self._found(range(first, min(len(self), first + count)))
         contexts = in_contexts(found, self._context)
         starts = zip(found.document, found.start.tolist(), contexts, strict=True)
-        return [{"document": document, "start": start, "context": context} for document, start, context in starts]
+        return [
+            pictured_data({"document": document, "start": start, "context": context})
+            for document, start, context in starts
+        ]
 
     def passage(self, number: int, models: Sequence[Model]) -> Data:
         """Find the text that a place was read in, and which of some models reads it.

@@ -6,6 +6,14 @@ What somebody gave and what is wrong with it is told by errors, as Python writes
 MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
 
 
+# What stands for the control characters, one character each, so that places in a text stay: ASCII's by their pictures;
+# the next 32, which no font shows, and those that turn the direction of all that follows by the sign of a substitute.
+TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))  # Unicode's Bidi_Control
+BLANKS = "\t\n\r"
+PICTURES = {n: 0x2400 + n for n in range(32) if chr(n) not in BLANKS} | {127: 0x2421}
+PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *TURNING), 0x2426)
+
+
 def quoted(text: str) -> str:
     """A word or token in a sentence, printable, the blanks at its ends left away; blanks alone are called so."""
     return f"“{visible(text.strip())}”" if text.strip() else "a line break" if "\n" in text else "a blank"
@@ -18,3 +26,8 @@ def visible(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def pictured(text: str) -> str:
+    """A text in which no character is unseen or turns the others round, as long as it was; blanks stay."""
+    return text if text.isascii() and text.isprintable() else text.translate(PICTURES)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.files import whole
+from regard.text.quoting import pictured
 from regard.web.built_page import Shell
 from regard.web.page import Page
 from regard.web.plain_tables import plain_tables
 from regard.web.score_rules import Data
 
-CONTROLS = {n: 0x2400 + n for n in range(32) if n not in (9, 10)} | {127: 0x2421}  # a picture of each
 ATTENTION = (  # what JavaScript would do, and what the file is
     "With it, this page shows what every token of the text pays attention to, computed here from the model's queries "
     "and keys",
@@ -89,7 +89,7 @@ def policy(shell: Shell) -> str:
 
 def readable(text: str) -> str:
     """A text as HTML shows it: escaped, control characters as their pictures."""
-    return escape(text.translate(CONTROLS))
+    return escape(pictured(text).replace("\r", "\u240d"))
 
 
 def _head(title: str, shell: Shell) -> str:

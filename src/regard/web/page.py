@@ -5,11 +5,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
 from regard.explain.findings.wording import capital
-from regard.text.quoting import quoted, visible
+from regard.text.quoting import pictured, quoted, visible
 from regard.trace.status import Status, exactness
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
@@ -49,8 +49,8 @@ class Page:
         return self.numbers.encoding
 
     def data(self) -> Data:
-        """Make the page's data."""
-        return {
+        """Make the page's data, in which control characters are their pictures: a text may not turn what is shown."""
+        data: Data = {
             "format": FORMAT,
             "version": VERSION,
             "made_by": f"regard {__version__}",
@@ -67,6 +67,7 @@ class Page:
             "steps": self.steps,
             "comparisons": self.comparisons,
         }
+        return {name: pictured_data(each) for name, each in data.items()}
 
     def add_text(self, text: Data) -> int:
         """Add a text; returns its number."""
@@ -89,6 +90,17 @@ class HasPage(Protocol):
 
     def page(self) -> Page:
         """Put the page together."""
+
+
+def pictured_data(value: Any) -> Any:
+    """Copy what a browser is given, with `regard.text.quoting.pictured` for its strings."""
+    if isinstance(value, str):
+        return pictured(value)
+    if isinstance(value, dict):
+        return {name: pictured_data(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [pictured_data(each) for each in value]
+    return value
 
 
 def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
