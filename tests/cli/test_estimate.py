@@ -1,4 +1,9 @@
+import io
+
+from rich.console import Console
+
 from regard.cli.estimate import Estimate, spelled
+from tests.support.own_models import opened
 
 
 def told(steps: list[tuple[float, float]]) -> list[str]:
@@ -23,6 +28,14 @@ def test_parts_add_up() -> None:
     for now[0] in (0.4, 0.8, 1.2):
         estimate.add(0.01)
     assert said == ["mapping: about 40 s in all"]
+
+
+def test_one_pass_is_counted_by_layers_and_said_on_a_console() -> None:
+    model, file, seconds = opened("gpt"), io.StringIO(), iter([0.0, 9.0, 18.0, 27.0])
+    estimate = Estimate(Console(file=file), "tracing", clock=lambda: next(seconds))
+    with estimate.one_pass(model.model):
+        model.trace("A man is fishing")
+    assert file.getvalue() == "tracing: about 18 s in all\n"  # half of both layers in 9 s
 
 
 def test_durations_as_one_says_them() -> None:

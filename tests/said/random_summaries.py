@@ -164,7 +164,7 @@ def _occurrence(label, text, place, tokens, weights, held, sinks, states) -> Occ
         learned=None,
         hidden_states=states,
         contextual=torch.randn(WIDTH).tolist(),
-        attends=[attended(row.mean(0), tokens, n, None, 1, sinks) for n, row in rows.items()],
+        attends=[attended(row.mean(0, keepdim=True), tokens, n, None, 1, sinks)[0] for n, row in rows.items()],
         heads=[],
         link=sharpest_link(rows, tokens, place, sinks),
     )

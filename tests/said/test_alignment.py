@@ -52,8 +52,8 @@ def alignment(number: int, source: list[Token], target: list[Token], draw: rando
         Aligned(
             n,
             token.text,
-            attended(weights[1, n - 1], source, 1, None, 5, sinks) if n else None,
-            attended(weights[read, n], source, read, None, 5, sinks),
+            attended(weights[1, n - 1 : n], source, 1, None, 5, sinks)[0] if n else None,
+            attended(weights[read, n : n + 1], source, read, None, 5, sinks)[0],
         )
         for n, token in enumerate(target)
     ]

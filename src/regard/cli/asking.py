@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import Field, fields
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -108,8 +107,8 @@ def ask(
 
     screens = consoles(json_file)
     with screens[1].status("loading the model and tracing …") as status:
-        done = traced(source)
-        estimate = Estimate(partial(screens[1].print, style="dim", markup=False), f"answering {name}")
+        done = traced(source, screens[1])
+        estimate = Estimate(screens[1], f"answering {name}")
 
         def progress(count: int, every: int) -> None:
             status.update(f"answering … {count} of {every}")

@@ -69,7 +69,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
 
     console, errors = consoles(outputs.json)
     with errors.status("loading the model and tracing …"):
-        done = traced(given) if given.file is None else traced_again(given)
+        done = traced(given, errors) if given.file is None else traced_again(given)
         question.check(len(done.traces), called=_called)
         (trace,) = done.traces
         found = question.answer(done.model, done.traces)

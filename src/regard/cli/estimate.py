@@ -2,21 +2,36 @@
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 AFTER, LONG = 1.0, 10.0  # seconds of work by which the rest is estimated, and from which on that is said
 
 
 class Estimate:
-    """Says it once. say: prints a line. what: is being done."""
+    """Says it once. say: prints a line, or the console that it is printed on. what: is being done."""
 
-    def __init__(self, say: Callable[[str], object], what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._what, self._clock = say, what, clock
+    def __init__(
+        self, say: "Callable[[str], object] | Console", what: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say: Callable[[str], object] = say if callable(say) else partial(say.print, style="dim", markup=False)
+        self._what, self._clock = what, clock
         self._began, self._told = clock(), False
         self._share = 0.0
 
     def add(self, share: float) -> None:
         """Count a part of the work as done: of 1 in all."""
         self.at(self._share + share)
+
+    def one_pass(self, model: Any) -> AbstractContextManager[None]:
+        """Count the layers of a model as they end, of one pass in all, inside the block."""
+        from regard.capture.progress import layers_run
+
+        return layers_run(model, self.add)
 
     def at(self, share: float) -> None:
         """Tell how much of the work is done: 0 to 1."""

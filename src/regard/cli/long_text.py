@@ -89,9 +89,8 @@ class LongText:
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
             looking = bars.add_task("going through the matrix", total=1)
-            say = partial(console.print, style="dim", markup=False)
             if self.window is None:
-                estimate = Estimate(say, "reading and tracing")
+                estimate = Estimate(console, "reading and tracing")
 
                 def traced(share: float) -> None:
                     bars.advance(tracing, share)
@@ -104,7 +103,7 @@ class LongText:
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return found, trace, reason
 
-            through = Estimate(say, "going through the windows")
+            through = Estimate(console, "going through the windows")
 
             def step(share: float) -> None:
                 through.add(share)

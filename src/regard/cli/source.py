@@ -9,12 +9,15 @@ from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from regard.generation.generator import Generated
     from regard.models.model import Model
     from regard.trace.trace import Trace
 
 Both = list[tuple[str, str | None]]  # texts, each with its target where there is one
 MOST_WRITTEN = 256  # tokens of a target that the model writes itself
+LARGE = 5e10  # characters times weights, from which on tracing may take more than some seconds
 
 
 @dataclass
@@ -78,13 +81,16 @@ class Traced:
     generated: list[bool] = field(default_factory=list)
 
 
-def traced(given: Source, *, needs_model: bool = False) -> Traced:
+def traced(given: Source, console: "Console | None" = None, *, needs_model: bool = False) -> Traced:
     """Trace the texts, or open the file.
 
-    needs_model: of a file, load its model too, which --model then has to name.
+    console: where it is said about how long that takes, where it is long. needs_model: of a file, load its model too,
+    which --model then has to name.
     """
     if given.file is not None:
         return _opened(given, needs_model)
+    from torch import Tensor
+
     from regard.cli.early_checks import no_windows
 
     model = load_model(given.model)
@@ -102,7 +108,12 @@ def traced(given: Source, *, needs_model: bool = False) -> Traced:
         written = [_write(model, text) for text in texts]
         both = [(text, each.text) for text, each in zip(texts, written, strict=True)]
         return Traced([each.trace for each in written], both, model, names, [True] * len(texts))
-    return Traced(model.trace(texts), _alone(texts), model, names)
+    if console is None or len(texts) > 1 or len(texts[0]) * sum(map(Tensor.numel, model.model.parameters())) < LARGE:
+        return Traced(model.trace(texts), _alone(texts), model, names)
+    from regard.cli.estimate import Estimate
+
+    with Estimate(console, "tracing").one_pass(model.model):
+        return Traced(model.trace(texts), _alone(texts), model, names)
 
 
 def traced_again(given: Source) -> Traced:

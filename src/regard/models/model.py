@@ -318,6 +318,7 @@ class Model:
         *,
         part: Literal["encoder", "decoder"] | None = None,
         tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
+        progress: Callable[[int, int], None] | None = None,
     ) -> "regard.explain.causes.why.Why":
         """Rank the tokens and heads behind a word, each measured by taking it away.
 
@@ -327,6 +328,7 @@ class Model:
             part: of an encoder-decoder, whose text the word is of; None where it is a word of one of them alone.
             tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
+            progress: called with how many of the runs that measure them are done, and how many they are.
 
         Returns a `regard.explain.causes.why.Why`.
 
@@ -344,7 +346,7 @@ class Model:
         source, *targets = trace.sides
         target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
         runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
-        return why(trace, occurrence, runs, part=of, tokens_by=tokens_by)
+        return why(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
 
     def score_sources(
         self,

@@ -102,7 +102,7 @@ def test_layers_and_heads_count_from_the_end_too(bank) -> None:
 
 def test_special_tokens_stand_apart() -> None:
     tokens = [Token(n, text, 0, 1, None, text == "[S]") for n, text in enumerate(["[S]", "a", "b", "[S]"])]
-    row = attended(torch.tensor([0.4, 0.1, 0.2, 0.3]), tokens, 1, 2, top=5)
+    (row,) = attended(torch.tensor([[0.4, 0.1, 0.2, 0.3]]), tokens, 1, 2, top=5)
     assert row.special == pytest.approx(0.7)
     assert [(s.text, s.token) for s in row.top] == [("b", 2), ("a", 1)]
 

@@ -1,8 +1,12 @@
 """One row of attention as a person reads it."""
 
+from typing import Any
+
 import jaxtyping
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard import RegardError
 from regard.explain.weights.attended import (
@@ -22,13 +26,29 @@ def test_special_tokens_and_sinks_stand_apart() -> None:
     texts = ["[CLS]", "a", "man", "fishing", "[SEP]"]
     tokens = [Token(n, text, 0, 1, None, n in (0, 4)) for n, text in enumerate(texts)]
     weights = torch.tensor([0.25, 0.125, 0.0, 0.5, 0.125])
-    found = attended(weights, tokens, 2, None, 5, sinks=[1])
+    (found,) = attended(weights[None], tokens, 2, None, 5, sinks=[1])
     assert (found.layer, found.head, found.special) == (2, None, 0.375)
     assert found.sinks == [Share(1, "a", 0.125)]
     assert found.top == [Share(3, "fishing", 0.5)]  # what gets nothing is not named
     assert found.apart == 0.5
     assert found.weights == weights.tolist()
-    assert len(attended(weights, tokens, 2, 1, 1).top) == 1
+    (first,) = attended(weights[None], tokens, 2, 1, 1, whole=False)
+    assert len(first.top) == 1
+    assert first.weights is None
+
+
+@given(st.integers(1, 13), st.integers(0, 7), st.sampled_from([torch.float32, torch.float64]), st.data())
+def test_rows_at_once_are_each_as_a_sort_of_all_has_it(size: int, top: int, dtype: torch.dtype, data: Any) -> None:
+    parts = st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.3])  # with ties, of which the first is named first
+    rows = torch.tensor(data.draw(st.lists(st.lists(parts, min_size=size, max_size=size), min_size=1)), dtype=dtype)
+    tokens = [Token(n, f"t{n}", n, n + 1, n, data.draw(st.booleans())) for n in range(size)]
+    sinks = data.draw(st.sets(st.integers(0, size - 1)))
+    for row, found in zip(rows.tolist(), attended(rows, tokens, 1, 2, top, sinks), strict=True):
+        ranked = sorted(range(size), key=lambda n: -row[n])
+        named = [n for n in ranked if row[n] > 0 and not tokens[n].special and n not in sinks]
+        assert [(each.token, each.weight) for each in found.top] == [(n, row[n]) for n in named[:top]]
+        assert [(each.token, each.weight) for each in found.sinks] == [(n, row[n]) for n in sorted(sinks) if row[n] > 0]
+        assert found.special == pytest.approx(sum(row[n] for n in range(size) if tokens[n].special))
 
 
 def test_layers_and_heads_count_from_the_end_too(bank) -> None:

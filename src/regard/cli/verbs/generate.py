@@ -78,7 +78,7 @@ def generate(
         opened = load_model(model)
         if opened.pairs:
             raise no_continuation(opened.name)
-        done = chosen.write(opened, text)
+        done = chosen.write(opened, text, console=errors)
 
     def page(html: PageFile) -> "Page":
         from regard.explain.findings.writing import writing_findings

@@ -73,7 +73,7 @@ def see(
 
     console, errors = consoles(json_file)
     with errors.status("loading and tracing …"):
-        found = traced(given, needs_model=next_token)
+        found = traced(given, errors, needs_model=next_token)
         unfolded = None if window is None else unfold(found.traces, word)
         traces = found.traces if unfolded is None else unfolded.traces
         compared = [trace_word(found.model, each, "--with") for each in chosen.reference_words]

@@ -58,7 +58,7 @@ def steps(
 
     console, errors = consoles(json_file)
     with errors.status("loading the model and tracing …"):
-        done = traced(given)
+        done = traced(given, errors)
     trace = one_trace(done, open_file)
     layer, head = check_layer(trace, layer), check_head(trace, head)  # as they are shown: counted from 0
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]

@@ -7,6 +7,7 @@ import typer
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.edge_score import EdgeAsked, show_edge
+from regard.cli.estimate import Estimate
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.page_options import page_options
@@ -16,6 +17,7 @@ from regard.errors import RegardError
 from regard.explain.causes.token_rankings import TOKENS_BY
 
 if TYPE_CHECKING:
+    from regard.explain.causes.why import Why
     from regard.web.page import Page
 
 By = Annotated[
@@ -81,14 +83,20 @@ def why(
     from regard.views.terminal.why import show_why, show_why_shortly
 
     console, errors = consoles(json_file)
-    found = []
+    found: list[tuple[str, Why]] = []
     with errors.status("loading the model, tracing and ablating …"):
-        done = traced(given) if open_file is None else traced_again(given)
-        for number, trace in enumerate(done.traces, 1):
-            words = occurrences(trace, word)
+        done = traced(given, errors) if open_file is None else traced_again(given)
+        estimate = Estimate(errors, "measuring without each")
+        of_texts = [occurrences(trace, word) for trace in done.traces]
+        every = sum(map(len, of_texts))
+
+        def progress(count: int, runs: int) -> None:
+            estimate.at((len(found) + count / runs) / every)
+
+        for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
-                found.append((label, done.model.why(trace, each, part=of, tokens_by=by)))
+                found.append((label, done.model.why(trace, each, part=of, tokens_by=by, progress=progress)))
         statuses = [trace.status for trace in done.traces]
 
         def page(html: PageFile) -> "Page":

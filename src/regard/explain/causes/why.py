@@ -6,7 +6,7 @@ first two predicts the third. Which of them ranks tokens best, over many texts, 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -159,12 +159,14 @@ def why(
     *,
     part: Part | None = None,
     tokens_by: TokensBy = DEFAULT,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Why:
     """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
 
     ablated: gives the traces of the same text (and target) under many sets of ablations.
     part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
     decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its heads.
+    progress: called with how many of the runs that measure them are done, and how many they are.
 
     Raises:
         RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
@@ -197,7 +199,7 @@ def why(
                 given = float(share[head].sum())
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
-    causes = _measured(own, word, causes, ablated(sets), part)
+    causes = _measured(own, word, causes, _counted(ablated(sets), len(sets), progress), part)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(
@@ -219,6 +221,15 @@ def _without(
     if tokens_by == "edges":
         return [interventions.ablate(interventions.edge(word, token, part=part))]
     return [*removal(trace, token, part="encoder" if part == "cross" else part)]
+
+
+def _counted(
+    runs: Iterable[tuple[int, Trace | PairTrace]], every: int, progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[int, Trace | PairTrace]]:
+    for done, run in enumerate(runs, 1):
+        if progress is not None:
+            progress(done, every)
+        yield run
 
 
 def _measured(

@@ -188,7 +188,7 @@ def _occurrence(
             for n in range(len(trace.hidden_states))
         ],
         contextual=vector(trace.contextual, word).tolist(),
-        attends=[attended(row.mean(0), trace.tokens, n, None, top, sinks) for n, row in rows.items()],
-        heads=[attended(rows[n][h], trace.tokens, n, h, top, sinks) for n, h in wanted],
+        attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
+        heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],
         link=sharpest_link(rows, trace.tokens, word.tokens, sinks),
     )

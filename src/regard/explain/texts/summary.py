@@ -295,12 +295,18 @@ def _spoken(
     return spoken(trace, own) if not writes or word is None else written(own)
 
 
+AT_ONCE = 1 << 23  # weights of all heads that are held at once
+
+
 def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
     """Per token, per layer: where its attention goes, mean of heads or of one head."""
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in kept_numbers(trace.attention):
         weights = trace.attention[n]
-        rows = weights.dense().mean(0) if head is None else weights[head]  # (L, S)
-        for i, row in enumerate(rows):
-            table[i].append(replace(attended(row, trace.tokens, n, head, top, sinks), weights=None))
+        heads, length, size = weights.shape
+        step = max(1, AT_ONCE // (heads * size))
+        for start in range(0, length, step):
+            block = weights[:, start : start + step].mean(0) if head is None else weights[head, start : start + step]
+            for i, found in enumerate(attended(block, trace.tokens, n, head, top, sinks, whole=False), start):
+                table[i].append(found)
     return table

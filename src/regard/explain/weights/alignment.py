@@ -94,8 +94,8 @@ def align(
         Aligned(
             token=n,
             text=token.text,
-            written=attended(weights[above, n - 1], source, written, head, top, numbered) if n > 0 else None,
-            read=attended(weights[below, n], source, read, head, top, numbered),
+            written=attended(weights[above, n - 1 : n], source, written, head, top, numbered)[0] if n > 0 else None,
+            read=attended(weights[below, n : n + 1], source, read, head, top, numbered)[0],
         )
         for n, token in enumerate(target)
     ]
@@ -177,4 +177,4 @@ def _each(
     sinks: Collection[int] = (),
 ) -> list[Attended]:
     numbers = kept_numbers(pair.decoder.cross)
-    return [attended(row, looked_at.tokens, n, head, top, sinks) for n, row in zip(numbers, rows, strict=True)]
+    return [attended(row[None], looked_at.tokens, n, head, top, sinks)[0] for n, row in zip(numbers, rows, strict=True)]
