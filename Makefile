@@ -54,6 +54,7 @@ test-all: $(VENV)/.for-test-all test test-annotations
 	$(PYTEST) $(if $(RECORD),--record-durations apart) -m "($(APART)) and not nightly"
 
 test-nightly: $(VENV)/.for-test-all
+	@$(INSTALL) -e ".[fuzz]" || echo "Atheris cannot be installed here: Hypothesis changes the bytes in its place"
 	$(PYTEST) -m nightly
 
 test-latest:

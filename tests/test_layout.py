@@ -44,6 +44,7 @@ THROUGH_OTHERS = {
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
 ABOUT_SEVERAL = {
+    "fuzz/targets",
     "annotations",
     "durations",
     "architecture",

@@ -30,7 +30,7 @@ def test_what_it_says(folder: Path) -> None:
     ]
     assert index.pieces("b.json") == [(2, hashlib.sha256(b"{}").hexdigest())]
     assert index.pieces("c") == []
-    assert index.words() == [("a", "bank"), ("river", "é")]
+    assert index.words == [("a", "bank"), ("river", "é")]
     sha256 = hashlib.sha256((folder / NAME).read_bytes()).hexdigest()
     assert read_index(folder, sha256).filter == index.filter
     with pytest.raises(RegardError, match="it is not the one that the manifest knows"):
@@ -79,7 +79,7 @@ def test_an_index_that_is_none(folder: Path, data: object) -> None:
     with pytest.raises(RegardError, match=r"index.json' is damaged") as said:  # which of them reads it
         index = read_index(folder)
         index.pieces("a.bin")
-        index.words()
+        _ = index.words
         _ = index.filter
     assert "\n" not in str(said.value)
 

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from regard.corpus.parquet_pages import page_sizes
+from regard.corpus.parquet_pages import column_chunks, page_sizes
 
 TABLE = pa.table(
     {
@@ -34,6 +36,28 @@ def test_pages_sum_to_what_the_footer_says(tmp_path: Path, version: str, compres
         assert 0 < headers < 5000 * len(pages)  # one says the least and largest value of its page, here a long one
 
 
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_where_columns_are_is_what_pyarrow_says(tmp_path: Path, dictionary: bool) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(TABLE, file, row_group_size=1000, use_dictionary=dictionary)
+    content, about = file.read_bytes(), pq.read_metadata(file)
+    length = int.from_bytes(content[-8:-4], "little")
+    found = column_chunks(content[-8 - length : -8])
+    assert len(found) == about.num_row_groups == 3
+    for group, chunks in enumerate(found):
+        there = [about.row_group(group).column(n) for n in range(about.num_columns)]
+        assert [".".join(chunk.path) for chunk in chunks] == [each.path_in_schema for each in there]
+        assert [(chunk.start, chunk.size) for chunk in chunks] == [
+            (each.dictionary_page_offset or each.data_page_offset, each.total_compressed_size) for each in there
+        ]
+
+
+@given(st.binary(max_size=99))
+def test_what_is_no_footer_is_a_value_error(content: bytes) -> None:
+    with pytest.raises(ValueError):
+        column_chunks(content)
+
+
 def test_what_are_no_pages_is_a_value_error(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pq.write_table(TABLE, file)
@@ -43,8 +67,10 @@ def test_what_are_no_pages_is_a_value_error(tmp_path: Path) -> None:
         list(page_sizes(whole[:-1]))
     with pytest.raises(ValueError, match="cut short"):
         list(page_sizes(whole[:3]))
-    with pytest.raises(ValueError, match="a field of kind"):
-        list(page_sizes(b"\x19\x00"))
+    with pytest.raises(ValueError, match="a field of kind 11"):
+        list(page_sizes(b"\x1b\x00"))
+    with pytest.raises(ValueError, match="has None where a size is needed"):
+        list(page_sizes(b"\x00"))
     with pytest.raises(ValueError, match="without an end"):
         list(page_sizes(b"\x15" + b"\xff" * 30))
     draws = np.random.default_rng(0)

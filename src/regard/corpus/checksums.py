@@ -52,8 +52,9 @@ class Index:
                 self._pieces[file] = found
         return self._pieces[file]
 
+    @cached_property
     def words(self) -> list[tuple[str, str]]:
-        """List the first and last word of each row group of rows.parquet. Raises RegardError where there are none."""
+        """The first and last word of each row group of rows.parquet. Raises RegardError where there are none."""
         with self._typed():
             return [(str(first), str(last)) for first, last in self._data["words"]]
 

@@ -142,8 +142,8 @@ def embed(
             built = build_in_processes(job, plans, workers)
         first = None if manifest.complete else manifest
         with ExitStack() as ending:
-            # Workers end before the lock is given back and what they left is removed, though an exception's traceback
-            # keeps the iterator: one that still writes would put a shard without half of its files in place.
+            # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
+            # still writes would put a shard without half of its files in place.
             ending.callback(getattr(built, "close", lambda: None))
             shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:

@@ -19,7 +19,7 @@ from regard.corpus import schema
 from regard.corpus.checksums import BLOCK, CheckedFile, Index, damaged, read_index
 from regard.corpus.extra import needed
 from regard.corpus.manifest import Manifest, ShardSummary
-from regard.corpus.parquet_pages import page_sizes
+from regard.corpus.parquet_pages import Chunk, column_chunks, page_sizes
 from regard.corpus.settings import DTYPES
 from regard.corpus.word_filter import LEMMA, may_have
 from regard.errors import RegardError, first_line
@@ -47,6 +47,7 @@ class ShardReader:
         """Look at nothing yet. folder: the shard's. summary: what the manifest says of it."""
         self.folder, self.summary, self.manifest = folder, summary, manifest
         self._unpacked: set[tuple[str, int, str]] = set()  # columns of row groups whose pages have been checked
+        self._chunks: dict[str, list[list[Chunk]]] = {}  # of each table that was read
 
     @cached_property
     def index(self) -> Index | None:
@@ -57,31 +58,15 @@ class ShardReader:
         """
         return read_index(self.folder, self.summary.sha256) if self.summary.sha256 else None
 
-    @cached_property
-    def words(self) -> list[tuple[str, str]]:
-        """Read the first and the last word of each row group of rows.parquet."""
-        if self.index is not None:
-            return self.index.words()
-        with self._table("rows") as (_, parquet):
-            groups = [parquet.metadata.row_group(n) for n in range(parquet.num_row_groups)]
-        found = []
-        for group in groups:
-            places = [n for n in range(group.num_columns) if group.column(n).path_in_schema == "word"]
-            known = group.column(places[0]).statistics if places else None
-            if known is None or not known.has_min_max:
-                found.append(("", "\U0010ffff"))
-            else:
-                found.append((str(known.min), str(known.max)))
-        return found
-
     def groups_with(self, field: str, value: str) -> list[int] | None:
         """Number the row groups of rows.parquet that may hold a word or a lemma; None for all. field: which of both."""
-        known = value if field == "word" else LEMMA + value
-        if self.index is not None and not may_have(self.index.filter, known):
+        if self.index is None:
+            return None
+        if not may_have(self.index.filter, value if field == "word" else LEMMA + value):
             return []
         if field != "word":
             return None
-        return [n for n, (first, last) in enumerate(self.words) if first <= value <= last]
+        return [n for n, (first, last) in enumerate(self.index.words) if first <= value <= last]
 
     def tables(
         self, name: str, columns: Sequence[str], groups: Sequence[int] | None = None
@@ -102,9 +87,9 @@ class ShardReader:
                     continue
                 about = parquet.metadata.row_group(n)
                 try:
-                    _check_pages(file, about, [each for each in columns if (name, n, each) not in self._unpacked])
-                    self._unpacked.update((name, n, each) for each in columns)
+                    self._check_pages(file, name, n, about.num_rows, columns)
                     table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
+                    table.validate(full=True)  # strings are UTF-8, places of dictionaries are there
                 except RegardError:  # it is a ValueError too, and says all
                     raise
                 except (pa.ArrowException, OSError, ValueError) as error:
@@ -185,6 +170,32 @@ class ShardReader:
                 raise damaged(file.path, f"its row groups have not {schema.ROW_GROUP:,} rows each")
             yield file, parquet
 
+    def _check_pages(self, file: CheckedFile, name: str, group: int, rows: int, columns: Sequence[str]) -> None:
+        """Refuse columns of a row group before they are unpacked, where one would take more than there is on disk.
+
+        Each is looked at once.
+        """
+        new = {each for each in columns if (name, group, each) not in self._unpacked}
+        if new and name not in self._chunks:
+            size = file.seek(0, 2)
+            file.seek(size - 8)
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(size - 8 - length)
+            self._chunks[name] = column_chunks(file.read(length))
+        for chunk in self._chunks[name][group] if new else ():
+            column, *inside = chunk.path
+            if column not in new:
+                continue
+            file.seek(chunk.start)
+            content = file.read(chunk.size)
+            pages = list(page_sizes(content))
+            unpacked, values = sum(page.unpacked for page in pages), sum(page.values for page in pages)
+            if unpacked > UNPACKED + RATIO * len(content) or values > rows * (ENTRIES if inside else 1):
+                raise ValueError(
+                    f"{len(content):,} bytes of column {column!r} hold {unpacked:,}, and {values:,} values"
+                )
+        self._unpacked.update((name, group, each) for each in new)
+
     def _check_columns(self, name: str, parquet: "pq.ParquetFile", columns: Sequence[str]) -> None:
         """Refuse a table whose columns are not those of a store, or of another type."""
         if (name, *columns) in _known and _known[name, *columns].equals(parquet.metadata.schema):
@@ -251,18 +262,3 @@ def _alike(given: "pa.DataType", wanted: "pa.DataType") -> bool:
     if pa.types.is_map(wanted):
         return bool(pa.types.is_map(given)) and (given.key_type, given.item_type) == (wanted.key_type, wanted.item_type)
     return bool(given == wanted)
-
-
-def _check_pages(file: CheckedFile, group: "pq.RowGroupMetaData", columns: Sequence[str]) -> None:
-    """Refuse columns of a row group before they are unpacked, where one would take more than there is on disk."""
-    for n in range(group.num_columns) if columns else ():
-        chunk = group.column(n)
-        name, *inside = chunk.path_in_schema.split(".")
-        if name not in columns:
-            continue
-        file.seek(chunk.dictionary_page_offset or chunk.data_page_offset)
-        content = file.read(chunk.total_compressed_size)
-        pages = list(page_sizes(content))
-        unpacked, values = sum(page.unpacked for page in pages), sum(page.values for page in pages)
-        if unpacked > UNPACKED + RATIO * len(content) or values > group.num_rows * (ENTRIES if inside else 1):
-            raise ValueError(f"{len(content):,} bytes of column {name!r} hold {unpacked:,}, and {values:,} values")

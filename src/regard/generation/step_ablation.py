@@ -15,7 +15,7 @@ from regard.attention.ablation import Ablation, OpenAblations, ablating
 from regard.attention.patches import PatchError
 from regard.attention.recording import Calls
 from regard.capture.hidden_states import LayerStack
-from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name
+from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name, of_model
 from regard.capture.interventions.call_ids import CallNumbering
 from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import Ablate, Edge
@@ -172,14 +172,8 @@ def heads_in_range(name: str) -> Iterator[None]:
     """Raise RegardError where an ablation inside the block names a head that the model does not have."""
     try:
         yield
-    except OutOfRangeError as error:
-        if error.axis != "heads" or error.size is None:
-            raise
-        raise RegardError(
-            f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
-        ) from error
-    except PatchError as error:
-        raise RegardError(f"patch: {error}") from error
+    except (OutOfRangeError, PatchError) as error:
+        raise of_model(error, name) from error
 
 
 class StepAblations:

@@ -145,14 +145,17 @@ def applied(
     try:
         with ablating([each.for_attend(past) for each in ablations], name_of) as opened:
             yield AppliedAblations(ablations, opened, numbering, name, past)
-    except OutOfRangeError as error:
-        if error.axis != "heads" or error.size is None:
-            raise
-        raise RegardError(
-            f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}"
-        ) from error
-    except PatchError as error:
-        raise RegardError(f"patch: {error}") from error
+    except (OutOfRangeError, PatchError) as error:
+        raise of_model(error, name) from error
+
+
+def of_model(error: OutOfRangeError | PatchError, name: str) -> RegardError:
+    """Word what `attend` refused, or a patch, for who asked it of a model."""
+    if isinstance(error, PatchError):
+        return RegardError(f"patch: {error}")
+    if error.axis != "heads" or error.size is None:
+        return error
+    return RegardError(f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}")
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:

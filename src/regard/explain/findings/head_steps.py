@@ -1,7 +1,7 @@
 """State in a few sentences how a word's context vector comes about in one head: what it looks at, and why so much."""
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from torch import Tensor
@@ -9,73 +9,20 @@ from torch import Tensor
 from regard.explain.findings.wording import listed, number, quoted
 from regard.text.tokens import Token
 
+if TYPE_CHECKING:
+    from regard.textbook import HeadSteps
+
 NAMED = 3  # tokens that a sentence names at most
 LEAST = 0.01  # weights and shares below it are not worth a name
 RECORDS = 4  # queries that are spoken of, of a word of several tokens or one that stands several times
 
 
-@runtime_checkable
-class Steps(Protocol):
-    """What of a `regard.textbook.HeadSteps` is spoken of: see there."""
-
-    @property
-    def scale(self) -> float:
-        """What q · k is multiplied by."""
-        ...
-
-    @property
-    def softcap(self) -> float | None:
-        """The softcap of the scores, None where there is none."""
-        ...
-
-    @property
-    def sink(self) -> float | None:
-        """The score of a sink that the head has learned, None where there is none."""
-        ...
-
-    @property
-    def products(self) -> Float[Tensor, " S"]:
-        """q · k of each key."""
-        ...
-
-    @property
-    def scaled(self) -> Float[Tensor, " S"]:
-        """The same times the scale."""
-        ...
-
-    @property
-    def scores(self) -> Float[Tensor, " S"]:
-        """What the softmax is taken of; -inf where the query may not look."""
-        ...
-
-    @property
-    def total(self) -> float:
-        """The sum of the exponentials."""
-        ...
-
-    @property
-    def weights(self) -> Float[Tensor, " S"]:
-        """The attention weights."""
-        ...
-
-    @property
-    def weighted(self) -> Float[Tensor, "S E"]:
-        """Each key's value times its weight."""
-        ...
-
-    @property
-    def context(self) -> Float[Tensor, " E"]:
-        """The sum of these."""
-        ...
-
-    @property
-    def query(self) -> Float[Tensor, " D"]:
-        """The query's vector."""
-        ...
-
-
 def head_steps_findings(
-    found: Sequence[tuple[int, Steps]], tokens: Sequence[Token], layer: int, head: int, sinks: Collection[int] = ()
+    found: "Sequence[tuple[int, HeadSteps]]",
+    tokens: Sequence[Token],
+    layer: int,
+    head: int,
+    sinks: Collection[int] = (),
 ) -> list[str]:
     """Compose the sentences. found: the record of each query, with its token's number; sinks: tokens that are such."""
     where = f"In layer {layer}, head {head}"
@@ -89,7 +36,7 @@ def head_steps_findings(
     return [sentence for sentence in [*sentences, *more] if sentence]
 
 
-def shares(steps: Steps) -> Float[Tensor, " S"]:
+def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
     """The part that each key's weighted value has in the context vector: its projection; all of them add up to 1."""
     length = float(steps.context @ steps.context)
     return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
@@ -104,7 +51,7 @@ def _name(tokens: Sequence[Token], n: int, sinks: Collection[int] = ()) -> str:
 
 
 def _looks(
-    steps: Steps, query: int, tokens: Sequence[Token], where: str, sinks: Collection[int], *, several: bool
+    steps: "HeadSteps", query: int, tokens: Sequence[Token], where: str, sinks: Collection[int], *, several: bool
 ) -> str:
     """What the query looks at most."""
     order = steps.weights.sort(descending=True, stable=True).indices.tolist()
@@ -122,11 +69,11 @@ def _looks(
     return f"{where} {who} {'gives most of its weight to' if half else 'looks most at'} {listed(named)}{beside}."
 
 
-def _allowed(steps: Steps) -> list[int]:
+def _allowed(steps: "HeadSteps") -> list[int]:
     return [n for n, score in enumerate(steps.scores.tolist()) if score > float("-inf")]
 
 
-def _equal(steps: Steps) -> str:
+def _equal(steps: "HeadSteps") -> str:
     """What an equal share would be."""
     count, hidden = len(_allowed(steps)), len(steps.scores) - len(_allowed(steps))
     if count < 2:
@@ -139,13 +86,13 @@ def _equal(steps: Steps) -> str:
     )
 
 
-def _later_alone(steps: Steps) -> bool:
+def _later_alone(steps: "HeadSteps") -> bool:
     """Whether what it may not look at are the last tokens."""
     allowed = _allowed(steps)
     return allowed == list(range(len(allowed)))
 
 
-def _comes_about(steps: Steps, query: int, tokens: Sequence[Token], sinks: Collection[int]) -> str:
+def _comes_about(steps: "HeadSteps", query: int, tokens: Sequence[Token], sinks: Collection[int]) -> str:
     """How the weight of one token comes about: the largest of another word, or the largest of all."""
     words = [n for n in _allowed(steps) if n != query and not tokens[n].special and n not in sinks]
     places = words or _allowed(steps)
@@ -162,7 +109,7 @@ def _comes_about(steps: Steps, query: int, tokens: Sequence[Token], sinks: Colle
     return f"For {_name(tokens, n)}: {scored}; softmax makes {top} of it."
 
 
-def _gives(steps: Steps, tokens: Sequence[Token]) -> str:
+def _gives(steps: "HeadSteps", tokens: Sequence[Token]) -> str:
     """Whose value is most of the context vector, which need not be who has the largest weight."""
     parts = shares(steps)
     order = parts.sort(descending=True, stable=True).indices.tolist()

@@ -38,6 +38,8 @@ from regard.trace.layer_subset import calls_made, kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
+AT_ONCE = 1 << 23  # weights of all heads that an overview holds at once
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -293,9 +295,6 @@ def _spoken(
     """The places of a text at which it is worth to see what the model would say."""
     own = [(o.label, o.tokens) for o in seen if o.text == number]
     return spoken(trace, own) if not writes or word is None else written(own)
-
-
-AT_ONCE = 1 << 23  # weights of all heads that are held at once
 
 
 def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:

@@ -1,0 +1,272 @@
+"""What a stranger's bytes may do: be read, or be refused in one line. Each target reads one kind of file or request.
+
+A target's first byte says what the others are. Digests that a stranger could compute are made to fit, so that what lies
+behind them is reached.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import regard
+from regard.corpus.asking.look_up import look_up
+from regard.corpus.parquet_pages import page_sizes
+from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+from regard.model_files.gguf_header import read_header
+from regard.model_files.weight_headers import held, shards
+from regard.server.app import make_app
+from regard.server.asked import ExperimentAsked
+from regard.server.limits import Limits
+from regard.tensor_files.description import DESCRIPTION, DESCRIPTION_DIGEST, DIGESTS
+from tests.support.own_models import TEXTS, opened
+from tests.support.stores import Document, sign, write_store
+from tests.support.web_pages import build_nothing
+
+Target = Callable[[bytes], None]
+
+
+class Safetensors:
+    """Headers of weights, and the index of several files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+
+    def seeds(self) -> list[bytes]:
+        """A file as it is, its header alone, an index."""
+        tensors = {"a": np.ones((2, 3), np.float32), "b.c": np.ones(1, np.float16)}
+        whole = safetensors.numpy.save(tensors, {"format": "pt"})
+        length = int.from_bytes(whole[:8], "little")
+        index = b'{"metadata":{"total_size":26},"weight_map":{"a":"model-1.safetensors","b.c":"model-2.safetensors"}}'
+        return [b"\0" + whole, b"\1\x1a\0" + whole[8 : 8 + length], b"\2" + index]
+
+    def __call__(self, data: bytes) -> None:
+        """0: a file; 1: how many bytes of tensors, and a header whose length is made to fit; 2: an index."""
+        kind, rest = data[0] % 3, data[1:]
+        if kind == 2:
+            self.index.write_bytes(rest)
+            refused_in_a_line(lambda: shards(self.index))
+            return
+        if kind == 1:
+            rest = len(rest[2:]).to_bytes(8, "little") + rest[2:] + bytes(int.from_bytes(rest[:2], "little"))
+        self.file.write_bytes(rest)
+        refused_in_a_line(lambda: held([self.file]))
+
+
+class Gguf:
+    """A GGUF file's header, and what the library makes of a file whose header was accepted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "model.gguf"
+        self.sizes = {int(kind): size for kind, size in gguf.GGML_QUANT_SIZES.items()}
+
+    def seeds(self) -> list[bytes]:
+        """A file with entries of every kind, and two tensors."""
+        writer = gguf.GGUFWriter(self.file, "llama")
+        writer.add_block_count(1)
+        writer.add_context_length(7)
+        writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5)
+        writer.add_bool("general.flag", True)
+        writer.add_token_list(["a", "b", "</s>"])
+        writer.add_token_scores([0.0, -1.0, -2.0])
+        writer.add_tensor("token_embd.weight", np.ones((3, 5), np.float32))
+        writer.add_tensor("blk.0.attn_q.weight", np.ones((5, 5), np.float16))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return [b"\0" + self.file.read_bytes()]
+
+    def __call__(self, data: bytes) -> None:
+        """A file."""
+        self.file.write_bytes(data[1:])
+        refused_in_a_line(lambda: read_header(self.file, self.sizes))
+
+
+class Traces:
+    """Files of saved traces."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "trace.safetensors"
+        regard.save(opened("llama").trace(TEXTS[1]), self.file)
+        whole = self.file.read_bytes()
+        length = int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8 : 8 + length])
+        described = json.loads(header["__metadata__"][DESCRIPTION])
+        self.whole, self.header, self.tensors = whole, header, whole[8 + length :]
+        self.digests = described.pop(DIGESTS)
+        self.described = json.dumps(described).encode()
+
+    def seeds(self) -> list[bytes]:
+        """A file, and what it says of its traces."""
+        return [b"\0" + self.whole, b"\1" + self.described]
+
+    def __call__(self, data: bytes) -> None:
+        """0: a file; 1: a description, whose digest is made to fit."""
+        if data[0] % 2 == 0:
+            self.file.write_bytes(data[1:])
+        else:
+            try:
+                described = json.loads(data[1:])
+            except (ValueError, RecursionError):
+                return
+            if not isinstance(described, dict):
+                return
+            text = json.dumps(described | {DIGESTS: self.digests})
+            try:
+                digest = hashlib.sha256(text.encode()).hexdigest()
+            except UnicodeEncodeError:
+                return
+            header = self.header | {"__metadata__": {DESCRIPTION: text, DESCRIPTION_DIGEST: digest}}
+            content = json.dumps(header).encode()
+            self.file.write_bytes(len(content).to_bytes(8, "little") + content + self.tensors)
+        refused_in_a_line(self.read)
+
+    def read(self) -> None:
+        """Open it, and look at all that it has."""
+        found = regard.open(self.file, verify=True)
+        for trace in found if isinstance(found, list) else [found]:
+            for side in trace.sides:
+                for weights in side.attention:
+                    weights.dense()
+                assert repr(side)
+
+
+class Stores:
+    """A corpus store: manifest, index, tables, headers of Parquet's pages."""
+
+    def __init__(self, folder: Path) -> None:
+        texts = [Document("a", "The bank of clay"), Document("b", "a bank note")]
+        self.store = write_store(folder / "s", [(texts, np.ones((7, 1, 5), np.float16))])
+        self.shard = self.store / "shards" / "shard0"
+        self.files = [self.store / "manifest.json", *(self.shard / f"{name}.parquet" for name in ("rows", "texts"))]
+        self.files.append(self.shard / "index.json")
+        self.whole = {path: path.read_bytes() for path in self.store.rglob("*") if path.is_file()}
+
+    def seeds(self) -> list[bytes]:
+        """Each file as it is."""
+        pages = self.whole[self.files[1]][4:400]
+        return [bytes([n]) + self.whole[path] for n, path in enumerate(self.files)] + [b"\4" + pages]
+
+    def __call__(self, data: bytes) -> None:
+        """0: the manifest; 1, 2: a table, its digest made to fit; 3: an index, likewise; 4: headers of pages."""
+        kind, rest = data[0] % 5, data[1:]
+        if kind == 4:
+            try:
+                for _ in page_sizes(rest):
+                    pass
+            except ValueError:
+                pass
+            return
+        for path, content in self.whole.items():
+            path.write_bytes(content)
+        if kind == 0:
+            try:
+                given = json.loads(rest)
+                rest = json.dumps({name: each for name, each in given.items() if name != "sha256"}).encode()
+            except (ValueError, RecursionError, AttributeError):
+                pass
+        self.files[kind].write_bytes(rest)
+        if kind in (1, 2):
+            sign(self.store)
+        elif kind == 3:
+            manifest = json.loads(self.whole[self.files[0]])
+            manifest["shards"][0]["sha256"] = hashlib.sha256(rest).hexdigest()
+            manifest.pop("sha256")
+            self.files[0].write_text(json.dumps(manifest))
+        refused_in_a_line(self.read)
+
+    def read(self) -> None:
+        """Look a word up, with the text around it and its vectors."""
+        with StoreTables(self.store) as tables:
+            found = look_up(tables, "bank")
+            found.lines(9)
+            for _ in tables.all_vectors(0):
+                pass
+
+
+class Requests:
+    """JSON that a server is sent; no model is asked, for none is there."""
+
+    PATHS = ("traces", "generations", "experiments", "corpora")
+
+    def __init__(self, folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patched:
+            build_nothing(folder / "built", patched)
+            self.app = make_app([], limits=Limits(body=100_000))
+        self.loop = asyncio.new_event_loop()
+
+    def seeds(self) -> list[bytes]:
+        """One of each kind, with all that can be asked."""
+        head = {"kind": "head", "layer": 1, "head": 2, "part": None}
+        edge = {"kind": "edge", "query": "bank", "key": 3, "layer": None, "head": None, "part": "cross"}
+        patch = {"kind": "patch", "what": "weights", "layer": 1, "source": "a", "at": None, "source_at": 1, "head": 0}
+        asked: list[tuple[int, Any]] = [
+            (0, {"texts": ["a bank"], "ablations": [head, edge, patch], "window": 31, "word": "bank", "steps": True}),
+            (0, {"model": 0, "texts": ["a", "b"], "targets": ["c", "d"], "references": ["river", "money"]}),
+            (1, {"prompt": "a", "new_tokens": 7, "temperature": 0.5, "seed": 11, "ablations": [head]}),
+            (2, {"experiment": {"kind": "patch", "texts": ["a", "b"], "asked": {"answer": " x", "instead": " y"}}}),
+            (2, {"experiment": {"kind": "heads", "texts": ["a"], "asked": {}}}),
+            (3, {"about": "senses", "word": "bank", "senses": 3}),
+        ]
+        return [bytes([n]) + json.dumps(each).encode() for n, each in asked]
+
+    def __call__(self, data: bytes) -> None:
+        """Which path, and a request's body."""
+        status, body = self.loop.run_until_complete(self.send(self.PATHS[data[0] % 4], data[1:]))
+        assert 400 <= status < 500, (status, body)
+        said = json.loads(body)["error"]
+        assert said, body
+        assert "\n" not in said
+        try:
+            asked = ExperimentAsked.model_validate_json(data[1:])
+        except ValueError:
+            return
+        refused_in_a_line(lambda: asked.experiment.question().check(len(asked.texts)))
+
+    def close(self) -> None:
+        """Close the loop that requests are sent in."""
+        self.loop.close()
+
+    async def send(self, path: str, content: bytes) -> tuple[int, bytes]:
+        """Send it as a server does, without a socket."""
+        answered: list[dict[str, Any]] = []
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+            "path": f"/api/{path}", "raw_path": f"/api/{path}".encode(), "query_string": b"", "root_path": "",
+            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+        }  # fmt: skip
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        async def send(message: Any) -> None:
+            answered.append(message)
+
+        await self.app(scope, receive, send)  # type: ignore[arg-type]
+        return answered[0]["status"], b"".join(each.get("body", b"") for each in answered[1:])
+
+
+TARGETS: dict[str, Any] = {
+    "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "stores": Stores, "requests": Requests,
+}  # fmt: skip
+
+
+def refused_in_a_line(read: Callable[[], object]) -> None:
+    """Read; a refusal has to be one line that says something. All else that is raised is a finding."""
+    said = "refused"
+    try:
+        read()
+    except RegardError as error:
+        said = str(error)
+    assert said.strip()
+    assert "\n" not in said, said
