@@ -88,11 +88,6 @@ class Asker:
         self.job, self._running = running.job, running
         running.askers.add(self)
 
-    @property
-    def waits(self) -> bool:
-        """Whether it has not stopped asking."""
-        return self in self._running.askers
-
     def stop(self) -> None:
         """Ask no longer; the last one who does stops the job."""
         self._running.askers.discard(self)
@@ -148,7 +143,7 @@ class Work:
             while not (await asyncio.wait({running.doing}, timeout=LOOKED))[0]:
                 if gone is not None and await gone():
                     asker.stop()
-                if not asker.waits and running.askers:
+                if running.askers and asker not in running.askers:
                     raise RefusedError(409, STOPPED)  # the others go on waiting
             return running.doing.result()
         finally:

@@ -40,6 +40,14 @@ def test_rows_are_sorted_with_their_vectors(tmp_path: Path) -> None:
     assert digest(path) == digest(write_shard(tmp_path, "two", tables()))
 
 
+@pytest.mark.parametrize("content", ["{}", '{"parts": 1, "rows": 2}', '{"parts": 1, "rows": "2", "tokens": 3}'])
+def test_counts_that_are_none_are_one_line(tmp_path: Path, content: str) -> None:
+    path = write_shard(tmp_path, "one", tables())
+    (path / "counts.json").write_text(content)
+    with pytest.raises(RegardError, match="counts.json' is damaged: it does not say how many .*; remove the folder"):
+        read_counts(path)
+
+
 def test_a_shard_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write_shard(tmp_path, "one", tables())

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from regard.corpus.checksums import BLOCK, CheckedFile, read_index, write_index
+from regard.checks import is_whole
+from regard.corpus.checksums import BLOCK, CheckedFile, damaged, read_index, write_index
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
@@ -91,8 +92,11 @@ def sort_rows(
 
 
 def read_counts(shard: Path) -> dict[str, int]:
-    """Return how many parts, rows and tokens a shard has, and of each kind how many spans."""
-    return {name: int(count) for name, count in read_json(shard / COUNTS, "counts").items()}
+    """Return how many parts, rows, tokens, and spans of each kind a shard has. Raises RegardError where it is damaged."""
+    counts = read_json(shard / COUNTS, "counts")
+    if not {"parts", "rows", "tokens"} <= set(counts) or not all(is_whole(each) for each in counts.values()):
+        raise damaged(shard / COUNTS, "it does not say how many parts, rows and tokens there are")
+    return counts
 
 
 def parquet_of(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
