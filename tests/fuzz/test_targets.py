@@ -1,4 +1,4 @@
-"""What fuzzing starts from is read, what it found is refused in a line; and, nightly, a minute of it for each target."""
+"""What fuzzing starts from is read, what it found is one line; and, nightly, a minute of it for each target."""
 
 import re
 import subprocess
