@@ -92,7 +92,7 @@ def sort_rows(
 
 
 def read_counts(shard: Path) -> dict[str, int]:
-    """Return how many parts, rows, tokens and spans of each kind a shard has. Raises RegardError where it is damaged."""
+    """Read how many parts, rows, tokens and spans of each kind a shard has. Raises RegardError where it is damaged."""
     counts = read_json(shard / COUNTS, "counts")
     if not {"parts", "rows", "tokens"} <= set(counts) or not all(is_whole(each) for each in counts.values()):
         raise damaged(shard / COUNTS, "it does not say how many parts, rows and tokens there are")
