@@ -114,7 +114,7 @@ def cpu_kind() -> str:
     try:
         found = torch.cpu.get_capabilities()
     except (AttributeError, RuntimeError):
-        return ""  # a torch before 2.12
+        return ""  # an earlier torch
     maker = str(found.get("cpu_name", "")).replace("(R)", "").partition(" ")[0]
     return f"{maker} {next((name for name in TELLING if found.get(name)), found.get('architecture', ''))}"
 
