@@ -52,6 +52,15 @@ def test_where_columns_are_is_what_pyarrow_says(tmp_path: Path, dictionary: bool
         ]
 
 
+def test_columns_without_rows(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(TABLE.slice(0, 0), file)
+    content = file.read_bytes()
+    (group,) = column_chunks(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])
+    for chunk in group:
+        assert [page.values for page in page_sizes(content[chunk.start : chunk.start + chunk.size])] in ([], [0])
+
+
 @given(st.binary(max_size=99))
 def test_what_is_no_footer_is_a_value_error(content: bytes) -> None:
     with pytest.raises(ValueError):

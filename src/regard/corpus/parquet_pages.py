@@ -62,7 +62,8 @@ def column_chunks(footer: bytes) -> list[list[Chunk]]:
 
 def _chunk(about: dict[int, Any]) -> Chunk:
     path = tuple(each.decode("utf-8") for each in about[3])
-    start = min(_number(about[n]) for n in (9, 11) if n == 9 or n in about)  # data pages, and a dictionary before them
+    # Data pages, and a dictionary before them; where there are no rows, no data pages, of which 0 is said.
+    start = min((place for n in (9, 11) if (place := _number(about.get(n, 0)))), default=0)
     return Chunk(path, start, _number(about[7]))
 
 
