@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from regard.corpus import schema
 from regard.corpus.asking.look_up import look_up
+from regard.corpus.parquet_pages import Chunk, column_chunks
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from tests.support.stores import Document, change_manifest, sign, word_rows, write_store
@@ -34,6 +36,20 @@ LONG = change("form", pa.array(["x" * 10_000_000] * 7))
 def asked(store: Path) -> None:
     with StoreTables(store) as tables:
         look_up(tables, "bank").lines(9)
+
+
+def test_columns_under_other_names_than_pyarrow_finds_them_by_are_refused(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages are looked at by the names in the footer: a column under another's name would pass unmeasured."""
+
+    def turned(footer: bytes) -> list[list[Chunk]]:
+        return [[replace(chunk, path=other.path) for chunk, other in zip(own, [*own[1:], own[0]], strict=True)]
+                for own in column_chunks(footer)]  # fmt: skip
+
+    monkeypatch.setattr("regard.corpus.shard_reader.column_chunks", turned)
+    with pytest.raises(RegardError, match="damaged: its columns are not in their order"):
+        asked(store)
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,9 @@ class ShardReader:
 
     def groups_with(self, field: str, value: str) -> list[int] | None:
         """Number the row groups of rows.parquet that may hold a word or a lemma; None for all. field: which of both."""
-        if self.index is None:
-            return None
-        if not may_have(self.index.filter, value if field == "word" else LEMMA + value):
+        if self.index is not None and not may_have(self.index.filter, value if field == "word" else LEMMA + value):
             return []
-        if field != "word":
+        if self.index is None or field != "word":
             return None
         return [n for n, (first, last) in enumerate(self.index.words) if first <= value <= last]
 
@@ -87,7 +85,7 @@ class ShardReader:
                     continue
                 about = parquet.metadata.row_group(n)
                 try:
-                    self._check_pages(file, name, n, about.num_rows, columns)
+                    self._check_pages(file, parquet, name, n, columns)
                     table = parquet.read_row_group(n, columns=list(columns), use_threads=False)
                     table.validate(full=True)  # strings are UTF-8, places of dictionaries are there
                 except RegardError:  # it is a ValueError too, and says all
@@ -170,18 +168,22 @@ class ShardReader:
                 raise damaged(file.path, f"its row groups have not {schema.ROW_GROUP:,} rows each")
             yield file, parquet
 
-    def _check_pages(self, file: CheckedFile, name: str, group: int, rows: int, columns: Sequence[str]) -> None:
-        """Refuse columns of a row group before they are unpacked, where one would take more than there is on disk.
-
-        Each is looked at once.
-        """
+    def _check_pages(
+        self, file: CheckedFile, parquet: "pq.ParquetFile", name: str, group: int, columns: Sequence[str]
+    ) -> None:
+        """Refuse columns of a row group before they are unpacked, once, where one would take more than is on disk."""
         new = {each for each in columns if (name, group, each) not in self._unpacked}
         if new and name not in self._chunks:
             size = file.seek(0, 2)
             file.seek(size - 8)
             length = int.from_bytes(file.read(4), "little")
             file.seek(size - 8 - length)
-            self._chunks[name] = column_chunks(file.read(length))
+            self._chunks[name] = chunks = column_chunks(file.read(length))
+            paths = [tuple(parquet.schema.column(n).path.split(".")) for n in range(len(parquet.schema))]
+            if len(chunks) != parquet.num_row_groups or any([each.path for each in own] != paths for own in chunks):
+                raise ValueError(
+                    "its columns are not in their order"
+                )  # by which pyarrow finds them, not by their names
         for chunk in self._chunks[name][group] if new else ():
             column, *inside = chunk.path
             if column not in new:
@@ -190,10 +192,9 @@ class ShardReader:
             content = file.read(chunk.size)
             pages = list(page_sizes(content))
             unpacked, values = sum(page.unpacked for page in pages), sum(page.values for page in pages)
-            if unpacked > UNPACKED + RATIO * len(content) or values > rows * (ENTRIES if inside else 1):
-                raise ValueError(
-                    f"{len(content):,} bytes of column {column!r} hold {unpacked:,}, and {values:,} values"
-                )
+            most = parquet.metadata.row_group(group).num_rows * (ENTRIES if inside else 1)
+            if unpacked > UNPACKED + RATIO * len(content) or values > most:
+                raise ValueError(f"{len(content):,} bytes of column {column!r} hold {unpacked:,} and {values:,} values")
         self._unpacked.update((name, group, each) for each in new)
 
     def _check_columns(self, name: str, parquet: "pq.ParquetFile", columns: Sequence[str]) -> None:

@@ -151,7 +151,6 @@ class Work:
 
     def _begin(self, line: Line, running: _Running, function: Callable[[Job], Any], question: str | None) -> None:
         """Put a job into a line."""
-        job = running.job
         context = contextvars.copy_context()
 
         def limited(job: Job) -> Any:
@@ -159,8 +158,8 @@ class Work:
                 return function(job)
 
         def run() -> Any:
-            job.begin()
-            return context.run(limited, job)
+            running.job.begin()
+            return context.run(limited, running.job)
 
         running.doing = asyncio.get_running_loop().run_in_executor(self._threads[line], run)
         self._count[line] += 1
