@@ -22,6 +22,7 @@ THROUGH_OTHERS = {
     "cli/options",
     "cli/verbs/positions",
     "cli/source",
+    "cli/store_options",
     "cli/verbs/steps",
     "cli/verbs/train",
     "cli/train_progress",

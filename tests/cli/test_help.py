@@ -60,7 +60,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
     monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
-    for place in ("regard.corpus.store_tables", "regard.cli.store_outputs"):
+    for place in ("regard.corpus.store_tables", "regard.cli.store_options"):
         monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
     monkeypatch.setattr("regard.cli.verbs.evolve.saved", stop("reads"))
     monkeypatch.setattr("regard.cli.train_progress.prepare_text_run", stop("trains"))

@@ -8,7 +8,9 @@ import regard
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 from regard.errors import RegardError
+from regard.web import built_page
 from regard.web.page import Page
+from tests.support.web_pages import Read, build_nothing
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,9 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
         drawn.append(file)
         return ["a note"]
 
-    outputs = Outputs(tmp_path / "a.gif", tmp_path / "a.json", TraceFile(tmp_path / "a.safetensors"), (".gif",))
+    outputs = Outputs(
+        tmp_path / "a.gif", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"), pictures=(".gif",)
+    )
     outputs.check()
     assert outputs.write(traces=list(bank), draw=draw, data=lambda: {"format": "regard see"}) == ["a note"]
     assert drawn == [tmp_path / "a.gif"]
@@ -55,7 +59,7 @@ def test_nothing_asked_for_is_nothing_written() -> None:
     def fail(_: PageFile) -> Page:
         pytest.fail("nobody asked for a page")
 
-    assert Outputs().files == (None,) * 4
+    assert Outputs().files == (None,) * 6
     assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict, page=fail) == []
 
 
@@ -67,3 +71,42 @@ def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> No
     with pytest.raises(RegardError, match="too large"):
         outputs.write(traces=list(bank), page=refuse)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -> None:
+    files = Outputs(
+        tmp_path / "a.png", csv=tmp_path / "a.csv", parquet=tmp_path / "a.parquet", json=tmp_path / "a.json"
+    )
+    files.check()
+    files.write(rows=lambda: [{"a": 1}], data=lambda: {"format": "a"}, draw=lambda file: [str(file.write_bytes(b"c"))])
+    assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
+    Outputs().write(
+        rows=lambda: pytest.fail("no table was asked for"),
+        data=lambda: pytest.fail("no JSON was asked for"),
+        page=lambda _: pytest.fail("no page was asked for"),
+    )
+
+
+def test_a_page_that_refuses_leaves_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_nothing(tmp_path / "built", monkeypatch)
+
+    def refused(_: PageFile) -> Page:
+        raise RegardError("too many")
+
+    files = Outputs(csv=tmp_path / "a.csv", html=PageFile(tmp_path / "a.html"))
+    files.check()
+    with pytest.raises(RegardError, match="too many"):
+        files.write(rows=lambda: [{"a": 1}], page=refused)
+    assert [each for each in files.files if each and each.exists()] == []
+    files.write(rows=lambda: [{"a": 1}], page=lambda _: Page("What was found"))
+    assert Read(tmp_path / "a.html").data["title"] == "What was found"
+    monkeypatch.setattr(built_page, "BUILT", tmp_path)
+    with pytest.raises(RegardError, match="the page is not built: run make page"):
+        files.check()
+
+
+def test_a_wrong_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=r"--parquet: cannot write .*needs to be \.parquet"):
+        Outputs(parquet=tmp_path / "a.csv").check()
+    with pytest.raises(RegardError, match=r"--html: cannot write .*needs to be \.html"):
+        Outputs(html=PageFile(tmp_path / "a.htm")).check()

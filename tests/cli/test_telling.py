@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from regard.cli.store_outputs import StoreOutputs
+from regard.cli.outputs import Outputs
 from regard.cli.telling import more_of, tell
 from tests.display.test_answer import Example
 from tests.questions.patch.test_sentences import SWEEP
 
 
 def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outputs = StoreOutputs(tmp_path / "a.csv", None, tmp_path / "a.json", tmp_path / "a.svg")
+    outputs = Outputs(tmp_path / "a.svg", csv=tmp_path / "a.csv", json=tmp_path / "a.json")
     console = Console(width=100, highlight=False)
     tell(SWEEP, outputs, (console, console), 10, ["First of all."])
     text = capsys.readouterr().out
@@ -31,9 +31,9 @@ def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_only_what_shows_more_is_offered() -> None:
-    files = "--json FILE, --csv FILE, --figure FILE, --html FILE"
+    files = "--json FILE, --csv FILE, --parquet FILE, --figure FILE, --html FILE"
     bars = Example({"bank": 2.5})
     assert more_of(bars, 10) == f"--top K, {files}"
     assert more_of(bars, None) == files  # all are named
     assert more_of(SWEEP, 10) == files  # a grid alone
-    assert more_of(bars, 10, without=["--csv"]) == f"--top K, {files.replace('--csv FILE, ', '')}"
+    assert more_of(bars, 10, ["json", "figure"]) == "--top K, --json FILE, --figure FILE"

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import Field, fields
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -12,8 +11,9 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.estimate import Estimate
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source, traced
-from regard.cli.store_outputs import HtmlFile, StoreOutputs
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions import QUESTIONS
@@ -21,9 +21,6 @@ from regard.questions import QUESTIONS
 if TYPE_CHECKING:
     from regard.display.asked import Asked
 
-AnswerCsv = Annotated[
-    Path | None, options.file("--csv", "Write what was found as a table, a row each: .csv, safe in spreadsheets.")
-]
 AnswerTop = Annotated[int | None, options.number("K", "How many parts or rows to name.")]
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 
@@ -66,6 +63,7 @@ def _parameter(each: "Field[Any]", kind: Any) -> inspect.Parameter:
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+@writes("figure", "html", "csv", "json")
 def ask(
     name: str,
     asked: "Asked",
@@ -74,10 +72,7 @@ def ask(
     targets: options.Targets = None,
     model: options.ModelName = None,
     top: AnswerTop = 10,
-    figure: options.FigureFile = None,
-    html: HtmlFile = None,
-    csv: AnswerCsv = None,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Ask a question of texts; print the answer, and write it to the files that were asked for.
 
@@ -88,7 +83,6 @@ def ask(
     asked.check(len(source.texts), len(source.targets), called=option_name)
     if top is not None and top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    outputs = StoreOutputs(csv, None, json_file, figure, html)
     outputs.check()
     early = EarlyChecks.of(source)
     if early.model.pairs:
@@ -105,7 +99,7 @@ def ask(
     from regard.views.terminal.layout import visible
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
-    screens = consoles(json_file)
+    screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …") as status:
         done = traced(source, screens[1])
         estimate = Estimate(screens[1], f"answering {name}")

@@ -91,7 +91,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     if everything:
         shown += [drawn(panel, console.width, EVERY, "in --json") for panel in of_sides(found)]
     more = "" if everything else "--all (each side's parts), "
-    more += more_of(found, top, without=["--csv"])
+    more += more_of(found, top, ("json", "figure", "html"))
     last = ending(found.about.statuses, more, clock.seconds(), found.exactness())
     put([*unknown_first(of_traces([trace])), *shown, last], console)
     finish(console, errors, outputs.files, notes)

@@ -89,18 +89,5 @@ StaticFile = Annotated[
     str | None,
     typer.Option("--static", metavar="FILE|learned", help="Beside static vectors: word2vec, GloVe, the model's."),
 ]
-FigureFile = Annotated[Path | None, file("--figure", "Write a picture: .png or .svg.")]
-JsonFile = Annotated[
-    Path | None, file("--json", "Write everything shown, at full precision: .json; - is standard output.")
-]
 OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
 OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
-SaveFile = Annotated[Path | None, file("--save", "Write the traces: .safetensors.")]
-SaveLayers = Annotated[Numbers | None, numbers("--save-layers", "Save the attention of these layers alone.")]
-SaveHeads = Annotated[Numbers | None, numbers("--save-heads", "Save these heads alone.")]
-SaveDtype = Annotated[
-    str | None, typer.Option("--save-dtype", metavar="D", help="Save as float16 or bfloat16: half the size.")
-]
-SaveAttentionOutputs = Annotated[
-    bool, typer.Option("--save-attention-outputs", help="Save what stands around attention too, for contributions.")
-]

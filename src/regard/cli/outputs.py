@@ -1,6 +1,6 @@
-"""The files that a verb writes: a picture, everything shown as JSON, a page, and traces."""
+"""The files that a verb writes: a picture, a page, a table as CSV or Parquet, everything shown as JSON, and traces."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 if TYPE_CHECKING:
+    from regard.corpus.export import Cell
     from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
     from regard.web.page import Page
@@ -56,27 +57,33 @@ class TraceFile:
         )
 
 
+FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in which they are named at the end
+
+
 @dataclass(frozen=True)
 class Outputs:
-    """The files that were asked for. pictures: the endings that --figure may have."""
+    """The files that were asked for. pictures: the endings that --figure may have; offered: of `FILES`, by the verb."""
 
     figure: Path | None = None
+    html: PageFile = NO_PAGE
+    csv: Path | None = None
+    parquet: Path | None = None
     json: Path | None = None
     save: TraceFile = TraceFile()
     pictures: tuple[str, ...] = (".png", ".svg")
-    html: PageFile = NO_PAGE
+    offered: tuple[str, ...] = FILES
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The files, in the order in which they are named at the end."""
-        return self.figure, self.json, self.save.file, self.html.file
+        """The files, in the order of `FILES`."""
+        return self.figure, self.html.file, self.csv, self.parquet, self.json, self.save.file
 
     def check(self) -> None:
         """Refuse files that cannot be written later, before a model is loaded."""
-        endings = (self.pictures, (".json",), (".safetensors",))
-        for option, file, kinds in zip(("--figure", "--json", "--save"), self.files[:3], endings, strict=True):
-            if file is not None:
-                check_target(file, kinds, option)
+        endings = (self.pictures, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
+        for name, file, kinds in zip(FILES, self.files, endings, strict=True):
+            if file is not None and name != "html":
+                check_target(file, kinds, f"--{name}")
         self.save.check()
         self.html.check()
 
@@ -84,6 +91,7 @@ class Outputs:
         self,
         *,
         traces: Any = None,
+        rows: "Callable[[], Sequence[Mapping[str, Cell]]] | None" = None,
         draw: Callable[[Path], list[str]] | None = None,
         data: Callable[[], dict[str, Any]] | None = None,
         page: "Callable[[PageFile], Page] | None" = None,
@@ -91,18 +99,30 @@ class Outputs:
         """Write the files, and return notes on what the picture could not show.
 
         traces: what --save writes. page: puts the page together. Both may refuse: the page is put together before
-        anything is written, and traces are written before all others. draw: draws the picture into a file. data: makes
-        what --json writes, by one of the functions of `regard.views.json`.
+        anything is written, and traces are written before all others. rows: makes the table's rows. draw: draws the
+        picture into a file. data: makes what --json writes.
         """
         assembled = self.html.assemble(page)
         self.save.write(traces)
         self.html.write(assembled)
         notes = draw(self.figure) if draw is not None and self.figure is not None else []
+        table = rows() if rows is not None and (self.csv is not None or self.parquet is not None) else []
+        if self.csv is not None:
+            from regard.corpus.export import write_csv
+
+            write_csv(table, self.csv)
+        if self.parquet is not None:
+            from regard.corpus.export import write_parquet
+
+            write_parquet(table, self.parquet)
         if data is not None and self.json is not None:
             from regard.views.json import write_json
 
             write_json(data(), self.json)
         return notes
+
+
+NOTHING = Outputs()
 
 
 def summary_drawing(

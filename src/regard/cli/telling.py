@@ -2,56 +2,68 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regard.cli import clock
-from regard.cli.store_outputs import StoreOutputs
+from regard.cli.outputs import FILES, Outputs
+from regard.cli.page_file import PageFile
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from regard.display.answer import Answer
+    from regard.web.page import Page
 
-FILES = ("--json", "--csv", "--figure", "--html")
+MORE = ("json", "csv", "parquet", "figure", "html", "save")
 EVERY = 1_000_000  # parts or rows that are named where all are
 
 
 def tell(
     found: "Answer",
-    outputs: StoreOutputs,
+    outputs: Outputs,
     consoles: "tuple[Console, Console]",
-    top: int | None,
+    top: int | None = None,
     first: "Sequence[RenderableType]" = (),
+    *,
+    everything: bool | None = None,
+    traces: Any = None,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the files of an answer, print it, and say which files were written.
 
     consoles: for what is shown, and for errors. top: how many parts or rows are named, None for all.
-    first: what is said before all.
+    first: what is said before all. everything: whether every panel is printed, None where a verb has no --all.
+    traces: what --save writes. notes: what is said at the end, beside how exact it is.
     """
     from regard.cli.console import finish
     from regard.views.terminal.layout import put
     from regard.views.terminal.one_screen import ending
 
-    notes: list[str] = []
-
-    def draw(file: Path) -> None:
+    def draw(file: Path) -> list[str]:
         from regard.display.picture import draw  # matplotlib, for those who asked for a picture
 
-        notes.extend(draw(found.chosen(), found.title(), file))
+        return draw(found.chosen(), found.title(), file)
 
-    outputs.write(found.rows, found.to_json, draw, found.page)
+    def page(html: PageFile) -> "Page":
+        return found.page(html.choice())
+
+    left_out = outputs.write(traces=traces, rows=found.rows, draw=draw, data=found.to_json, page=page)
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
-    last = ending(statuses, more_of(found, top), clock.seconds(), found.exactness())
-    put([*first, *found.shown(console.width, EVERY if top is None else top, "in --json"), last], console)
-    finish(console, errors, outputs.files, notes)
+    more = more_of(found, top, outputs.offered, everything)
+    last = ending(statuses, more, clock.seconds(), [*found.exactness(), *notes])
+    parts = found.shown(console.width, EVERY if top is None else top, "in --json", everything=bool(everything))
+    put([*first, *parts, last], console)
+    finish(console, errors, outputs.files, left_out)
 
 
-def more_of(found: "Answer", top: int | None, without: Sequence[str] = ()) -> str:
-    """Which options show more of an answer: --top where its screen names as many parts as that says.
+def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:
+    """Which options show more of an answer: --top where its screen names as many parts as that says, --all, files.
 
-    top: how many were named, None for all. without: the files that a verb cannot write.
+    top: how many were named, None for all. files: that the verb writes. everything: as of `tell`.
     """
-    screen = [panel for panel in found.panels() if panel.screen]
-    ranked = ["--top K"] if top is not None and any(panel.ranked for panel in screen) else []
-    return ", ".join([*ranked, *(f"{file} FILE" for file in FILES if file not in without)])
+    panels = found.panels()
+    ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []
+    rest = [panel.name for panel in panels if not panel.screen]
+    every = [f"--all ({', '.join(rest)})"] if everything is False and rest else []
+    return ", ".join([*ranked, *every, *(f"--{file} FILE" for file in MORE if file in files)])

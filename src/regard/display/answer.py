@@ -7,7 +7,7 @@ rows; whoever shows it takes these. Rich, matplotlib and the page are imported w
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.panels import Panel
 from regard.display.panels import Table as TablePanel
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from regard.web.assemble import Choice, Opening
     from regard.web.page import Page
 
 VERSION = 1  # of every format
@@ -69,16 +70,20 @@ class Answer(Table):
         """Say how exact the numbers are and what they do not say, a line each."""
         return []
 
-    def shown(self, width: int, top: int = 10, more: str = IN_PYTHON) -> "list[RenderableType]":
+    def shown(
+        self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
+    ) -> "list[RenderableType]":
         """The findings, then the panels of a first screen, for a terminal of so many columns.
 
-        top: how many parts or rows are named. more: where those are that are left out.
+        top: how many parts or rows are named. more: where those are that are left out. everything: show all panels,
+        with the columns that are details.
         """
         from regard.display.terminal import drawn
         from regard.views.terminal.one_screen import sentences
 
-        panels = [drawn(_of_a_screen(panel), width, top, more) for panel in self.panels() if panel.screen]
-        return [sentences(self.findings()), *panels]
+        of_screen = (_of_a_screen(panel) for panel in self.panels() if panel.screen)
+        panels = self.panels() if everything else of_screen
+        return [sentences(self.findings()), *(drawn(panel, width, top, more) for panel in panels)]
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names.
@@ -100,8 +105,8 @@ class Answer(Table):
             write_json(data, Path(file), indent=1)
         return data
 
-    def page(self) -> "Page":
-        """Put together the page: every panel is a tab."""
+    def page(self, choice: "Choice | None" = None) -> "Page":
+        """Put together the page: every panel is a tab. choice: what it has of traces, of which this one has none."""
         from regard.display.page import panel_data
         from regard.web.page import Page, status_lines
 
@@ -129,6 +134,38 @@ class Answer(Table):
             if name not in panels:
                 raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
         return [panels[name] for name in names] or [panel for panel in panels.values() if panel.picture]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TracesAnswer(Answer):
+    """An answer whose page shows its texts with their attention, and its panels as tabs beside them.
+
+    traces: those of the page; none for an answer that was kept without them, whose page has its panels alone.
+    """
+
+    traces: Sequence[Any] = field(default=(), kw_only=True)
+
+    def opening(self) -> "Opening":
+        """Say where the page opens."""
+        from regard.web.assemble import Opening
+
+        return Opening()
+
+    def page(self, choice: "Choice | None" = None) -> "Page":
+        """Put together the page of the traces. choice: what of them it has.
+
+        Raises:
+            RegardError: what `regard.web.assemble.page_of` raises.
+        """
+        from regard.display.page import panel_data
+        from regard.web.assemble import page_of
+
+        if not self.traces:
+            return super().page(choice)
+        page = page_of(self.traces, choice, self.opening(), findings=self.findings())
+        page.status += self.exactness()
+        page.panels += [panel_data(panel) for panel in self.panels()]
+        return page
 
 
 def _of_a_screen(panel: Panel) -> Panel:

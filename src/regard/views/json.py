@@ -94,7 +94,7 @@ def evolution_data(found: Evolution) -> dict[str, Any]:
 
 def write_json(data: dict[str, Any], file: Path) -> None:
     """Write what one of the functions above made, whole or not at all ("-": to standard output)."""
-    json_files.write_json(data, file, indent=None if data["format"] in ON_ONE_LINE else 1)
+    json_files.write_json(data, file, indent=None if data.get("format") in ON_ONE_LINE else 1)
 
 
 def _with_side(why: dict[str, Any]) -> dict[str, Any]:

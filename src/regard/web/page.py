@@ -88,7 +88,7 @@ class Page:
 class HasPage(Protocol):
     """What puts its own page together, as the answers of `regard.display` do."""
 
-    def page(self) -> Page:
+    def page(self, choice: Any = None) -> Page:
         """Put the page together."""
 
 

@@ -8,8 +8,9 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.estimate import spelled
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
 from regard.errors import RegardError
-from regard.files import check_target
 from regard.model_files.sizes import read_sizes
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 MOST_SHOWN = 5  # rejected documents that are named
 
 
+@writes("json")
 def embed(
     paths: Paths,
     out: Out,
@@ -60,7 +62,7 @@ def embed(
     workers: Workers = None,
     ray: Ray = None,
     prune: Prune = False,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
     from regard.corpus.settings import Settings, Where, chosen_layers
@@ -77,8 +79,7 @@ def embed(
         shard=shard,
         backend=backend,
     )
-    if json_file is not None:
-        check_target(json_file, (".json",), "--json")
+    outputs.check()
     from regard.corpus.reading.find_files import find_files
 
     if lemma is not None:
@@ -98,7 +99,7 @@ def embed(
     from regard.views.embedded import embed_data
     from regard.views.terminal.embedded import show_embedded
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     runner: Runner | None = None
     if ray is not None:
         from regard.corpus.ray_runner import on_ray
@@ -119,12 +120,9 @@ def embed(
             prune=prune,
         )
     missing = missing_words(out, chosen.where)
-    if json_file is not None:
-        from regard.json_files import write_json
-
-        write_json(embed_data(report, missing), json_file)
+    outputs.write(data=lambda: embed_data(report, missing))
     show_embedded(report, console, MOST_SHOWN, missing)
-    finish(console, errors, [json_file])
+    finish(console, errors, outputs.files)
 
 
 def _layers(given: str) -> tuple[int, ...] | None:

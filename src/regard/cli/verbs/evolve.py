@@ -7,9 +7,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import saved
-from regard.cli.outputs import Outputs
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_part
@@ -20,35 +20,34 @@ if TYPE_CHECKING:
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
-Picture = Annotated[Path | None, options.file("--figure", "Small multiples (.png, .svg) or a .gif.")]
+
+PICTURES, FIGURE = (".png", ".svg", ".gif"), {"figure": "Small multiples (.png, .svg) or a .gif."}
 
 
-@page_options
+@writes(
+    "figure",
+    "json",
+    "html of traces",
+    pictures=(".png", ".svg", ".gif"),
+    said={"figure": "Small multiples (.png, .svg) or a .gif."},
+)
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,
     head: options.OneOfHeads = None,
     part: Part = None,
     everything: options.All = False,
-    figure: Picture = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
-    outputs = Outputs(
-        figure,
-        json_file,
-        pictures=(".png", ".svg", ".gif"),
-        html=html,
-    )
     outputs.check()
     early = saved(check_watched(run)[0])
     early.check_numbers(Selection(layer, head), "there are")
-    early.check_page(html)
+    early.check_page(outputs.html)
     if early.model.pairs is not None:
         check_part(part, early.model.pairs)
 
@@ -61,7 +60,7 @@ def evolve(
 
     watched = open_watched(run)
     found = evolution(watched, layer, head, part=part)
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
 
     def draw(file: Path) -> list[str]:
         from regard.views.figures.evolution import draw_evolution

@@ -5,15 +5,15 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.store_outputs import (
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.store_options import (
+    OCCURRENCES,
     By,
     Context,
-    CsvFile,
     LayerOption,
-    ParquetFile,
     StoreFolder,
     StoreModel,
-    StoreOutputs,
     check_store,
 )
 
@@ -28,6 +28,7 @@ Top = Annotated[int | None, options.number("K", "The first K lines; by default a
 SHOWN = 25
 
 
+@writes("csv", "parquet", "json", said=OCCURRENCES)
 def find(
     word: Word,
     store: StoreFolder,
@@ -39,12 +40,9 @@ def find(
     layer: LayerOption = None,
     context: Context = 60,
     model: StoreModel = None,
-    csv: CsvFile = None,
-    parquet: ParquetFile = None,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Find every occurrence of a word in a store, in its context."""
-    outputs = StoreOutputs(csv, parquet, json_file)
     outputs.check()
     check_store(store, layer)
     from regard.cli.console import consoles, finish
@@ -53,7 +51,7 @@ def find(
     from regard.views.asked import find_data
     from regard.views.terminal.concordance import show_concordance
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     with StoreTables(store, model=model) as opened:
         if like is not None:
             with errors.status("loading the model …"):
@@ -61,6 +59,6 @@ def find(
         found = found_in(
             opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
         )
-        outputs.write(found.rows, lambda: find_data(found))
+        outputs.write(rows=found.rows, data=lambda: find_data(found))
     show_concordance(found, console, SHOWN if top is None else top)
     finish(console, errors, outputs.files)

@@ -1,15 +1,14 @@
 """`regard generate`: a causal model goes on with a text."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_continuation
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.sampling import Sampling
 from regard.cli.source import Source
 from regard.cli.start import load_model
@@ -36,10 +35,9 @@ Temperature = Annotated[
 TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
 Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
 All = Annotated[bool, typer.Option("--all", help="The text alone, with the whole status.")]
-SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace, prompt and answer: .safetensors.")]
 
 
-@page_options
+@writes("html of traces", "save")
 def generate(
     text: Prompt = None,
     model: options.NeededModel = None,
@@ -48,8 +46,7 @@ def generate(
     top_k: TopK = None,
     seed: Seed = None,
     everything: All = False,
-    html: PageFile = NO_PAGE,
-    save_file: SaveTrace = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
     from regard.text.tokens import check_text
@@ -61,11 +58,10 @@ def generate(
         raise RegardError("--model is needed: the default model reads, it cannot write")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
-    outputs = Outputs(save=TraceFile(save_file), html=html)
     outputs.check()
     early = EarlyChecks.of(Source(texts=[text], model=model))
     early.check_kind(True, no_continuation)
-    early.check_page(html)
+    early.check_page(outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish

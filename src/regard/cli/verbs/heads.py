@@ -7,7 +7,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.asking import ask
-from regard.cli.store_outputs import HeadsCsvFile, HtmlFile
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.store_options import EVERY_SCORE
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked
 
@@ -20,6 +22,7 @@ Tests = Annotated[
 Seed = Annotated[int, options.number("N", "Of the random tokens and exchanges.")]
 
 
+@writes("figure", "html", "csv", "parquet", "json", said=EVERY_SCORE)
 def heads(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -27,10 +30,7 @@ def heads(
     store: StoreFolder = None,
     tests: Tests = False,
     seed: Seed = 0,
-    figure: options.FigureFile = None,
-    html: HtmlFile = None,
-    csv: HeadsCsvFile = None,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
     if store is not None:
@@ -39,10 +39,7 @@ def heads(
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of both")
         from regard.cli.verbs.stats import stats
 
-        stats(store, figure=figure, html=html, csv=csv, json_file=json_file)
+        stats(store=store, outputs=outputs)
         return
     asked = HeadsAsked(tests=tests, seed=seed)
-    ask(
-        "heads", asked, texts=texts, targets=targets, model=model, top=None, figure=figure, html=html, csv=csv,
-        json_file=json_file,
-    )  # fmt: skip
+    ask("heads", asked, texts=texts, targets=targets, model=model, top=None, outputs=outputs)

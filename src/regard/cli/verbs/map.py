@@ -8,10 +8,10 @@ import typer
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_windows
+from regard.cli.file_options import writes
 from regard.cli.long_text import LongText
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
@@ -27,10 +27,9 @@ Head = Annotated[int | None, options.number("N", "One head of it; by default the
 Top = Annotated[int, options.number("K", "How many tokens and pairs of tokens to name.")]
 Far = Annotated[int, options.number("N", "Name pairs of tokens more than N tokens apart.")]
 OpenTrace = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no text then.")]
-SaveTrace = Annotated[Path | None, options.file("--save", "Write the trace of that layer: .safetensors.")]
 
 
-@page_options
+@writes("figure", "json", "html of traces", "save", said={"save_file": "Write the trace of that layer: .safetensors."})
 def map_file(
     file: TextFile = None,
     model: options.ModelName = None,
@@ -41,24 +40,20 @@ def map_file(
     window: options.Window = None,
     stride: options.Stride = None,
     everything: options.All = False,
-    figure: options.FigureFile = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
     open_file: OpenTrace = None,
-    save_file: SaveTrace = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
     given = LongText(file, model, window, stride, open_file)
-    given.check(layer, saved=save_file is not None, page=html.file is not None)
+    given.check(layer, saved=outputs.save.file is not None, page=outputs.html.file is not None)
     chosen = Selection(layer, head, top)
     chosen.check()
     if far < 0:
         raise RegardError(f"--far: given {far}, needs 0 or more")
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     text = given.read()
     early = EarlyChecks.of(Source(model=model, file=open_file))
-    early.check(chosen, page=html)
+    early.check(chosen, page=outputs.html)
     if window is not None:
         early.check_kind(True, no_windows)
 
@@ -67,7 +62,7 @@ def map_file(
     from regard.views.json import matrix_data
     from regard.views.terminal.matrix import show_matrix, show_matrix_shortly
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     found, trace, reason = given.matrix(text, layer, head, top=top, far=far, console=errors)
     if layer is None:
         outputs = replace(outputs, save=replace(outputs.save, layers=[found.layer]))

@@ -6,7 +6,8 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_table
-from regard.cli.outputs import Outputs
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source
 from regard.errors import RegardError
 
@@ -22,13 +23,14 @@ TableOf = Annotated[
 All = Annotated[bool, typer.Option("--all", help="The first rows and columns of the matrix, as numbers.")]
 
 
+@writes("figure")
 def positions(
     kind: Kind = "sinusoidal",
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
     everything: All = False,
-    figure: options.FigureFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
     if kind not in KINDS:
@@ -42,7 +44,6 @@ def positions(
         raise RegardError("--width: alibi is a bias of positions alone, it has no width")
     if width is not None and width % 2 and kind == "rotary":
         raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
-    outputs = Outputs(figure)
     outputs.check()
     if kind == "learned":
         EarlyChecks.of(Source(model=model)).check_kind(True, no_table)

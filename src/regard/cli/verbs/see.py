@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from regard.cli import clock, options
 from regard.cli.control_file import ControlFile, traced_control
 from regard.cli.early_checks import EarlyChecks, no_windows
-from regard.cli.outputs import Outputs, TraceFile, summary_drawing
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs, summary_drawing
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, trace_word, traced
 from regard.cli.static_vectors import StaticVectors
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 
-@page_options
+@writes("figure", "json", "html of traces", "save parts")
 def see(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -32,15 +32,8 @@ def see(
     stride: options.Stride = None,
     static: options.StaticFile = None,
     everything: options.All = False,
-    figure: options.FigureFile = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
     open_file: options.OpenFile = None,
-    save_file: options.SaveFile = None,
-    save_layers: options.SaveLayers = None,
-    save_heads: options.SaveHeads = None,
-    save_dtype: options.SaveDtype = None,
-    save_attention_outputs: options.SaveAttentionOutputs = False,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model."""
     chosen = Selection(layer, head, top, word, references)
@@ -51,13 +44,11 @@ def see(
     neutral.check(chosen)
     given = Source(texts or [], targets or [], model, window, stride, open_file)
     given.check("see")
-    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    outputs = Outputs(figure, json_file, saved, html=html)
     outputs.check()
     vectors.check_file()
     sentences = neutral.sentences(chosen)
     early = EarlyChecks.of(given)
-    early.check(chosen, saved, html)
+    early.check(chosen, outputs.save, outputs.html)
     if window is not None:
         early.check_kind(True, no_windows)
 
@@ -71,7 +62,7 @@ def see(
     from regard.views.terminal.summary import show
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     with errors.status("loading and tracing …"):
         found = traced(given, errors, needs_model=next_token)
         unfolded = None if window is None else unfold(found.traces, word)

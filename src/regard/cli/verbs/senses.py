@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import options, start
-from regard.cli.store_outputs import (
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
+from regard.cli.store_options import (
+    OCCURRENCES,
     By,
     Context,
-    CsvFile,
-    HtmlFile,
     LayerOption,
-    ParquetFile,
     Seed,
     StoreFolder,
     StoreModel,
-    StoreOutputs,
     check_store,
 )
 from regard.errors import RegardError
@@ -34,6 +34,7 @@ Words = Annotated[int, options.number("N", "Words of the context that set each s
 Checked = Annotated[int, options.number("N", "Occurrences in which each of them is cut; 0 for none.")]
 
 
+@writes("figure", "html", "csv", "parquet", "json", said=OCCURRENCES)
 def senses(
     word: Word,
     store: StoreFolder,
@@ -47,14 +48,9 @@ def senses(
     context: Context = 60,
     model: StoreModel = None,
     seed: Seed = 0,
-    figure: options.FigureFile = None,
-    html: HtmlFile = None,
-    csv: CsvFile = None,
-    parquet: ParquetFile = None,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Tell the senses of a word: clusters of its occurrences, examples, and what in the context tells them."""
-    outputs = StoreOutputs(csv, parquet, json_file, figure, html)
     outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
@@ -66,7 +62,7 @@ def senses(
     from regard.views.asked import senses_data
     from regard.views.terminal.senses import show_senses
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     with Store(store, model=model) as opened, errors.status("clustering, and cutting words …"):
         labelled = None if train is None else read_labelled(train)
         found = opened.senses(
@@ -74,16 +70,17 @@ def senses(
             context=context, seed=seed,
         )  # fmt: skip
 
-        def draw(file: Path) -> None:
+        def draw(file: Path) -> list[str]:
             from regard.views.figures.senses import draw_senses
 
             draw_senses(found, file)
+            return []
 
-        def page() -> "Page":
+        def page(html: PageFile) -> "Page":
             from regard.web.senses import senses_page
 
             return senses_page(found)
 
-        outputs.write(lambda: found.rows(context), lambda: senses_data(found), draw, page)
+        outputs.write(rows=lambda: found.rows(context), data=lambda: senses_data(found), draw=draw, page=page)
     show_senses(found, console)
     finish(console, errors, outputs.files)

@@ -9,7 +9,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import check_opened
-from regard.cli.store_outputs import check_store
+from regard.cli.store_options import check_store
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
 from regard.train.watched import check_run

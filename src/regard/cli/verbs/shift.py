@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from regard.cli import options, start
-from regard.cli.store_outputs import By, Context, CsvFile, LayerOption, ParquetFile, Seed, StoreOutputs, check_store
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.store_options import OCCURRENCES, By, Context, LayerOption, Seed, check_store
 from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
@@ -20,6 +22,7 @@ Rounds = Annotated[int, options.number("N", "Permutations of the test.")]
 Examples = Annotated[int, options.number("N", "Good examples of each sense.")]
 
 
+@writes("csv", "parquet", "json", said=OCCURRENCES)
 def shift(
     word: Word,
     stores: Stores,
@@ -32,12 +35,9 @@ def shift(
     layer: LayerOption = None,
     context: Context = 60,
     seed: Seed = 0,
-    csv: CsvFile = None,
-    parquet: ParquetFile = None,
-    json_file: options.JsonFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Compare a word in two stores, or in two parts of one (--by): how far apart, by chance or not, in which senses."""
-    outputs = StoreOutputs(csv, parquet, json_file)
     outputs.check()
     if len(stores) != (2 if column is None else 1):
         raise RegardError(f"--store: given {len(stores)}, needs two, or one with --by COLUMN")
@@ -53,7 +53,7 @@ def shift(
     from regard.views.asked import shift_data
     from regard.views.terminal.shift import show_shift
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     chosen = None if values is None else [each.strip() for each in values.split(",")]
     with ExitStack() as stack:
         first, *others = [stack.enter_context(Store(each)) for each in stores]
@@ -62,6 +62,6 @@ def shift(
                 word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
                 examples=examples, context=context, seed=seed,
             )  # fmt: skip
-        outputs.write(lambda: found.rows(context), lambda: shift_data(found))
+        outputs.write(rows=lambda: found.rows(context), data=lambda: shift_data(found))
     show_shift(found, console)
     finish(console, errors, outputs.files)

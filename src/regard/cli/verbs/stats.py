@@ -1,20 +1,14 @@
 """`regard stats`: what every head does over a whole corpus, from the sums that its store keeps."""
 
-from regard.cli import options
-from regard.cli.store_outputs import HeadsCsvFile, HtmlFile, ParquetFile, StoreFolder, StoreOutputs, check_store
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.store_options import EVERY_SCORE, StoreFolder, check_store
 from regard.cli.telling import tell
 
 
-def stats(
-    store: StoreFolder,
-    figure: options.FigureFile = None,
-    html: HtmlFile = None,
-    csv: HeadsCsvFile = None,
-    parquet: ParquetFile = None,
-    json_file: options.JsonFile = None,
-) -> None:
+@writes("figure", "html", "csv", "parquet", "json", said=EVERY_SCORE)
+def stats(store: StoreFolder, outputs: Outputs = NOTHING) -> None:
     """Show what every head's attention follows over a whole corpus: positions, special and repeated tokens."""
-    outputs = StoreOutputs(csv, parquet, json_file, figure, html)
     outputs.check()
     check_store(store)
     from regard.cli.console import consoles
@@ -24,4 +18,4 @@ def stats(
 
     with Store(store) as opened:
         found = of_corpus(head_means(opened))
-    tell(found, outputs, consoles(json_file), top=None)
+    tell(found, outputs, consoles(outputs.json), top=None)

@@ -7,9 +7,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_steps
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
@@ -21,7 +21,7 @@ OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is th
 OpenOne = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no TEXT then.")]
 
 
-@page_options
+@writes("figure", "json", "html of traces", "save")
 def steps(
     text: OneText = None,
     word: options.NeededWord = None,
@@ -29,22 +29,18 @@ def steps(
     layer: options.OneLayer = 0,
     head: OneHead = 0,
     everything: options.All = False,
-    figure: options.FigureFile = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
     open_file: OpenOne = None,
-    save_file: options.SaveFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     early = EarlyChecks.of(given)
     early.check_kind(True, no_steps)
-    early.check(chosen, page=html)
+    early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -56,7 +52,7 @@ def steps(
     from regard.views.terminal.layout import put
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     with errors.status("loading the model and tracing …"):
         done = traced(given, errors)
     trace = one_trace(done, open_file)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
-from regard.cli.outputs import Outputs, TraceFile, summary_drawing
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs, summary_drawing
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
@@ -19,7 +19,7 @@ BothIn = Annotated[
 ]
 
 
-@page_options
+@writes("figure", "json", "html of traces", "save")
 def translate(
     texts: options.Texts = None,
     model: options.NeededModel = None,
@@ -27,10 +27,7 @@ def translate(
     head: options.OneOfHeads = None,
     top: options.Top = 5,
     everything: options.All = False,
-    figure: options.FigureFile = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
-    save_file: options.SaveFile = None,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
     if not texts:
@@ -40,12 +37,11 @@ def translate(
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     chosen = Selection(layer, head, top)
     chosen.check()
-    outputs = Outputs(figure, json_file, TraceFile(save_file), html=html)
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
     early.check_kind(False, no_translation)
-    early.check(chosen, page=html)
+    early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -56,7 +52,7 @@ def translate(
     from regard.views.terminal.layout import put, status
     from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     with errors.status("loading the model and translating …"):
         found = traced(given)
         if not found.generated:

@@ -8,9 +8,9 @@ from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.edge_score import EdgeAsked, show_edge
 from regard.cli.estimate import Estimate
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.page_options import page_options
+from regard.cli.file_options import writes
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
 from regard.errors import RegardError
@@ -29,7 +29,7 @@ By = Annotated[
 Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
 
 
-@page_options
+@writes("figure", "json", "html of traces", "save parts")
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -42,36 +42,27 @@ def why(
     by: By = "removal",
     top: Ranked = 10,
     everything: options.All = False,
-    figure: options.FigureFile = None,
-    json_file: options.JsonFile = None,
-    html: PageFile = NO_PAGE,
     open_file: options.OpenAgain = None,
-    save_file: options.SaveFile = None,
-    save_layers: options.SaveLayers = None,
-    save_heads: options.SaveHeads = None,
-    save_dtype: options.SaveDtype = None,
-    save_attention_outputs: options.SaveAttentionOutputs = False,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Rank the tokens and heads behind a word by what is lost without each of them; or split one score."""
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
     if by not in TOKENS_BY:
         raise RegardError(f"--by: given {by!r}, needs one of {', '.join(TOKENS_BY)}")
-    saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     asked = EdgeAsked(edge, layer, head, part)
     if edge is not None:
         if by != TOKENS_BY[0]:
             raise RegardError("--by goes with --word: it says what the tokens behind a word are ranked by")
-        show_edge(given, asked, word, top, everything, Outputs(figure, json_file, saved, html=html))
+        show_edge(given, asked, word, top, everything, outputs)
         return
-    asked.check_absent(figure)
+    asked.check_absent(outputs.figure)
     chosen = Selection(top=top, word=word)
     word = chosen.needed_word()
     chosen.check()
-    outputs = Outputs(json=json_file, save=saved, html=html)
     outputs.check()
     early = EarlyChecks.of(given, again=open_file is not None)
-    early.check(chosen, saved, html)
+    early.check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
@@ -82,7 +73,7 @@ def why(
     from regard.views.terminal.unknown_tokens import of_traces, unknown_first
     from regard.views.terminal.why import show_why, show_why_shortly
 
-    console, errors = consoles(json_file)
+    console, errors = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
     with errors.status("loading the model, tracing and ablating …"):
         done = traced(given, errors) if open_file is None else traced_again(given)
