@@ -1,7 +1,6 @@
 """Tell an answer: write the files that were asked for, and print it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli import clock
@@ -39,15 +38,10 @@ def tell(
     from regard.views.terminal.layout import put
     from regard.views.terminal.one_screen import ending
 
-    def draw(file: Path) -> list[str]:
-        from regard.display.picture import draw  # matplotlib, for those who asked for a picture
-
-        return draw(found.chosen(), found.title(), file)
-
     def page(html: PageFile) -> "Page":
         return found.page(html.choice())
 
-    left_out = outputs.write(traces=traces, rows=found.rows, draw=draw, data=found.to_json, page=page)
+    left_out = outputs.write(traces=traces, rows=found.rows, draw=found.draw, data=found.to_json, page=page)
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)

@@ -95,6 +95,15 @@ class Answer(Table):
 
         return paint(self.chosen(names), self.title())
 
+    def draw(self, file: Path) -> list[str]:
+        """Write its picture, PNG or SVG by the file's ending; returns notes on what the picture could not show.
+
+        An answer whose picture is no panels draws it itself: here, and in `plot`.
+        """
+        from regard.display.picture import draw
+
+        return draw(self.chosen(), self.title(), file)
+
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
         """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
