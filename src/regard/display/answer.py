@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-    from regard.web.assemble import Choice, Opening
+    from regard.web.assemble import Choice
     from regard.web.page import Page
 
 VERSION = 1  # of every format
@@ -154,11 +154,9 @@ class TracesAnswer(Answer):
 
     traces: Sequence[Any] = field(default=(), kw_only=True)
 
-    def opening(self) -> "Opening":
-        """Say where the page opens."""
-        from regard.web.assemble import Opening
-
-        return Opening()
+    def opening(self) -> dict[str, Any]:
+        """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word."""
+        return {}
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has.
@@ -167,11 +165,11 @@ class TracesAnswer(Answer):
             RegardError: what `regard.web.assemble.page_of` raises.
         """
         from regard.display.page import panel_data
-        from regard.web.assemble import page_of
+        from regard.web.assemble import Opening, page_of
 
         if not self.traces:
             return super().page(choice)
-        page = page_of(self.traces, choice, self.opening(), findings=self.findings())
+        page = page_of(self.traces, choice, Opening(**self.opening()), findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel_data(panel) for panel in self.panels()]
         return page
