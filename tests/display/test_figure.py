@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from regard.display.figure import MOST
+from regard.display.figure import LEAST, LETTER, MOST
 from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
 from regard.display.picture import draw, paint
 from regard.errors import RegardError
@@ -66,6 +66,16 @@ def test_names_of_columns_stand_upright_where_they_have_room() -> None:
     long = replace(grid("a"), columns=["a long name", *"bcdefghijklmn"], values=[[0.5] * 14])
     assert [label.get_rotation() for label in only(grid("a")).get_xticklabels()] == [0, 0]
     assert [label.get_rotation() for label in only(long).get_xticklabels()] == [60] * 14
+
+
+def test_names_of_a_large_matrix_have_room_and_it_is_no_larger_for_them() -> None:
+    names, values = [str(n) for n in range(400)], [[0.0] * 400] * 400
+    grid = Heat(name="h", title="h", rows=names, columns=names, values=values, axes=("a", "b"), unit="")
+    figure = paint([grid], "")
+    assert max(figure.get_size_inches()) <= 9
+    (axes, _) = all_axes(figure.subfigs[0])
+    assert len(axes.get_xticklabels()) <= 7 / (3 * LETTER)
+    assert len(axes.get_yticklabels()) <= 5 / LEAST
 
 
 def only(panel: Panel) -> Axes:

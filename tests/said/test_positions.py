@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.explain.findings.positions import positions_findings
-from regard.explain.vectors.positions import encoding
+from regard.questions.positions.answer import Positions
+from regard.questions.positions.encodings import encoding
 from tests.said.templates import Groups, Template, hold, shows
 
 
@@ -166,5 +166,5 @@ def test_every_sentence_about_encodings_is_true() -> None:
         drawn.append(("learned", 3 + torch.randn(1, rows, width, generator=generator).cumsum(1)))
     for kind, pictures in drawn:
         pictures = pictures.double()
-        spoke += hold(positions_findings(kind, pictures), pictures, TEMPLATES)
+        spoke += hold(Positions(kind, pictures).findings(), pictures, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

@@ -27,6 +27,8 @@ NAMED = 64  # columns, or tokens, up to which each has its name
 TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
 LETTER = 0.085  # inches, of a title
 LINE = 0.14  # inches, of a line below or above a panel
+LEAST = 0.13  # inches that a name beside or below a heat map needs
+AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
 UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 
 
@@ -104,8 +106,12 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     cell = SMALL if small else CELL
     wide = min(16.0, max(3.4 if small else 6.5, 2.0 + cell * len(across)))
     high = min(14.0, max(2.5 if small else 3.2, 1.5 + min(cell, 0.3) * len(down)))
+    if len(down) > NAMED:
+        wide, high = min(wide, AREA[small][0]), AREA[small][1]
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small
-    lines, names = _thinned(down), _thinned(across)
+    letters = max(map(len, across), default=0)
+    each = max(LEAST, LETTER * letters) if letters <= UPRIGHT else LEAST
+    lines, names = _thinned(down, (high - 1.5) / LEAST), _thinned(across, (wide - 2.0) / each)
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
@@ -140,9 +146,9 @@ def _folded(panel: Heat) -> Heat:
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
-def _thinned(names: Sequence[str]) -> list[str]:
+def _thinned(names: Sequence[str], room: float) -> list[str]:
     """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
-    step = max(1, -(-len(names) // NAMED))
+    step = max(1, -(-len(names) // min(NAMED, max(1, round(room)))))
     return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
 
 

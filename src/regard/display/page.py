@@ -8,7 +8,8 @@ from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Stri
 from regard.json_files import plain
 
 Data = dict[str, Any]
-ELSEWHERE = ("screen", "picture", "group", "upwards", "others")  # of a terminal and pictures: the page shows all panels
+# of a terminal and pictures: the page shows all panels
+ELSEWHERE = ("screen", "picture", "group", "upwards", "others", "corner")
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 
 

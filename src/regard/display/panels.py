@@ -132,7 +132,8 @@ class Heat(Panel):
     largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
     column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
     sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
-    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom.
+    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom. corner: of how
+    many rows and columns a terminal shows the first, None for all rows, and the columns with the largest numbers.
     """
 
     ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
@@ -150,6 +151,7 @@ class Heat(Panel):
     behind: Behind | None = None
     others: tuple[int, int] = (0, 0)
     upwards: bool = False
+    corner: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

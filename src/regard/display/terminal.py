@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import singledispatch
 
 from rich.cells import cell_len
@@ -128,9 +129,12 @@ def _together(widths: Sequence[int]) -> int:
 @drawn.register
 def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     """Its numbers; where not all columns have room, even with their names folded, those with the largest ones."""
+    whole, digits = panel, min(2, panel.digits)
+    if panel.corner is not None:
+        panel, digits = _corner(panel, *panel.corner), panel.digits
     down, across = axis_names(panel)
     down, names = [visible(name) for name in down], [spelled(name, NAME) for name in across]
-    cells = [[number_text(value, min(2, panel.digits)) for value in row] for row in panel.values]
+    cells = [[number_text(value, digits) for value in row] for row in panel.values]
     sizes = [_sizes(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(_sizes(panel.axes[0], down)[1], TEXT, width // 2)
     room, widths = width - SET_IN, [whole for whole, _ in sizes]
@@ -147,9 +151,19 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     largest = panel.largest or max(far, default=0.0)
     for name, row, texts in zip(down, panel.values, cells, strict=True):
         grid.add_row(name, *(_shade(row[n], texts[n], largest, panel.signed) for n in kept))
-    left = len(names) - len(kept)
+    left = {
+        "more rows": len(whole.rows) - len(down),
+        "more columns": len(whole.columns) - len(names),
+        "more with smaller numbers": len(names) - len(kept),
+    }
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
-    return _section(panel, grid, *legend, *_left([f"{left:,} more with smaller numbers" if left else ""], more))
+    return _section(panel, grid, *legend, *_left([f"{n:,} {what}" if n else "" for what, n in left.items()], more))
+
+
+def _corner(panel: Heat, rows: int, across: int) -> Heat:
+    """The first rows and columns of a heat map."""
+    values = [row[:across] for row in panel.values[:rows]]
+    return replace(panel, rows=panel.rows[:rows], columns=panel.columns[:across], values=values)
 
 
 @drawn.register
@@ -210,7 +224,7 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
     ]
 
 
-def number_text(value: Number, digits: int) -> str:
+def number_text(value: int | Number, digits: int) -> str:
     """A number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
     return "–" if value is None or not math.isfinite(value) else number(value, f".{digits}f")
 

@@ -86,16 +86,20 @@ def test_bad_input(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
 def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
-    told = regard_command("positions", "--kind", kind, "--length", "11", "--figure", "a.png")
+    files = ["--figure", "a.png", "--html", "a.html", "--csv", "a.csv", "--json", "a.json"]
+    told = regard_command("positions", "--kind", kind, "--length", "11", *files)
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("• ")
     assert f"{kind.capitalize()} positions" in told.stdout
     told = regard_command("positions", "--kind", kind, "--length", "11", "--all")
-    assert f"{kind} positions" in told.stdout
+    assert f"{kind.capitalize()} positions" in told.stdout
     assert (tmp_path / "a.png").stat().st_size > 5000
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert data["findings"][0] in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 1 + len(data["rows"])
     if kind == "sinusoidal":
         assert "0.8415" in told.stdout
-        assert "5 more rows, 58 more columns" in told.stdout
+        assert "5 more rows and 58 more columns" in told.stdout
 
 
 def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:

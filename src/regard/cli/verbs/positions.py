@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
+from regard.cli.asking import option_name
 from regard.cli.early_checks import EarlyChecks, no_table
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
@@ -19,11 +20,10 @@ TableOf = Annotated[
     str | None,
     typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
 ]
-
 All = Annotated[bool, typer.Option("--all", help="The first rows and columns of the matrix, as numbers.")]
 
 
-@writes("figure")
+@writes("figure", "html", "csv", "json")
 def positions(
     kind: Kind = "sinusoidal",
     width: Width = None,
@@ -49,16 +49,11 @@ def positions(
         EarlyChecks.of(Source(model=model)).check_kind(True, no_table)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
-    from regard.cli.position_vectors import learned_positions, position_formula
-    from regard.views.figures.positions import draw_positions
-    from regard.views.terminal.positions import show_positions, show_positions_shortly
+    from regard.cli.console import consoles
+    from regard.cli.start import load_model
+    from regard.cli.telling import tell
+    from regard.questions.positions import answer
 
-    if kind == "learned":
-        pictures, of = learned_positions(model, length, width)
-    else:
-        pictures, of = position_formula(kind, length, width), ""
-    console, errors = consoles()
-    (show_positions if everything else show_positions_shortly)(kind, pictures, of, console)
-    notes = outputs.write(draw=lambda file: draw_positions(kind, pictures, of, file))
-    finish(console, errors, outputs.files, notes)
+    opened = load_model(model) if kind == "learned" else None
+    found = answer.positions(kind, length, width, model=opened, called=option_name)
+    tell(found, outputs, consoles(outputs.json), everything=everything)

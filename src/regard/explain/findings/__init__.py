@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from regard.explain.findings import movement as movement
     from regard.explain.findings import path_plane as path_plane
     from regard.explain.findings import pieces as pieces
-    from regard.explain.findings import positions as positions
     from regard.explain.findings import see as see
     from regard.explain.findings import tokens as tokens
     from regard.explain.findings import training as training

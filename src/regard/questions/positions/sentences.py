@@ -2,71 +2,45 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.findings.wording import number
+from regard.questions.positions.encodings import FULL_TURN, alike, slopes, turns
 
-FAR = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # distances between positions that are looked at
-FULL_TURN = 2 * math.pi
-
-
-@dataclass(frozen=True)
-class Alike:
-    """The mean cosine of the vectors of two positions so far apart, over all such pairs."""
-
-    distance: int
-    cosine: float
+if TYPE_CHECKING:
+    from regard.questions.positions.answer import Positions
 
 
-def positions_findings(kind: str, pictures: Float[Tensor, "n rows columns"]) -> list[str]:
-    """Compose the sentences. pictures: what `regard.explain.vectors.positions.encoding` gives, or a model's table."""
+def of_positions(found: "Positions") -> list[str]:
+    """Compose the sentences."""
     about: dict[str, Callable[[Tensor], list[str]]] = {
         "sinusoidal": _sinusoidal, "learned": _learned, "rotary": _rotary, "alibi": _alibi
     }  # fmt: skip
-    return [sentence for sentence in about[kind](pictures.double()) if sentence]
-
-
-def alike(table: Float[Tensor, "rows columns"]) -> list[Alike]:
-    """How alike the vectors of positions are, by how far they are apart."""
-    unit = torch.nn.functional.normalize(table.double(), dim=1)
-    rows = len(unit)
-    return [Alike(far, float((unit[far:] * unit[:-far]).sum(1).mean())) for far in FAR if far < rows]
-
-
-def turns(pictures: Float[Tensor, "2 rows pairs"]) -> list[float]:
-    """Of rotary positions, in how many positions each pair of components turns once; from its angle at position 1."""
-    angles = torch.atan2(pictures[1, 1].double(), pictures[0, 1].double())
-    return [FULL_TURN / float(angle) if float(angle) > 0 else math.inf for angle in angles]
-
-
-def slopes(pictures: Float[Tensor, "heads rows rows"]) -> list[float]:
-    """Of ALiBi, what each head takes off a score for every position of distance."""
-    return [-float(picture[1, 0]) for picture in pictures]
+    return [sentence for sentence in about[found.kind](found.matrices.double()) if sentence]
 
 
 def _nearness(table: Float[Tensor, "rows columns"]) -> str:
     found = alike(table)
     if not found:
         return ""
-    first, last = found[0], found[-1]
+    (_, near), (last, far) = found[0], found[-1]
     if len(found) == 1:
-        return f"Neighbouring positions have vectors of cosine {first.cosine:z.2f}."
-    falls = all(a.cosine >= b.cosine for a, b in pairwise(found))
-    asked = ", ".join(str(each.distance) for each in found)
+        return f"Neighbouring positions have vectors of cosine {near:z.2f}."
+    falls = all(a >= b for (_, a), (_, b) in pairwise(found))
+    asked = ", ".join(str(distance) for distance, _ in found)
     how = f"ever less alike at distances {asked}" if falls else "no steady fall with distance"
     return (
-        f"Neighbouring positions have vectors of cosine {first.cosine:z.2f} on average, those {last.distance} apart "
-        f"{last.cosine:z.2f}: {how}."
+        f"Neighbouring positions have vectors of cosine {near:z.2f} on average, those {last} apart {far:z.2f}: {how}."
     )
 
 
-def _sinusoidal(pictures: Float[Tensor, "1 rows columns"]) -> list[str]:
-    table = pictures[0]
+def _sinusoidal(matrices: Float[Tensor, "1 rows columns"]) -> list[str]:
+    table = matrices[0]
     rows, width = table.shape
     lengths = [FULL_TURN * 10000 ** (2 * (column // 2) / width) for column in range(width)]
     lasting = sum(length > rows for length in lengths)
@@ -82,8 +56,8 @@ def _sinusoidal(pictures: Float[Tensor, "1 rows columns"]) -> list[str]:
     ]
 
 
-def _learned(pictures: Float[Tensor, "1 rows columns"]) -> list[str]:
-    table = pictures[0]
+def _learned(matrices: Float[Tensor, "1 rows columns"]) -> list[str]:
+    table = matrices[0]
     lengths = table.norm(dim=1)
     rows, width = table.shape
     most = int(lengths.argmax())
@@ -111,8 +85,8 @@ def _lone(table: Float[Tensor, "rows columns"]) -> str:
     )
 
 
-def _rotary(pictures: Float[Tensor, "2 rows pairs"]) -> list[str]:
-    rows, pairs = pictures.shape[1:]
+def _rotary(matrices: Float[Tensor, "2 rows pairs"]) -> list[str]:
+    rows, pairs = matrices.shape[1:]
     says = [
         f"Nothing is added: each of {pairs} pairs of a query's and a key's components is turned by an angle that grows "
         "with the position.",
@@ -121,7 +95,7 @@ def _rotary(pictures: Float[Tensor, "2 rows pairs"]) -> list[str]:
     ]
     if rows < 2:
         return says
-    every = turns(pictures)
+    every = turns(matrices)
     slow = sum(turn > rows for turn in every)
     return [
         *says,
@@ -130,12 +104,12 @@ def _rotary(pictures: Float[Tensor, "2 rows pairs"]) -> list[str]:
     ]
 
 
-def _alibi(pictures: Float[Tensor, "heads rows rows"]) -> list[str]:
-    heads, rows = pictures.shape[:2]
+def _alibi(matrices: Float[Tensor, "heads rows rows"]) -> list[str]:
+    heads, rows = matrices.shape[:2]
     says = ["Nothing is added to the tokens: each head takes something off a score for every position of distance."]
     if rows < 2:
         return says
-    each = slopes(pictures)
+    each = slopes(matrices)
     steep, flat = max(range(heads), key=lambda n: each[n]), min(range(heads), key=lambda n: each[n])
     far = rows - 1
     return [

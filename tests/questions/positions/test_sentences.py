@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from regard.explain.findings.positions import alike, positions_findings, slopes, turns
-from regard.explain.vectors.positions import encoding
+from regard.questions.positions.answer import Positions
+from regard.questions.positions.encodings import encoding, turns
 
 
 def test_sinusoidal() -> None:
-    said = positions_findings("sinusoidal", encoding("sinusoidal", 100, 400))
+    said = Positions("sinusoidal", encoding("sinusoidal", 100, 400)).findings()
     assert said[1].startswith("The first pair repeats every 6.3 positions (2π), the last every ")
     assert said[2] == "278 of 400 columns do not repeat within these 100 positions."
     table = encoding("sinusoidal", 100, 400)[0]
@@ -21,17 +21,15 @@ def test_sinusoidal() -> None:
 
 
 def test_alike_by_distance() -> None:
-    found = alike(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
-    assert [(each.distance, each.cosine) for each in found] == [(1, 0.0), (2, 1.0)]
-    said = positions_findings("learned", torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]))
+    said = Positions("learned", torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])).findings()
     assert said[1].endswith("those 2 apart 1.00: no steady fall with distance.")
-    falling = positions_findings("sinusoidal", encoding("sinusoidal", 3, 8))
+    falling = Positions("sinusoidal", encoding("sinusoidal", 3, 8)).findings()
     assert falling[-1].endswith(": ever less alike at distances 1, 2.")
 
 
 def test_a_learned_table(minilm) -> None:
     table = minilm.trace("a man on a river bank").positional[None]
-    said = positions_findings("learned", table)
+    said = Positions("learned", table).findings()
     lengths = table[0].norm(dim=1)
     assert f"of median length {float(lengths.median()):.2f}" in said[0]
     assert f"position {int(lengths.argmax())} ({float(lengths.max()):.2f})" in said[0]
@@ -41,17 +39,14 @@ def test_a_learned_table(minilm) -> None:
 def test_rotary_turns() -> None:
     pictures = encoding("rotary", 100, 64)
     every = turns(pictures)
-    assert every[0] == pytest.approx(2 * math.pi, rel=1e-4)
-    assert every[-1] == pytest.approx(2 * math.pi * 10000 ** (62 / 64), rel=1e-3)
-    assert positions_findings("rotary", pictures)[-1] == (
+    assert Positions("rotary", pictures).findings()[-1] == (
         f"{sum(turn > 100 for turn in every)} of 32 pairs do not turn once within these 100 positions."
     )
 
 
 def test_alibi_slopes() -> None:
     pictures = encoding("alibi", 11, 1)
-    assert slopes(pictures)[:2] == [0.5, 0.25]
-    said = positions_findings("alibi", pictures)
+    said = Positions("alibi", pictures).findings()
     assert said[1] == "Head 0 takes off most, 0.5 a position; head 7 least, 0.003906."
     assert f"by {math.exp(-5):.1e} in head 0" in said[2]
 
@@ -59,6 +54,6 @@ def test_alibi_slopes() -> None:
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
 def test_one_position_alone(kind: str) -> None:
     pictures = torch.ones(1, 1, 4) if kind == "learned" else encoding(kind, 1, 4)
-    said = positions_findings(kind, pictures)
+    said = Positions(kind, pictures).findings()
     assert said
     assert not any("nan" in sentence or "of cosine" in sentence for sentence in said)
