@@ -48,11 +48,11 @@ why = model.why(trace, "bank")
 why
 
 # %% [markdown]
-# Every number is there as data: `seen.summary`, `seen.findings`, `why.tokens`, `why.to_frame()` where pandas is
+# Every number is there as data: `seen.summary`, `seen.findings()`, `why.tokens`, `why.to_frame()` where pandas is
 # installed. [From text to vectors](lessons/1_text_to_vectors.py) is where the course begins.
 
 # %%
-for sentence in seen.findings:
+for sentence in seen.findings():
     print(sentence)
 assert seen.summary.pairs[0].learned_equal
 assert why.tokens[0].effect == max(cause.effect for cause in why.tokens)

@@ -31,9 +31,9 @@ def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_only_what_shows_more_is_offered() -> None:
-    files = "--json FILE, --csv FILE, --parquet FILE, --figure FILE, --html FILE"
+    files = "--json, --csv, --parquet, --figure or --html FILE"
     bars = Example({"bank": 2.5})
     assert more_of(bars, 10) == f"--top K, {files}"
     assert more_of(bars, None) == files  # all are named
     assert more_of(SWEEP, 10) == files  # a grid alone
-    assert more_of(bars, 10, ["json", "figure"]) == "--top K, --json FILE, --figure FILE"
+    assert more_of(bars, 10, ["json", "figure"]) == "--top K, --json or --figure FILE"

@@ -15,6 +15,7 @@ from regard.display.panels import (
     Panel,
     Point,
     Scatter,
+    Shares,
     Strip,
     Sums,
     Table,
@@ -53,6 +54,10 @@ def hard() -> list[Panel]:
     many = [f"{HARD[n % len(HARD)]} {n}" for n in range(1000)]
     return [
         Table(name="1 x 1", title="", columns=[Column("one")], rows=[["a"]]),
+        Table(name="shares", title="", columns=[Column("what"), Column("named"), Column("size", 2, bar=True)],
+              rows=[[name, Shares([(each, 0.25) for each in HARD], apart=1, mark="*"), 0.5] for name in HARD]),
+        Strip(name="with bars", title="", tokens=list(HARD), values=[None, NAN, *(n / 9 for n in range(len(HARD) - 2))],
+              unit="weight", full=0.5, marked=[2], special=[0]),
         Table(name="no rows", title="", columns=[Column("one", 2, bar=True)], rows=[]),
         Table(name="wide", title="", columns=[Column(f"score {n}", 3, bar=n == 1) for n in range(17)],
               rows=[[n / 7 for n in range(17)], [NAN] * 17]),

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from regard.explain.findings.see import findings
 from regard.explain.texts.occurrences import Occurrence
+from regard.questions.see.sentences import findings
 from tests.said.random_summaries import Drawn, cosine, drawn
 from tests.said.templates import Groups, Template, hold, shows
 

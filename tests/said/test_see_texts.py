@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 
 import regard
-from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
+from regard.questions.see.sentences import findings
 from regard.text import tokenizers
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace

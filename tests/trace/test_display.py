@@ -10,16 +10,17 @@ from jaxtyping import config
 from rich.console import Console
 
 import regard
-from regard.explain.findings.see import findings
 from regard.explain.texts.summary import summarise
-from regard.trace.display import LONG, SummaryView, html
+from regard.questions.see.answer import Seen
+from regard.questions.see.sentences import findings
+from regard.trace.display import LONG, html
 
 
 def test_a_word(bank, minilm) -> None:
     seen = bank[0].see("bank", references=minilm.trace(["money", "river"]))
-    assert isinstance(seen, SummaryView)
-    assert seen.findings == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
-    assert " ".join(str(seen).split()).startswith("• " + seen.findings[0])
+    assert isinstance(seen, Seen)
+    assert seen.findings() == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
+    assert " ".join(str(seen).split()).startswith("• " + seen.findings()[0])
     assert repr(seen) == str(seen)
     console = Console(width=90, record=True, file=io.StringIO())
     console.print(seen)
@@ -75,9 +76,9 @@ def test_an_encoder_decoder(tmp_path) -> None:
     seen = pair.see("bank")
     assert seen.summary.target is not None
     assert "<pre" in pair._repr_html_()
-    assert regard.see(text, "bank", target=target, model=model).findings == seen.findings
+    assert regard.see(text, "bank", target=target, model=model).findings() == seen.findings()
     pair.save(tmp_path / "a.safetensors")
-    assert regard.open(tmp_path / "a.safetensors").see("bank").findings == seen.findings
+    assert regard.open(tmp_path / "a.safetensors").see("bank").findings() == seen.findings()
 
 
 def test_the_picture_of_a_word(bank) -> None:

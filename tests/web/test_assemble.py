@@ -8,7 +8,7 @@ import regard
 from regard.errors import RegardError
 from regard.trace.display import see
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, found, page_of, title_of
+from regard.web.assemble import Choice, Opening, page_of, title_of
 from regard.web.html_file import write_html
 from tests.support import RIVER
 from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair  # noqa: F401
@@ -23,11 +23,11 @@ def read(folder: Path, *arguments: Any, **options: Any) -> Read:
 def test_it_opens_at_the_word_in_the_layer_that_the_sentences_are_about(bank: list[Trace], tmp_path: Path) -> None:
     page = read(tmp_path, bank, None, Opening(word="bank"))
     seen = see(bank, "bank")
-    assert page.data["findings"] == seen.findings
+    assert page.data["findings"] == seen.findings()
     opening = page.data["opening"]
     assert (opening["view"], opening["head"]) == ("tokens", None)
     assert opening["token"] == bank[0].word("bank")[0].tokens[0]
-    assert f" in layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings)
+    assert f" in layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings())
     assert page.data["title"].endswith(" (and 1 more)")
     check_page(page, bank)
 
@@ -140,11 +140,10 @@ def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
 
 
 def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
-    sentences, layer = found([bank[0]], "bank")
-    assert sentences
-    assert layer is not None
+    assert page_of([bank[0]], opening=Opening(word="bank")).findings
     monkeypatch.setattr("regard.web.assemble.SCORED", 5)
-    assert found([bank[0]], "bank") == ([], None)
+    long = page_of([bank[0]], opening=Opening(word="bank"))
+    assert [line for line in long.findings if "is not shown" not in line] == []
 
 
 def test_titles(bank: list[Trace]) -> None:

@@ -97,7 +97,6 @@ def ask(
 
     from regard.cli.console import consoles
     from regard.views.terminal.layout import visible
-    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …") as status:
@@ -109,7 +108,7 @@ def ask(
             estimate.at(count / max(1, every))
 
         found = asked.answer(done.model, done.traces, progress)
-    first: list[Any] = list(unknown_first(of_traces(done.traces)))
+    first: list[Any] = []
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
         first.insert(0, Text(visible(f"the model wrote the target itself: {written}\n"), style="dim"))

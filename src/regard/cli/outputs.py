@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
-from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.files import check_target
 
 if TYPE_CHECKING:
     from regard.corpus.export import Cell
-    from regard.explain.texts.summary import Summary
-    from regard.trace.trace import PairTrace, Trace
     from regard.web.page import Page
 
 
@@ -123,16 +120,3 @@ class Outputs:
 
 
 NOTHING = Outputs()
-
-
-def summary_drawing(
-    summary: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", chosen: Selection
-) -> Callable[[Path], list[str]]:
-    """What draws a summary of traces into a file, as `Outputs.write` takes it."""
-
-    def draw(file: Path) -> list[str]:
-        from regard.views.figures.summary import draw  # matplotlib, for those who asked for a picture
-
-        return draw(summary, traces, file, layer=chosen.layer, head=chosen.head)
-
-    return draw

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
+NAMED = 3  # tables from which on --all only counts them
 EVERY = 1_000_000  # parts or rows that are named where all are
 
 
@@ -59,5 +60,8 @@ def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1],
     panels = found.panels()
     ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []
     rest = [panel.name for panel in panels if not panel.screen]
-    every = [f"--all ({', '.join(rest)})"] if everything is False and rest else []
-    return ", ".join([*ranked, *every, *(f"--{file} FILE" for file in MORE if file in files)])
+    offered = [f"--{file}" for file in MORE if file in files]
+    named = ", ".join(rest) if len(rest) < NAMED else f"{len(rest)} more tables"
+    every = [f"--all ({named})"] if everything is False and rest else []
+    written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
+    return ", ".join([*ranked, *every, *written])

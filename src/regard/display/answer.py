@@ -30,17 +30,26 @@ IN_PYTHON = ".rows() and .to_json() have all"
 
 @dataclass(frozen=True)
 class Read:
-    """What an answer is about: texts, each with its target or None, and how exactly each was computed."""
+    """What an answer is about: texts, each with its target or None, and how exactly each was computed.
+
+    sides: of each text and target what it is called, its status, and how many tokens it has.
+    """
 
     texts: tuple[tuple[str, str | None], ...] = ()
     statuses: tuple[Status, ...] = ()
+    sides: tuple[tuple[str, Status, int], ...] = ()
 
     @staticmethod
     def of(*traces: Trace | PairTrace) -> "Read":
         """The texts of traces; of a pair the status is its target's."""
         texts = [[side.text for side in trace.sides] for trace in traces]
         both = tuple((each[0], each[1] if len(each) > 1 else None) for each in texts)
-        return Read(both, tuple(trace.sides[-1].status for trace in traces))
+        sides = tuple(
+            (f"{called} {n}", side.status, len(side.tokens))
+            for n, trace in enumerate(traces, 1)
+            for called, side in zip(("text", "target"), trace.sides, strict=False)
+        )
+        return Read(both, tuple(trace.sides[-1].status for trace in traces), sides)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,17 +82,24 @@ class Answer(Table):
     def shown(
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """The findings, then the panels of a first screen, for a terminal of so many columns.
+        """What a tokenizer did not know, the findings, the panels of a first screen, for a terminal of so many columns.
 
         top: how many parts or rows are named. more: where those are that are left out. everything: show all panels,
         with the columns that are details.
         """
         from regard.display.terminal import drawn
         from regard.views.terminal.one_screen import sentences
+        from regard.views.terminal.unknown_tokens import unknown_first
 
-        of_screen = (_of_a_screen(panel) for panel in self.panels() if panel.screen)
-        panels = self.panels() if everything else of_screen
-        return [sentences(self.findings()), *(drawn(panel, width, top, more) for panel in panels)]
+        if everything:
+            panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
+        else:
+            panels = [_of_a_screen(panel) for panel in self.panels() if panel.screen]
+        return [
+            *unknown_first(self.about.sides),
+            sentences(self.findings()),
+            *(drawn(panel, width, top, more) for panel in panels),
+        ]
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names.
@@ -158,6 +174,10 @@ class TracesAnswer(Answer):
         """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word."""
         return {}
 
+    def tabs(self) -> list[Panel]:
+        """List the panels that are tabs of its page."""
+        return self.panels()
+
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has.
 
@@ -171,8 +191,14 @@ class TracesAnswer(Answer):
             return super().page(choice)
         page = page_of(self.traces, choice, Opening(**self.opening()), findings=self.findings())
         page.status += self.exactness()
-        page.panels += [panel_data(panel) for panel in self.panels()]
+        page.panels += [panel_data(panel) for panel in self.tabs()]
         return page
+
+
+def _whole_note(panel: Panel) -> Panel:
+    """A panel with its note as one sentence: of several a terminal shows the first."""
+    sentences = panel.note.removesuffix(".").split(". ")
+    return replace(panel, note="; ".join([*sentences[:1], *(each[:1].lower() + each[1:] for each in sentences[1:])]))
 
 
 def _of_a_screen(panel: Panel) -> Panel:

@@ -4,12 +4,15 @@ from dataclasses import asdict, replace
 from functools import singledispatch
 from typing import Any
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Strip, Table, untold
+from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, shares_text, untold
 from regard.json_files import plain
 
 Data = dict[str, Any]
 # of a terminal and pictures: the page shows all panels
-ELSEWHERE = ("screen", "picture", "group", "upwards", "others", "corner")
+ELSEWHERE = (
+    "screen", "brief", "picture", "group", "upwards", "others", "corner", "full", "marked", "special", "label",
+    "joined",
+)  # fmt: skip
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 
 
@@ -27,7 +30,13 @@ def _bars(panel: Bars) -> Data:
     return _same(replace(panel, parts=panel.parts[:LISTED])) | {"others": others}
 
 
-@panel_data.register(Table)
+@panel_data.register
+def _table(panel: Table) -> Data:
+    """Named numbers are text, as much of them as there is."""
+    rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
+    return _same(replace(panel, rows=rows))
+
+
 @panel_data.register(Heat)
 @panel_data.register(Strip)
 @panel_data.register(Scatter)

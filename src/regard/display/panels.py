@@ -18,7 +18,28 @@ class InContext:
     right: str
 
 
-Cell = str | int | float | None | InContext
+@dataclass(frozen=True)
+class Shares:
+    """Names with a number each, in their order. apart: how many of the first stand apart from the others, as sinks do.
+
+    mark: what stands behind the last. one_line: a terminal shows as many as one line has room for, else all.
+    """
+
+    parts: Sequence[tuple[str, float]]
+    apart: int = 0
+    mark: str = ""
+    digits: int = 3
+    signed: bool = False
+    one_line: bool = False
+
+
+def shares_text(shares: Shares) -> str:
+    """Write named numbers as one text."""
+    sign = "+" if shares.signed else ""
+    return ", ".join(f"{name} {value:z{sign}.{shares.digits}f}" for name, value in shares.parts) + shares.mark
+
+
+Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None, as NaN, where there is none
 
 
@@ -28,8 +49,9 @@ class Panel:
 
     caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
     page draws it where neither title nor note says it.
-    screen: it stands on a terminal's first screen. picture: `plot` draws it where none is named. group: what it is part
-    of, where an answer shows the same of several; a picture puts a group's panels side by side under its name.
+    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it.
+    picture: `plot` draws it where none is named. group: what it is part of, where an answer shows the same of several;
+    a picture puts a group's panels side by side under its name.
     """
 
     ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for
@@ -39,6 +61,7 @@ class Panel:
     note: str = ""
     caption: str = ""
     screen: bool = False
+    brief: bool = False
     picture: bool = False
     group: str = ""
 
@@ -156,13 +179,23 @@ class Heat(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Strip(Panel):
-    """The tokens of a text, a number each."""
+    """The tokens of a text, a number each.
+
+    full: the number from which on a bar is full. A terminal then shows the text itself, a bar under each token, of a
+    long text the lines around the first of marked: those that are followed. special: those that are special. label:
+    what a terminal writes before the first line. joined: the next strip has no title of its own, for it has this one's.
+    """
 
     tokens: Sequence[str]
     values: Sequence[Number]
     unit: str
     signed: bool = False
     digits: int = 3
+    full: float | None = None
+    marked: Sequence[int] = ()
+    special: Sequence[int] = ()
+    label: str = ""
+    joined: bool = False
 
 
 @dataclass(frozen=True)

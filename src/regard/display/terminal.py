@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from regard.display.panels import (
@@ -20,9 +20,12 @@ from regard.display.panels import (
     Number,
     Panel,
     Scatter,
+    Shares,
     Strip,
     Table,
+    shares_text,
 )
+from regard.display.terminal_lines import in_lines, text_with_bars
 from regard.explain.findings.wording import number, signed
 from regard.views.terminal.layout import APART, SET_IN, columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
@@ -30,6 +33,7 @@ from regard.views.terminal.one_screen import bar, heights, resampled
 BAR = 16  # cells
 NAME = 10  # cells of a heat map's column name
 TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
+SHARES = 24  # cells of a column of named numbers at least
 LEAST = 8  # and to keep other columns there
 STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
 CURVE = 32  # characters
@@ -65,6 +69,8 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
 def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     """The first rows, and as many columns as there is room for."""
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
+    if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
+        return _section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
     rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
     widths, bars = _widths_with_room(panel, rows, width)
     kept = len(widths)
@@ -85,9 +91,34 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
         grid.add_row(*line, style="bold" if row is panel.total else "")
     names = [column.name for column in panel.columns[kept:]]
     columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
+    return _section(panel, grid, *_legend(panel, top, more, columns_left))
+
+
+def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
+    """How to read a table, and what of it is left out."""
     left = len(panel.rows) - top
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
-    return _section(panel, grid, *legend, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more))
+    return [*legend, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more)]
+
+
+def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
+    named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
+    texts = [
+        [("" if cell is None else _cell(cell, column)) if not isinstance(cell, Shares) else "" for cell in column_cells]
+        for column, column_cells in zip(panel.columns, zip(*rows, strict=True), strict=True)
+    ]
+    fixed = [
+        max([cell_len(column.name), *map(cell_len, own)])
+        for column, own, is_named in zip(panel.columns, texts, named, strict=True)
+        if not is_named
+    ]
+    room = max(SHARES, (width - SET_IN - _together(fixed) - APART * sum(named)) // sum(named))
+    grid = columns(*((each.name, "left" if each.digits is None else "right") for each in panel.columns))
+    for n, row in enumerate(rows):
+        cells = [in_lines(c, room) if isinstance(c, Shares) else texts[k][n] for k, c in enumerate(row)]
+        grid.add_row(*cells)
+    return grid
 
 
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], bool]:
@@ -168,7 +199,11 @@ def _corner(panel: Heat, rows: int, across: int) -> Heat:
 
 @drawn.register
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
-    """Its tokens as bars, the largest first."""
+    """Its tokens as bars, the largest first; the text itself, a bar under each token, where a bar can be full."""
+    if panel.full is not None:
+        legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+        title = [Text(visible(panel.title), style="bold")] if panel.title else []
+        return Group(*title, *text_with_bars(panel, width), *legend, *([] if panel.joined else [Text()]))
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
              if (value := panel.values[n]) is not None]  # fmt: skip
     parts.sort(key=lambda each: -abs(each[1]))
@@ -245,7 +280,7 @@ def others(count: int) -> str:
 
 
 def _section(panel: Panel, *parts: RenderableType) -> RenderableType:
-    return section(visible(panel.title), *parts)
+    return section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
 def _bar(number: float, largest: float, both: bool) -> Text:
@@ -258,6 +293,8 @@ def _bar(number: float, largest: float, both: bool) -> Text:
 def _cell(cell: Cell, column: Column) -> str:
     if isinstance(cell, InContext):
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
+    if isinstance(cell, Shares):
+        return visible(shares_text(cell))
     if isinstance(cell, str):
         return visible(cell)
     if column.signed and cell is not None:

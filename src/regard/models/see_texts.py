@@ -1,15 +1,17 @@
 """`regard.see`: look at texts in one line of Python, as the command of that name does."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.models.control import trace_control
 from regard.models.load import load
 from regard.models.model import Model
 from regard.text.neutral_sentences import SENTENCES
-from regard.trace.display import SummaryView
 from regard.trace.display import see as see_traces
+
+if TYPE_CHECKING:
+    from regard.questions.see.answer import Seen
 
 
 def see(
@@ -25,7 +27,7 @@ def see(
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
-) -> SummaryView:
+) -> "Seen":
     """Trace texts and look at a word in them, or without one at what is most worth a look.
 
     Args:
@@ -40,7 +42,7 @@ def see(
         model: what `regard.load` gives or takes; None for the default model.
         layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
 
-    Returns a `SummaryView`, which shows itself, has the numbers as `.summary`, the sentences as `.findings`, the traces
+    Returns a `Seen`, which shows itself, has the numbers as `.summary`, the sentences as `.findings()`, the traces
     as `.traces`, and draws itself with `.plot()`.
 
     Raises:

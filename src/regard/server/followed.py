@@ -66,7 +66,7 @@ def follow(
     if isinstance(seen, str):
         page.findings = [*page.findings, missing(word, seen)]
     else:
-        add_movement(page, seen, names)
+        add_movement(page, seen.summary, names)
 
 
 def _occurrences(side: Trace, word: str) -> int:

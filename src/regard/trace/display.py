@@ -7,7 +7,6 @@ escaped, in one element that needs nothing from outside; a map's is its picture.
 import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,11 +15,10 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
 
     from regard.explain.causes.why import Why
-    from regard.explain.texts.summary import Summary
+    from regard.questions.see.answer import Seen
     from regard.trace.labelled_map import LabelledMap
     from regard.trace.trace import PairTrace, Trace
 
@@ -58,7 +56,7 @@ class ShownTrace(Shown):
         layer: int | None = None,
         head: int | None = None,
         top: int = 5,
-    ) -> "SummaryView":
+    ) -> "Seen":
         """Look at a word, or without one at what is most worth a look: what `regard see` prints.
 
         Of a text that was read in windows each window is shown as a text of its own, those alone that have the word.
@@ -68,7 +66,7 @@ class ShownTrace(Shown):
             text does to it beside the references is told against these, and without them not at all.
         layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
 
-        Returns a `SummaryView`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings`.
+        Returns a `Seen`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings()`.
 
         Raises:
             RegardError: the word is not in the text or in a neutral sentence, or there is no such layer or head.
@@ -88,58 +86,6 @@ class ShownTrace(Shown):
         return shown_trace(self, width)
 
 
-@dataclass(eq=False)
-class SummaryView(Shown):
-    """What `see` found: the summary as plain numbers, and the traces that it is of. It shows itself.
-
-    read: the traces of whole texts that were read in windows; `traces` are then those of the windows that are shown.
-    """
-
-    summary: "Summary"
-    traces: "Sequence[Any]"
-    read: Sequence[ShownTrace] = ()
-
-    @property
-    def findings(self) -> list[str]:
-        """What was found, in sentences."""
-        from regard.explain.findings.see import findings
-
-        return findings(self.summary)
-
-    def shown(self, width: int) -> "Sequence[RenderableType]":
-        """What `regard see` prints."""
-        from regard.views.terminal.brief import render
-        from regard.views.terminal.unknown_tokens import of_traces, unknown_first
-
-        read: Any = self.read  # unknown tokens are named of whole texts, not of windows
-        parts = render(self.summary, width, more=".plot() draws it, .summary has every number")
-        return [*unknown_first(of_traces(read)), *parts]
-
-    def plot(self, *, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `regard see --figure` draws. layer, head: show these."""
-        from regard.views.figures.summary import paint
-
-        return paint(self.summary, self.traces, layer=layer, head=head)
-
-    def to_frame(self) -> "DataFrame":
-        """Make a `pandas.DataFrame` of where each occurrence looks, layer by layer.
-
-        Raises:
-            RegardError: pandas is not installed, or no word is followed.
-        """
-        from regard.explain.frames import to_frame
-
-        if not self.summary.occurrences:
-            raise RegardError("to_frame: no word is followed, there is no table: see(word) has one")
-        return to_frame(self.summary.occurrences)
-
-    def __str__(self) -> str:
-        return plain(self.shown(80))
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 def see(
     traces: Sequence[ShownTrace],
     word: str | None = None,
@@ -149,28 +95,18 @@ def see(
     layer: int | None = None,
     head: int | None = None,
     top: int = 5,
-) -> SummaryView:
+) -> "Seen":
     """Look at traces of one kind as `regard see` does: at one word in them, or at what is most worth a look.
 
     The arguments and errors are those of `regard.explain.texts.summary.summarise`; references may be one trace.
     """
-    from regard.explain.texts.summary import summarise
+    from regard.questions.see.answer import seen
 
     references, control = listed_references(references), listed_control(control)
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise RegardError(f"top: given {top!r}, needs a number from 1 on")
-
-    given: Any = traces  # of one kind, which `summarise` checks
-    unfolded = None
-    if traces and all(each.windowed for each in traces):
-        from regard.explain.texts.window_texts import unfold
-
-        unfolded = unfold(given, word)
-        given = unfolded.traces
-    found = summarise(
-        given, word, references=references, control=control, layer=layer, head=head, top=top, unfolded=unfolded
-    )
-    return SummaryView(found, given, traces if unfolded is not None else ())
+    given: Any = traces  # of one kind, which `seen` checks
+    return seen(given, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
 def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":

@@ -13,7 +13,6 @@ from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.findings.see import findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.texts.summary import Summary
@@ -24,11 +23,6 @@ from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
-
-
-def summary_data(summary: Summary) -> dict[str, Any]:
-    """What `regard see` shows, and says of it."""
-    return _data("regard see", {"findings": findings(summary)} | asdict(summary))
 
 
 def translation_data(summary: Summary) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Put the page of some traces together: their texts and calls, what was found, and where it opens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
-from regard.explain.texts.window_texts import unfold
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
@@ -22,7 +21,7 @@ from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_siz
 from regard.web.translation import alignment_data
 
 if TYPE_CHECKING:
-    from regard.explain.texts.summary import Summary
+    from regard.questions.see.answer import Seen
 
 LINE = 80  # characters of a title
 Shown = Trace | PairTrace | WindowedTrace | Generated
@@ -101,12 +100,12 @@ def page_of(
             f"states are {near}."
         )
         page.status.append(page.optional)
-    seen: Summary | str | None = None
+    seen: Seen | str | None = None
     if findings is None:
         seen = seen_in(plain, opening.word, references, control)
-        findings, place = _found(seen, opening.word)
-        if place is not None and opening.layer is None and opening.head is None and opening.token is None:
-            opening = replace(place, view=opening.view)
+        findings = [] if isinstance(seen, str) else seen.findings()
+        if not isinstance(seen, str) and opening.layer is None and opening.head is None and opening.token is None:
+            opening = Opening(**seen.opening() | {"view": opening.view})
     page.findings = findings
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
@@ -121,7 +120,7 @@ def page_of(
         if isinstance(seen, str):
             page.findings = [*page.findings, missing(opening.word, seen)]
         else:
-            add_movement(page, seen, names)
+            add_movement(page, seen.summary, names)
     page.status = status_lines([one.status for one in plain], page) + page.status
     _open(page, plain, places, opening)
     return page
@@ -143,55 +142,27 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
 
 
-def found(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None) -> tuple[list[str], Opening | None]:
-    """The sentences of `see`, and where they look; none of long texts, or where it has nothing to say."""
-    return _found(seen_in(traces, word), word)
-
-
-def _found(seen: "Summary | str", word: str | None) -> tuple[list[str], Opening | None]:
-    from regard.explain.findings.see import findings
-
-    return ([], None) if isinstance(seen, str) else (findings(seen), looked_at(seen, word))
-
-
 def seen_in(
     traces: Sequence[Trace | PairTrace | WindowedTrace],
     word: str | None,
     references: Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
-) -> "Summary | str":
+) -> "Seen | str":
     """What `see` finds in some traces, or why it does not look at them. Raises RegardError for a word not there."""
-    from regard.explain.texts.summary import summarise
+    from regard.questions.see.answer import seen
 
     most = LONG if word is None else SCORED
     if max(len(side.tokens) for trace in traces for side in sides(trace)) > most:
         return f"a text has more than {most:,} tokens"
-    windowed = [trace for trace in traces if isinstance(trace, WindowedTrace)]
-    plain = [trace for trace in traces if not isinstance(trace, WindowedTrace)]
+    windowed = [isinstance(trace, WindowedTrace) for trace in traces]
     try:
-        if windowed and plain:
+        if any(windowed) and not all(windowed):
             return "some texts are read in windows and others are not"
-        unfolded = unfold(windowed, word) if windowed else None
-        whole = plain if unfolded is None else unfolded.traces
-        return summarise(whole, word, references=references, control=control, unfolded=unfolded)
+        return seen(traces, word, references=references, control=control)
     except RegardError as error:
         if word is not None:
             raise
         return str(error)
-
-
-def looked_at(seen: "Summary", word: str | None) -> Opening:
-    """Where the sentences of a summary look: in the layer that they tell of a word, else at the first text's link."""
-    from regard.explain.findings.looks import layer_looked_at
-
-    place = layer_looked_at(seen) if seen.occurrences else None
-    if place is not None:
-        return Opening(layer=seen.occurrences[0].attends[place].layer, word=word)
-    whole = len(seen.texts) == 1 or len(seen.highlights) == len(seen.texts)
-    links = seen.highlights[0].links if word is None and whole and seen.highlights else []
-    if not links:
-        return Opening(word=word)
-    return Opening(layer=links[0].layer, head=links[0].head, token=links[0].query)
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:

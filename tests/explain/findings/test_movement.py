@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from regard.explain.findings.movement import movement_findings
-from regard.explain.findings.see import findings
 from regard.explain.texts.occurrences import Reference
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.neutral import Control, Neutral
 from regard.models.control import trace_control
+from regard.questions.see.sentences import findings
 
 WORDS = ["river", "money", "loan", "deposit"]
 

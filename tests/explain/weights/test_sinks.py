@@ -20,12 +20,12 @@ from regard.explain.matrices.windowed_matrix import windowed
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import align, from_target
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
+from regard.questions.see.answer import seen
+from regard.questions.see.picture import draw
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
-from regard.views.figures.summary import draw
-from regard.views.json import summary_data
+from regard.views.terminal.layout import lines_of
 from regard.views.terminal.matrix import show_matrix
-from regard.views.terminal.summary import show
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.pairs import make_pair
 
@@ -184,33 +184,32 @@ def sunk(bank):
     return [replace(trace, attention=tuple(planted(14, 14, 3, heads=12) for _ in range(6))) for trace in bank[:1]]
 
 
-def printed(summary) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False)
-    show(summary, console)
-    return console.file.getvalue()
+def printed(found) -> str:
+    return "\n".join(lines_of(found.shown(80, 1_000_000, everything=True), 80))
 
 
-def valid(summary) -> dict:
+def valid(found) -> dict:
     schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
-    data = json.loads(json.dumps(summary_data(summary)))
+    data = json.loads(json.dumps(found.to_json()))
     jsonschema.validate(data, schema)
     return data
 
 
 def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -> None:
-    summary = summarise(sunk, "bank", layer=2)
+    found = seen(sunk, "bank", layer=2)
+    summary = found.summary
     row = summary.occurrences[0].attends[0]
     assert [(s.token, s.text) for s in row.sinks] == [(3, "poem")]
     assert "poem" not in [share.text for share in row.top]
     assert row.apart == pytest.approx(row.special + row.weights[3])
-    out = printed(summary)
+    out = printed(found)
     assert "poem (3, sink) 0." in out
-    assert "1: token 3, “poem”, is an attention sink" in " ".join(out.split())
-    data = valid(summary)
+    assert "“poem” (3) is an attention sink, whatever stands there; on average 0." in " ".join(out.split())
+    data = valid(found)
     assert [each["token"] for each in data["sinks"][0]] == [3]
     assert data["occurrences"][0]["attends"][0]["sinks"][0]["text"] == "poem"
-    overview = summarise(sunk)
-    assert all("poem" not in cell.top[0].text for row in overview.overview[0] for cell in row)
+    overview = seen(sunk)
+    assert all("poem" not in cell.top[0].text for row in overview.summary.overview[0] for cell in row)
     assert "neither special nor a sink; * where these take more than half" in " ".join(printed(overview).split())
     assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
     draw(summary, sunk, tmp_path / "a.png", layer=2)
@@ -218,8 +217,8 @@ def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -
 
 
 def test_a_word_that_is_the_sink_is_said_to_be_one(sunk) -> None:
-    assert "“poem” is an attention sink: what others give it is for its place" in " ".join(
-        printed(summarise(sunk, "poem")).split()
+    assert "“poem” in text 1 is an attention sink: what others give it is for its place" in " ".join(
+        printed(seen(sunk, "poem")).split()
     )
 
 
@@ -269,10 +268,11 @@ def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
     assert [share.text for share in found.tokens[2].read.sinks] == ["man"]
     rive = pair.decoder.word("rive")[0]
     assert [share.text for share in from_target(pair, rive, "1").read[0].sinks] == ["man"]
-    summary = summarise([pair])
-    assert "* special tokens and sinks take more than half" in printed(summary)
-    assert "what they get on average: man (2, sink) 0." in printed(summary)
-    assert valid(summary)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
+    seen_pair = seen([pair])
+    summary = seen_pair.summary
+    assert "* special tokens and sinks take more than half" in " ".join(printed(seen_pair).split())
+    assert "with what they get on average: “man” (2) 0." in " ".join(printed(seen_pair).split())
+    assert valid(seen_pair)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
     draw(summary, [pair], tmp_path / "a.png")
 
 
@@ -303,13 +303,14 @@ def test_the_first_token_of_smollm2_is_one() -> None:
         assert by_hand(trace.attention, trace.tokens, True) == {0}
     assert sinks(model.trace("bank")) == []
     trace = model.trace(ANNA)
-    summary = summarise([trace], "key")
+    found = seen([trace], "key")
+    summary = found.summary
     for occurrence in summary.occurrences:
         assert all(0 not in [share.token for share in row.top] for row in occurrence.attends)
     largest = max(row.sinks[0].weight for row in summary.occurrences[1].attends)
     assert largest > 0.8
-    out = printed(summary)
+    out = printed(found)
     assert f"first token (sink) {largest:.3f}" in out
     assert "Anna 0." not in out
-    assert "it sees nothing but itself" in " ".join(printed(summarise([trace], "Anna")).split())
-    valid(summary)
+    assert "it sees nothing but itself" in " ".join(printed(seen([trace], "Anna")).split())
+    valid(found)

@@ -5,9 +5,9 @@ from matplotlib.text import Text
 
 from regard.explain.texts.summary import summarise
 from regard.explain.texts.window_texts import unfold
+from regard.questions.see.picture import paint
 from regard.views.figures.drawn_large import choices
 from regard.views.figures.elements.canvas import all_axes
-from regard.views.figures.summary import paint
 
 
 def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(minilm) -> None:

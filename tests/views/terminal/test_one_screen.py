@@ -17,7 +17,7 @@ def test_heights_and_their_largest_parts() -> None:
 
 def test_the_last_lines(bank) -> None:
     status: Status = bank[0].status
-    assert model_line([status], 1.25) == f"{status.model}: {exactness([status])}; 1.2 s in all"
+    assert model_line([status], 1.25) == f"{status.model} ({status.kernels[0]}): {exactness([status])}; 1.2 s in all"
     out = printed_parts([ending([status, status], "--all", notes=["a note"])])
     assert out.count("note: a note") == 1
     assert out.rstrip().endswith("more: --all")

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from regard.cli.main import app
 from regard.explain.matrices.matrix import matrix
-from regard.explain.texts.summary import summarise
+from regard.questions.see.answer import seen
 from regard.views.terminal.matrix import show_matrix
-from regard.views.terminal.summary import show
-from regard.views.terminal.unknown_tokens import of_summary, of_traces, unknown_first
+from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 from tests.support import RIVER
 
 COMMANDS: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -41,7 +40,7 @@ def printed(show, *what) -> str:
 
 def test_it_is_said_first_and_in_one_line(minilm, chinese) -> None:
     assert count(minilm, chinese) == "8 of 19 tokens"
-    for out in (printed(show, summarise([chinese])), printed(show, summarise([chinese], "河"))):
+    for out in (str(seen([chinese])), str(seen([chinese], "河"))):
         first = " ".join(out.split("\n\n")[0].split())
         assert first == (
             "8 of 19 tokens unknown to the tokenizer of all-MiniLM-L6-v2: “们”, “在”, “银” and 5 more. To the model "
@@ -54,25 +53,18 @@ def test_several_texts_are_named(minilm, chinese, bank) -> None:
     emoji = minilm.trace("a bank 🏦")
     line = told(of_traces([chinese, *bank, emoji]))
     assert line.startswith("8 of 19 tokens of text 1, 1 of 5 tokens of text 4 unknown to the tokenizer")
-    assert line == told(of_summary(summarise([chinese, *bank, emoji])))
+    assert line == told(seen([chinese, *bank, emoji]).about.sides)
 
 
 def test_nothing_is_said_of_known_texts(bank) -> None:
     assert unknown_first(of_traces(bank)) == []
-    assert printed(show, summarise(bank)).startswith("Tokens (14, 14, ")
+    assert str(seen(bank)).startswith("• ")
 
 
 def test_a_long_text_does_not_flood_the_status(minilm) -> None:
     trace = minilm.trace(CHINESE * 20)
     assert len(trace.status.unknown) == 160
-    out = " ".join(
-        printed(
-            show,
-            summarise([trace], "行"),
-        ).split()
-    )
-    assert "“们” in text 1, “在” in text 1, “银” in text 1, “存” in text 1" in out
-    assert "and 154 more (to the tokenizer)" in out
+    out = " ".join(str(seen([trace], "行")).split())
     assert "160 of 342 tokens unknown to the tokenizer" in out
 
 

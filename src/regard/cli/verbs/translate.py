@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from regard.cli import clock, options
 from regard.cli.early_checks import EarlyChecks, no_translation
 from regard.cli.file_options import writes
-from regard.cli.outputs import NOTHING, Outputs, summary_drawing
+from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
@@ -46,11 +46,12 @@ def translate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles, finish
     from regard.explain.texts.summary import summarise
+    from regard.questions.see.answer import Seen
     from regard.views.json import translation_data
     from regard.views.terminal.alignment import alignment, show_translation
     from regard.views.terminal.generation import translated
     from regard.views.terminal.layout import put, status
-    from regard.views.terminal.unknown_tokens import of_summary, unknown_first
+    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 
     console, errors = consoles(outputs.json)
     with errors.status("loading the model and translating …"):
@@ -59,7 +60,7 @@ def translate(
             raise no_translation(found.model.name)
         seen = summarise(found.traces, layer=layer, head=head, top=top, names=found.names, generated=found.generated)
 
-    drawing = summary_drawing(seen, found.traces, chosen)
+    drawing = Seen(seen, chosen.layer, chosen.head, traces=found.traces).draw
 
     def page(html: PageFile) -> "Page":
         from regard.explain.findings.alignment import alignment_findings
@@ -71,14 +72,12 @@ def translate(
     traces = found.traces if len(found.traces) > 1 else found.traces[0]
     notes = outputs.write(traces=traces, draw=drawing, data=lambda: translation_data(seen), page=page)
     assert seen.target is not None
+    put(unknown_first(of_traces(found.traces)), console)
     if not everything:
         show_translation(seen, found.texts, console, clock.seconds())
         finish(console, errors, outputs.files, notes)
         return
-    parts: list[Any] = [
-        *unknown_first(of_summary(seen)),
-        *(translated(text or "", target or "") for text, target in found.texts),
-    ]
+    parts: list[Any] = [translated(text or "", target or "") for text, target in found.texts]
     parts += [alignment(each, seen, console.width) for each in seen.target.alignments]
     put([*parts, status([trace.status for trace in found.traces], took=clock.seconds())], console)
     finish(console, errors, outputs.files, notes)

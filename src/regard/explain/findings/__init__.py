@@ -9,12 +9,10 @@ if TYPE_CHECKING:
     from regard.explain.findings import choice as choice
     from regard.explain.findings import evolution as evolution
     from regard.explain.findings import head_steps as head_steps
-    from regard.explain.findings import looks as looks
     from regard.explain.findings import matrix as matrix
     from regard.explain.findings import movement as movement
     from regard.explain.findings import path_plane as path_plane
     from regard.explain.findings import pieces as pieces
-    from regard.explain.findings import see as see
     from regard.explain.findings import tokens as tokens
     from regard.explain.findings import training as training
     from regard.explain.findings import why as why

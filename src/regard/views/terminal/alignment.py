@@ -9,13 +9,12 @@ from rich.text import Text
 
 from regard.explain.findings.alignment import alignment_findings, told_first, why_these_layers
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.alignment import Across, Alignment
+from regard.explain.weights.alignment import Alignment
 from regard.explain.weights.attended import Attended
 from regard.text.tokens import Token
 from regard.trace.status import merge_statuses
-from regard.views.terminal.layout import columns, in_title, put, section, shares, sink_name, spelled, visible
+from regard.views.terminal.layout import columns, put, section, shares, sink_name, spelled, visible
 from regard.views.terminal.one_screen import bar, ending, sentences
-from regard.views.terminal.unknown_tokens import of_summary, unknown_first
 
 MOST_ROWS = 14  # of the table on the first screen, over all its texts
 MOST_TEXTS = 2
@@ -29,7 +28,7 @@ def show_translation(
 ) -> None:
     """Print translations on one screen: each text and its target, sentences, and one table of where words come from."""
     assert summary.target is not None
-    parts: list[RenderableType] = [*unknown_first(of_summary(summary))]
+    parts: list[RenderableType] = []
     few = summary.target.alignments[:MOST_TEXTS]
     room = console.width * LINES[len(few)]
     for each in few:
@@ -114,31 +113,6 @@ def alignment(alignment: Alignment, summary: Summary, width: int) -> Group:
         note += f"\nattention sinks of the text, with what they get on average: {sink_line}"
     label = summary.labels[alignment.text]
     return section(f"Where target {label} looks in text {label} (cross-attention)", table, Text(note, style="dim"))
-
-
-def across(summary: Summary, width: int) -> list[RenderableType]:
-    """The followed word and the other side, layer by layer."""
-    assert summary.target is not None
-    other = summary.target.summary
-    parts: list[RenderableType] = []
-    for each, occurrence in zip(summary.target.to_words, summary.occurrences, strict=True):
-        title = f"What looks at {in_title(occurrence.word)} of text {each.occurrence} in the target"
-        parts.append(_by_layer(title, each, other.tokens[occurrence.text], width))
-    for each, occurrence in zip(summary.target.of_words, other.occurrences, strict=True):
-        title = f"Where {in_title(occurrence.word)} of target {each.occurrence} looks in the text"
-        parts.append(_by_layer(title, each, summary.tokens[occurrence.text], width))
-    return parts
-
-
-def _by_layer(title: str, across: Across, tokens: Sequence[Token], width: int) -> Group:
-    table = columns(("layer", "right"), "as it is written", "as it is read")
-    room = max(24, (width - 2 - len("layer") - 4) // 2)
-    for n, read in enumerate(across.read):
-        written = _looks(across.written[n], tokens, room, 3) if across.written else Text("–", style="dim")
-        table.add_row(str(read.layer), written, _looks(read, tokens, room, 3))
-    whose = "mean of heads" if across.read[0].head is None else f"head {across.read[0].head}"
-    mark = MARK_SINKS if any(row.sinks for row in across.read) else MARK
-    return section(f"{title} ({whose})", table, Text(mark, style="dim"))
 
 
 def _looks(row: Attended, tokens: Sequence[Token], room: int, most: int) -> Text:

@@ -49,9 +49,10 @@ def resampled(values: Sequence[float], count: int) -> list[float]:
 
 
 def model_line(statuses: Sequence[Status], took: float | None = None) -> str:
-    """In one line which model it was, how far its weights are from its own attention's, and how long it took."""
+    """In one line the model, its kernels, how far its weights are from its own attention's, and how long it took."""
     seconds = "" if took is None else f"; {took:.1f} s in all"
-    return f"{statuses[0].model}: {exactness(statuses)}{seconds}"
+    kernels = ", ".join(dict.fromkeys(kernel for each in statuses for kernel in each.kernels))
+    return f"{statuses[0].model}{f' ({kernels})' if kernels else ''}: {exactness(statuses)}{seconds}"
 
 
 def ending(statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()) -> Group:

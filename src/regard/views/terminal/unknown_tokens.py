@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from regard.explain.matrices.matrix import Matrix
-from regard.explain.texts.summary import Summary
 from regard.models.windows import WindowedTrace
 from regard.text.quoting import quoted
 from regard.trace.status import Status
@@ -15,16 +14,6 @@ from regard.views.terminal.layout import short
 NAMED = 3  # unknown pieces and texts that are named
 
 Read = tuple[str, Status, int]  # what a text is called, its status, how many tokens it has
-
-
-def of_summary(summary: Summary) -> list[Read]:
-    """The texts of a summary, and their targets."""
-    made = []
-    for side, each in (("text", summary), ("target", None if summary.target is None else summary.target.summary)):
-        if each is not None:
-            read = zip(each.labels, each.statuses, each.tokens, strict=True)
-            made += [(f"{side} {label}", status, len(tokens)) for label, status, tokens in read]
-    return made
 
 
 def of_matrix(matrix: Matrix) -> list[Read]:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import regard
-from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
+from regard.questions.see.sentences import findings
 from regard.trace.trace import PairTrace
 
 

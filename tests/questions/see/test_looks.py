@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import torch
 
-from regard.explain.findings.looks import SHARP, layer_looked_at, link_told, push_told, row_told
-from regard.explain.findings.see import findings
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.weights.sinks import Sink
 from regard.explain.weights.word_links import WordLink
+from regard.questions.see.looks import SHARP, layer_looked_at, link_told, push_told, row_told
+from regard.questions.see.sentences import findings
 
 
 def of_money(bank) -> Summary:

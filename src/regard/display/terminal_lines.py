@@ -1,0 +1,80 @@
+"""Write named numbers in lines, and a text with a bar under each token, for a terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from regard.display.panels import Number, Shares, Strip
+from regard.explain.findings.wording import number, signed
+from regard.views.terminal.layout import spelled
+from regard.views.terminal.one_screen import heights
+
+NAME = 14  # characters of a token in a line
+MOST_LINES = 4  # of a long text
+GAP = "  "  # between two names
+
+
+def in_lines(shares: Shares, room: int) -> Text:
+    """Write names with their numbers so that both stay on one line of so many characters."""
+    line, used = Text(), 0
+    for n, (name, value) in enumerate(shares.parts):
+        form = f".{shares.digits}f"
+        said = f"{spelled(name, NAME + 10)} {signed(value, form) if shares.signed else number(value, form)}"
+        if used and used + len(GAP) + len(said) > room - len(shares.mark):
+            if shares.one_line:
+                break
+            line.append("\n")
+            used = 0
+        between = GAP if used else ""
+        name, _, own = said.rpartition(" ")
+        line.append(between + name, style="dim" if n < shares.apart else "")
+        line.append(f" {own}", style="dim")
+        used += len(between) + len(said)
+    return line.append(shares.mark, style="dim") if shares.parts else Text("–", style="dim")
+
+
+def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
+    """Write the tokens in lines, each followed by the line of its bars; of a long text the lines around what is marked.
+
+    Lines of a text without any number have no bars.
+    """
+    names = [spelled(token, 1000) for token in strip.tokens]
+    before = f"{strip.label}  " if strip.label else ""
+    lines = _lines(names, width - len(before))
+    first = 0
+    if len(lines) > MOST_LINES and strip.marked:
+        middle = next(n for n, line in enumerate(lines) if strip.marked[0] in line)
+        first = max(0, min(middle - 1, len(lines) - MOST_LINES))
+    parts: list[RenderableType] = []
+    for n, line in enumerate(lines[first : first + MOST_LINES]):
+        written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
+        under = Text(" " * len(before))
+        for place in line:
+            special = "dim" if place in strip.special else ""
+            written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
+            written.append(" ")
+            under.append(_bar(strip.values[place], strip.full or 1.0) * len(names[place]) + " ", special or "cyan")
+        parts += [written, under] if any(each is not None for each in strip.values) else [written]
+    hidden = len(lines) - MOST_LINES
+    if hidden > 0:
+        told = f"… {hidden} of {len(lines)} lines of its {len(names)} tokens are not shown"
+        parts.append(Text(told, style="dim"))
+    return parts
+
+
+def _lines(names: Sequence[str], room: int) -> list[list[int]]:
+    """The numbers of the tokens of each line."""
+    lines: list[list[int]] = [[]]
+    used = 0
+    for place, name in enumerate(names):
+        if used and used + len(name) > room:
+            lines.append([])
+            used = 0
+        lines[-1].append(place)
+        used += len(name) + 1
+    return lines
+
+
+def _bar(value: Number, full: float) -> str:
+    return " " if value is None else heights([value], full)

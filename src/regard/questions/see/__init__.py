@@ -1,0 +1,1 @@
+"""What attention does to a word, or to every token of some texts."""

@@ -1,0 +1,178 @@
+"""Hold what is seen of a followed word, or of whole texts: the summary, the traces that it is of, and how they read."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.answer import Read, TracesAnswer
+from regard.display.panels import Panel
+from regard.explain.frames import Row
+from regard.explain.texts.summary import Summary, summarise
+from regard.questions.see import panels, sentences
+from regard.questions.see.looks import layer_looked_at
+from regard.text.quoting import quoted
+from regard.text.tokens import shortened
+from regard.trace.status import Status, merge_statuses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from regard.web.assemble import Choice
+    from regard.web.page import Page
+
+
+LONG = 60  # characters of a text in a title
+CLOSE = 1e-3  # parts of embeddings that sum up so near are all
+FEW = 6  # parts that are named
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seen(TracesAnswer):
+    """What `see` found: the summary as plain numbers, and the traces that it is of, or their windows.
+
+    layer, head: the single heads that were asked for, which the picture shows and the page opens at. read: of texts
+    that were read in windows the whole traces, which the page has.
+    """
+
+    format: ClassVar[str] = "regard see"
+    panels = panels.of_summary
+
+    summary: Summary
+    layer: int | None = None
+    head: int | None = None
+    read: Sequence[Any] = field(default=(), kw_only=True)
+
+    def title(self) -> str:
+        """Of which word and texts."""
+        text = shortened(self.summary.texts[0], LONG) if self.summary.texts else ""
+        more = len(self.summary.texts) - 1
+        of = text + (f" (and {more} more)" if more > 0 else "")
+        return of if self.summary.word is None else f"{quoted(self.summary.word)} in {of}"
+
+    def findings(self) -> list[str]:
+        """Say what was found of the word, or what is most worth a look."""
+        return sentences.findings(self.summary)
+
+    def exactness(self) -> list[str]:
+        """Say what was not read, and by whom a target was written."""
+        statuses = _statuses(self.summary)
+        sums = [each.embedding_difference for each in statuses if each.embedding_difference is not None]
+        far = max(sums, default=0.0)
+        said = [f"the parts of the embeddings are not all: their sum is off by {far:.1e}"] if far >= CLOSE else []
+        words = dict.fromkeys(reference.word for reference in self.summary.references)
+        for word, status in zip(words, self.summary.reference_statuses, strict=True):
+            if status.unknown:
+                said.append(f"the tokenizer does not know all of --with {quoted(word)}: {_listed(status.unknown)}")
+        for label, status in zip(self.summary.labels, statuses, strict=True):
+            if status.dropped:
+                said.append(f"the tokenizer drops of text {label}: {_listed(status.dropped)}")
+        if self.summary.target is not None and any(self.summary.target.generated):
+            written = [n for n, own in zip(self.summary.labels, self.summary.target.generated, strict=True) if own]
+            which = "" if len(written) == len(self.summary.labels) else f" of text {', '.join(written)}"
+            said.append(f"the model wrote the target{which} itself: the likeliest token each time")
+        return said
+
+    def rows(self) -> list[Row]:
+        """Where each occurrence looks, a row a layer and token; without a word the sharpest links, a row each."""
+        target = self.summary.target
+        seen = self.summary.occurrences or (target.summary.occurrences if target is not None else [])
+        if seen:
+            return [row for each in seen for row in each.rows()]
+        named = zip(self.summary.labels, self.summary.highlights, strict=False)
+        return [{"text": label, **asdict(link)} for label, found in named for link in found.links]
+
+    def data(self) -> dict[str, object]:
+        """The whole summary."""
+        return asdict(self.summary)
+
+    def opening(self) -> dict[str, Any]:
+        """Open at the head that was asked for, else where the sentences look."""
+        summary = self.summary
+        if self.layer is not None or self.head is not None:
+            return {"layer": self.layer, "head": self.head, "word": summary.word}
+        place = layer_looked_at(summary) if summary.occurrences else None
+        if place is not None:
+            return {"layer": summary.occurrences[0].attends[place].layer, "word": summary.word}
+        whole = len(summary.texts) == 1 or len(summary.highlights) == len(summary.texts)
+        links = summary.highlights[0].links if summary.word is None and whole and summary.highlights else []
+        if not links:
+            return {"word": summary.word}
+        return {"layer": links[0].layer, "head": links[0].head, "token": links[0].query}
+
+    def tabs(self) -> list[Panel]:
+        """None: the page shows where tokens look itself."""
+        return []
+
+    def page(self, choice: "Choice | None" = None) -> "Page":
+        """Put together the page: the texts with their attention, and the word's movement.
+
+        Raises:
+            RegardError: what `regard.web.assemble.page_of` raises.
+        """
+        from regard.web.movement import add_movement
+
+        page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
+        add_movement(page, self.summary)
+        return page
+
+    def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
+        """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these.
+
+        Raises:
+            RegardError: there is no panel of a name, or it has no picture.
+        """
+        from regard.questions.see.picture import paint
+
+        if names:
+            return super().plot(*names)
+        layer, head = (self.layer, self.head) if layer is None and head is None else (layer, head)
+        return paint(self.summary, self.traces, layer=layer, head=head)
+
+    def draw(self, file: Path) -> list[str]:
+        """Write its picture; returns notes on what the picture could not show."""
+        from regard.questions.see.picture import draw
+
+        return draw(self.summary, self.traces, file, layer=self.layer, head=self.head)
+
+
+def seen(
+    traces: Sequence[Any],
+    word: str | None = None,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    **how: Any,
+) -> Seen:
+    """Look at traces of one kind; those of texts that were read in windows are unfolded to their windows.
+
+    word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
+    """
+    from regard.explain.texts.window_texts import unfold
+
+    windowed = bool(traces) and all(each.windowed for each in traces)
+    unfolded = unfold(traces, word) if windowed else None
+    given = traces if unfolded is None else unfolded.traces
+    summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
+    return Seen(summary, layer, head, traces=given, read=traces if windowed else (), about=_about(summary, traces))
+
+
+def _about(summary: Summary, traces: Sequence[Any]) -> Read:
+    """The texts, with their targets; unknown tokens are told of whole texts, not of windows."""
+    targets: Sequence[str | None] = [None] * len(summary.texts)
+    if summary.target is not None:
+        targets = summary.target.summary.texts
+    both = tuple(zip(summary.texts, targets, strict=True))
+    return Read(both, tuple(_statuses(summary)), Read.of(*traces).sides)
+
+
+def _statuses(summary: Summary) -> list[Status]:
+    """Of each text, and its target with it."""
+    if summary.target is None:
+        return summary.statuses
+    return [merge_statuses(*each) for each in zip(summary.statuses, summary.target.summary.statuses, strict=True)]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - FEW} more" if len(parts) > FEW else ""
+    return ", ".join(quoted(part) for part in parts[:FEW]) + more

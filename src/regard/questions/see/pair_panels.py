@@ -1,0 +1,75 @@
+"""The tables of an encoder-decoder's cross-attention: where targets look in texts, and what looks at a word of them."""
+
+from collections.abc import Sequence
+
+from regard.display.panels import Cell, Column, Panel, Shares, Table
+from regard.explain.findings.alignment import why_these_layers
+from regard.explain.findings.wording import capital, listed, quoted
+from regard.explain.texts.summary import Summary, Target
+from regard.explain.weights.alignment import Alignment
+from regard.explain.weights.attended import Attended
+from regard.questions.see.names import called
+from regard.text.tokens import Token
+
+TEXTS = 2  # whose table stands on a first screen
+
+
+def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
+    """Each target token and the source tokens it comes from."""
+    label, source = summary.labels[alignment.text], summary.tokens[alignment.text]
+    whose = "" if alignment.head is None else f", head {alignment.head}"
+    rows: list[list[Cell]] = [
+        [each.text, None if each.written is None else _largest(each.written, source, 2), _largest(each.read, source, 2)]
+        for each in alignment.tokens
+    ]
+    one = alignment.written_layer == alignment.read_layer
+    agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
+    note = "A decoder's row reads one token and writes the next: written is the row before a token, read its own. "
+    note += f"{capital(agree)}. {_marked(bool(alignment.sinks))}."
+    if alignment.sinks:
+        sinks = [f"{quoted(sink.text)} ({sink.token}) {sink.share:.2f}" for sink in alignment.sinks]
+        note += f" Attention sinks of the text, with what they get on average: {listed(sinks)}."
+    columns = [
+        Column("target"),
+        Column(f"as it is written (layer {alignment.written_layer}{whose})"),
+        Column(f"as it is read (layer {alignment.read_layer}{whose})"),
+    ]
+    title = f"Where target {label} looks in text {label} (cross-attention)"
+    return Table(name=f"Alignment, text {label}", title=title, note=note, columns=columns, rows=rows, screen=screen)
+
+
+def _marked(sinks: bool) -> str:
+    """What a mark behind weights says."""
+    return f"* special tokens{' and sinks' * sinks} take more than half"
+
+
+def across(summary: Summary, target: Target) -> list[Panel]:
+    """The followed word and the other side, layer by layer."""
+    looked = [
+        (
+            f"What looks at {quoted(own.word)} of text {each.occurrence} in the target",
+            each,
+            target.summary.tokens[own.text],
+        )
+        for each, own in zip(target.to_words, summary.occurrences, strict=True)
+    ] + [
+        (f"Where {quoted(own.word)} of target {each.occurrence} looks in the text", each, summary.tokens[own.text])
+        for each, own in zip(target.of_words, target.summary.occurrences, strict=True)
+    ]
+    panels: list[Panel] = []
+    for title, each, tokens in looked:
+        rows: list[list[Cell]] = [
+            [str(read.layer), _largest(each.written[n], tokens) if each.written else None, _largest(read, tokens)]
+            for n, read in enumerate(each.read)
+        ]
+        whose = "mean of heads" if each.read[0].head is None else f"head {each.read[0].head}"
+        columns = [Column("layer"), Column("as it is written"), Column("as it is read")]
+        note = f"{_marked(any(row.sinks for row in each.read))}."
+        panels.append(Table(name=title, title=f"{title} ({whose})", note=note, columns=columns, rows=rows))
+    return panels
+
+
+def _largest(row: Attended, tokens: Sequence[Token], most: int = 3) -> Shares:
+    """The largest weights of a row."""
+    named = [(called(each.token, tokens), each.weight) for each in row.top[:most]]
+    return Shares(named, mark="*" * (row.apart > 0.5))

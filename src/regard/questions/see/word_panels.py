@@ -1,0 +1,182 @@
+"""The tables of a followed word: what its occurrences start as, how they compare, where they look, how they moved."""
+
+from collections.abc import Sequence
+
+from regard.display.panels import Cell, Column, Panel, Shares, Table
+from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending
+from regard.explain.findings.movement import told
+from regard.explain.findings.wording import number, quoted
+from regard.explain.texts.occurrences import Occurrence
+from regard.explain.texts.summary import Summary
+from regard.explain.texts.word_updates import WordUpdates
+from regard.explain.vectors.static_words import Static
+from regard.explain.weights.attended import Attended
+from regard.questions.see.names import called, name_of, ranged, state_name
+from regard.text.tokens import Token
+
+PAIRS = 16  # of occurrences that are all shown; of more, those with the first
+VALUES = 4  # of a vector that are shown
+
+
+def learned(summary: Summary, side: str) -> Panel:
+    """The learned embeddings that the occurrences start as."""
+    rows: list[list[Cell]] = []
+    for each in summary.occurrences:
+        tokens = [f"{summary.tokens[each.text][n].text} at {n}" for n in each.tokens]
+        rows.append(
+            [each.label, " ".join(tokens), "the model has none" if each.learned is None else _few(each.learned)]
+        )
+    equal, note = [pair.learned_equal for pair in summary.pairs], ""
+    if equal and None not in equal:
+        unknown = any(each.word in summary.statuses[each.text].unknown for each in summary.occurrences)
+        note = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
+        note = f"The learned embeddings are {note}{', but the tokenizer does not know the word' * unknown}."
+    sums = [each.embedding_difference for each in summary.statuses if each.embedding_difference is not None]
+    if sums:
+        note = f"{note} With positions and the like they are the model's input within {max(sums):.1e}.".strip()
+    width = len(summary.occurrences[0].learned or ())
+    columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
+    title = f"{_whose(summary, side)}: learned embedding, {width} values"
+    return Table(name=name_of("Learned embedding", side), title=title, note=note, columns=columns, rows=rows)
+
+
+def cosines(summary: Summary, side: str) -> list[Panel]:
+    """The cosine between the occurrences, state by state; nothing of one alone."""
+    pairs, note = summary.pairs, ""
+    if len(pairs) > PAIRS:
+        first = summary.occurrences[0].label
+        pairs = [pair for pair in pairs if pair.a == first]
+        note = f"{len(summary.pairs)} pairs in all; these are those with occurrence {first}, --json has the others."
+    states = [pair.hidden_states for pair in pairs]
+    rows: list[list[Cell]] = [["learned", *(pair.learned for pair in pairs)]]
+    rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
+    title = f"{_whose(summary, side)}: cosine between its occurrences, by {side}"
+    columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 3) for pair in pairs)]
+    return [Table(name=name_of("Cosines", side), title=title, note=note, columns=columns, rows=rows)] if pairs else []
+
+
+def states(summary: Summary, side: str) -> Panel:
+    """The word's vector in every state: its first values in each text, and its length."""
+    rows: list[list[Cell]] = []
+    for n in range(len(summary.occurrences[0].hidden_states)):
+        held = [(each.label, state) for each in summary.occurrences if (state := each.hidden_states[n]) is not None]
+        rows += [[state_name(n), label, _few(state), sum(x * x for x in state) ** 0.5] for label, state in held]
+    columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2)]
+    title = f"{_whose(summary, side)}: contextual embedding"
+    return Table(name=name_of("Contextual embedding", side), title=title, columns=columns, rows=rows)
+
+
+def attends(summary: Summary, own: Occurrence, side: str) -> list[Panel]:
+    """Where an occurrence looks, layer by layer, and in the single heads that were asked for."""
+    tokens, name = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
+    order = "sinks, then other tokens, largest first" if any(r.sinks for r in own.attends) else "largest other tokens"
+    sink = set(own.tokens) & {each.token for each in summary.sinks[own.text]}
+    why = "it sees nothing but itself, and " if 0 in sink and _sees_itself(own) else ""
+    note = f"{name} is an attention sink: {why}what others give it is for its place, not for its meaning."
+    by_layer = Table(
+        name=f"Attends to, {side} {own.label}", title=f"{name} attends to (mean of heads)", note=note if sink else "",
+        columns=[Column("layer"), Column("special", 3), Column(order)],
+        rows=[[str(row.layer), row.special, _row(row, tokens)] for row in own.attends],
+    )  # fmt: skip
+    if not own.heads:
+        return [by_layer]
+    by_head = Table(
+        name=f"Single heads, {side} {own.label}", title=f"{name} attends to, single heads", screen=True,
+        columns=[Column("layer"), Column("head"), Column("special", 3), Column(order)],
+        rows=[[str(row.layer), str(row.head), row.special, _row(row, tokens)] for row in own.heads],
+    )  # fmt: skip
+    return [by_layer, by_head]
+
+
+def _sees_itself(own: Occurrence) -> bool:
+    """Whether a word of one token gives all its weight to itself, as a causal model's first token does."""
+    (token, *more) = own.tokens
+    return not more and all(each.weights is not None and each.weights[token] == 1 for each in own.attends)
+
+
+def _row(row: Attended, tokens: Sequence[Token]) -> Shares:
+    """Sinks, then the largest others."""
+    sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
+    return Shares([*sinks, *((called(s.token, tokens), s.weight) for s in row.top)], apart=len(sinks))
+
+
+def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None) -> Panel:
+    """Each layer's step, and the shares that attention (by token) and the rest of the layer have in it.
+
+    source: of a target's word, the texts that the cross-attention looks at.
+    """
+    own = next(each for each in summary.occurrences if each.label == word.occurrence)
+    steps = word.updates or []
+    crosses = any(step.cross for step in steps)
+    of = source if crosses and source is not None else summary
+    sinks = {sink.token for sink in of.sinks[own.text]}
+
+    def named(part: Attending | None) -> Shares:
+        top = () if part is None else part.top
+        names = [
+            (called(each.token, of.tokens[own.text]) + ", sink" * (each.token in sinks), each.share) for each in top
+        ]
+        return Shares(names, digits=2, signed=True)
+
+    rows: list[list[Cell]] = []
+    for step in steps:
+        shares: list[Cell] = [
+            None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]
+        ]
+        rows.append(
+            [str(step.layer), step.length, *shares, step.feed_forward_share, named(step.cross or step.attention)]
+        )
+    through = "cross-attention" if crosses else "attention"
+    note = (
+        "Shares of the step, which sum to 1; rest: the feed-forward part and its norms; tokens: what they gave through "
+    )
+    note += f"{through}, whose share holds its bias and norm as well."
+    parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
+    return Table(
+        name=f"Layer by layer, {side} {word.occurrence}",
+        title=f"How {quoted(own.word)} in {side} {word.occurrence} got from layer to layer",
+        note=note if steps else f"Not shown: {word.refused}.",
+        columns=[Column("layer"), Column("length", 2), *parts, Column(LARGEST_SHARES)], rows=rows,
+    )  # fmt: skip
+
+
+def references(summary: Summary) -> Panel:
+    """Reference words beside each occurrence, and beside the word in neutral sentences."""
+    neutral = {each.word: each for each in summary.neutral}
+    rows: list[list[Cell]] = []
+    for each in sorted(summary.references, key=lambda r: [q.word for q in summary.references].index(r.word)):
+        among = neutral.get(each.word)
+        beside: list[Cell] = []
+        if neutral:
+            beside = ["", ""] if among is None else [ranged(among, 3), told(summary, each, among) or ""]
+        rows.append([each.word, each.occurrence, each.contextual, *beside, each.learned])
+    note = (
+        "A reference word's embeddings are its own, as a text of its own; contextual and learned ones are of two "
+        "spaces: nothing follows from the difference of their cosines."
+    )
+    if summary.control is not None and neutral:
+        count = len(summary.control.sentences)
+        note += f" Neutral: the word in {count} sentences that say nothing of its meaning, mean (range)."
+    beside_columns = [Column("neutral"), Column("moved")] if neutral else []
+    columns = [Column("word"), Column("text"), Column("contextual", 3), *beside_columns, Column("learned", 3)]
+    title = f"{quoted(summary.word or '')} beside reference words, cosines"
+    return Table(name="Reference words", title=title, note=note, columns=columns, rows=rows)
+
+
+def static(static: Static) -> Panel:
+    """The followed word's static vector beside those of reference words, the same in every text."""
+    rows: list[list[Cell]] = [
+        [each.word, "has no vector" if each.cosine is None else number(each.cosine, ".3f")] for each in static.words[1:]
+    ]
+    note = f"Cosine of static vectors, of width {static.width}, from {static.source}: one point in every text."
+    columns = [Column("word"), Column("static")]
+    title = f"{quoted(static.words[0].word)} as a static vector"
+    return Table(name="Static vectors", title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def _whose(summary: Summary, side: str) -> str:
+    return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
+
+
+def _few(vector: Sequence[float]) -> str:
+    return " ".join(f"{value:z.4f}" for value in vector[:VALUES]) + (" …" if len(vector) > VALUES else "")

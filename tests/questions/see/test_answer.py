@@ -1,0 +1,76 @@
+"""What was seen as JSON, as rows and as a page says what the summary does; the schema describes it."""
+
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from regard.questions.see.answer import Seen, seen
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def found(bank) -> Seen:
+    return seen(bank, "bank")
+
+
+def test_every_file_fits_the_schema(bank, minilm, schema, tmp_path: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for each in (
+        seen(bank, "bank", references=[minilm.trace("money")], layer=1),
+        seen(bank),
+        seen(bank[:1], "bank"),
+        seen([minilm.trace("a man on a river bank saw a bank of clouds", window=8)], "bank"),
+    ):
+        each.to_json(tmp_path / "a.json")
+        jsonschema.validate(json.loads((tmp_path / "a.json").read_text(encoding="utf-8")), schema)
+
+
+def test_floats_keep_their_precision(bank, found, tmp_path: Path) -> None:
+    found.to_json(tmp_path / "a.json")
+    read = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert read["occurrences"][0]["learned"] == bank[0].learned[11].tolist()
+    assert read["pairs"][0]["hidden_states"] == found.summary.pairs[0].hidden_states
+    assert (read["findings"], read["targets"]) == (found.findings(), [None, None])
+
+
+def test_the_version_is_the_schemas(found, schema) -> None:
+    assert found.to_json()["version"] == schema["properties"]["version"]["const"] == 1
+
+
+def test_what_is_no_number_is_null(bank) -> None:
+    found = seen(bank, "bank")
+    object.__setattr__(found.summary.pairs[0], "learned", math.nan)
+    assert found.to_json()["pairs"][0]["learned"] is None
+
+
+def test_rows_are_where_a_word_looks_or_the_links(bank, found) -> None:
+    rows = [row for row in found.rows() if row["occurrence"] == "1" and row["layer"] == 2 and row["kind"] == "token"]
+    top = found.summary.occurrences[0].attends[2].top
+    assert [(row["text"], row["weight"]) for row in rows] == [(share.text, share.weight) for share in top]
+    plain = seen(bank)
+    links = [link for each in plain.summary.highlights for link in each.links]
+    assert [row["weight"] for row in plain.rows()] == [link.weight for link in links]
+    assert {row["text"] for row in plain.rows()} == {"1", "2"}
+
+
+def test_what_was_not_read_is_said(minilm, bank) -> None:
+    told = " ".join(seen([minilm.trace("a bank 銀 \u0001")], "bank", references=[minilm.trace("🏦")]).exactness())
+    assert "the tokenizer does not know all of --with “🏦”: “🏦”" in told
+    assert "the tokenizer drops of text 1: “\\x01”" in told
+    assert seen(bank).exactness() == []
+
+
+def test_the_page_opens_where_the_sentences_look(bank, found) -> None:
+    place = found.opening()
+    assert f"in layer {place['layer']} (mean of its heads)" in " ".join(found.findings())
+    asked = seen(bank, "bank", layer=2, head=3)
+    assert (asked.opening()["layer"], asked.opening()["head"]) == (2, 3)
+    assert asked.page().findings == asked.findings()

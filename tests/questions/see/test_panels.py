@@ -1,0 +1,138 @@
+"""What was found fits one screen, and every number on it is the summary's; --all has the rest."""
+
+import re
+from typing import Any
+
+import pytest
+
+from regard.models.control import trace_control
+from regard.questions.see.answer import Seen, seen
+from regard.questions.see.brief_panels import LAYERS, ROWS
+from regard.views.terminal.layout import lines_of
+
+
+def printed(found: Seen, width: int = 80, *, everything: bool = False) -> str:
+    return "\n".join(lines_of(found.shown(width, 1_000_000, everything=everything), width))
+
+
+def test_the_findings_come_first(bank, minilm) -> None:
+    found = seen(bank, "bank", references=minilm.trace(["money", "river"]))
+    out = " ".join(printed(found).split())
+    place = 0
+    for sentence in found.findings():
+        place = out.index(sentence, place)
+    assert place < out.index("layer cosine text 1 looks at") < out.index("cosine to text 1 text 2")
+
+
+def test_the_tables_are_the_summarys(bank, minilm) -> None:
+    found = seen(bank, "bank", references=minilm.trace(["money", "river"]), control=trace_control(minilm, bank, "bank"))
+    summary, lines = found.summary, [line.split() for line in printed(found).splitlines()]
+    for layer in range(6):
+        (row,) = [line for line in lines if line[:1] == [str(layer)] and line[1].startswith("0.")]
+        assert row[1] == f"{summary.pairs[0].hidden_states[layer + 1]:.2f}"
+        best = summary.occurrences[0].attends[layer].top[0]
+        assert (row[2], f"{best.weight:.2f}" in row) == (best.text, True)
+    (river,) = [line for line in lines if line[:1] == ["river"] and "to" in line]
+    of = {r.occurrence: r.contextual for r in summary.references if r.word == "river"}
+    among = next(each for each in summary.neutral if each.word == "river")
+    ranged = [f"{among.mean[-1]:.2f}", f"({among.low[-1]:.2f}", "to", f"{among.high[-1]:.2f})"]
+    assert river[1:] == [*ranged, f"{of['1']:.2f}", "towards", f"{of['2']:.2f}"]
+
+
+def test_all_of_a_word_in_two_texts(bank, minilm) -> None:
+    control, references = trace_control(minilm, bank, "bank"), minilm.trace(["money", "river"])
+    out = printed(seen(bank, "bank", references=references, control=control, layer=0, head=3), everything=True)
+    assert "\x1b" not in out
+    for expected in (
+        "  [CLS] write a poem about a man fishing on a river bank . [SEP]",
+        "The learned embeddings are equal to the last bit",
+        "after layer 5    0.847",
+        "0         0.269   river 0.252  fishing 0.116  poem 0.081",
+        "0       3 ",
+        "towards",
+        "nothing follows from the",
+        "the word in 39 sentences",
+    ):
+        assert expected in out
+    assert re.search(r"money +1 +0\.248 +0\.3\d\d \(0\.2\d\d to 0\.\d\d\d\) +0\.398", out)
+    assert "Where both look" not in out  # the tables have all of it
+
+
+@pytest.fixture(scope="module")
+def found(bank, minilm) -> tuple[Seen, ...]:
+    """Of two texts and of a long one, with a word and without: made once, for every width."""
+    long = minilm.trace("a withdrawal " * 40)
+    return seen(bank, "bank", layer=1), seen(bank), seen([long]), seen([long], "withdrawal")
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_nothing_is_wider_than_the_terminal(found, width: int, everything: bool) -> None:
+    for each in found:
+        assert max(len(line) for line in printed(each, width, everything=everything).splitlines()) <= width
+
+
+def test_what_is_left_out_is_said(found, bank) -> None:
+    out = printed(found[-1])
+    assert f"{40 - ROWS} more occurrences are left out" in out
+    assert "lines of its 82 tokens are not shown" in out
+    assert "layers in which" not in printed(found[0])
+    assert LAYERS >= 6
+    out = printed(found[-1], everything=True)
+    assert f"{40 * 39 // 2} pairs in all; these are those with occurrence 1a" in out
+
+
+def test_the_overview_marks_rows_that_special_tokens_take(bank) -> None:
+    out = printed(seen(bank), everything=True)
+    assert "Text 1: where each token looks most (mean of heads)" in out
+    assert "11 bank" in out
+    assert "0: river 0.25" in out
+    assert "river* 0.08" in out
+
+
+def test_text_gives_no_orders_to_the_terminal(minilm) -> None:
+    trace = minilm.trace("a [bold]river[/bold] \x07\x1b[31m bank")
+    for each in (seen([trace], "bank"), seen([trace], "31m"), seen([trace])):
+        out = printed(each, everything=True)
+        assert "\x1b" not in out
+        assert "bold" in out
+
+
+def test_equal_vectors_of_an_unknown_word_are_no_news(minilm) -> None:
+    out = printed(seen(minilm.trace(["a 銀", "the 銀"]), "銀"), everything=True)
+    assert "equal to the last bit, but the tokenizer does not know the word" in " ".join(out.split())
+
+
+def test_tokens_that_repeat_have_numbers(minilm) -> None:
+    out = printed(seen([minilm.trace("the bank by the bank")], "by"))
+    assert "bank (2) " in out
+    assert "bank (5) " in out
+    assert "by (" not in out
+
+
+def test_texts_beyond_the_fourth_are_for_all(minilm) -> None:
+    found = seen(minilm.trace(["a bank"] * 6), "bank")
+    lines = ("4  [CLS] a bank [SEP]", "5  [CLS] a bank [SEP]")
+    assert [line in printed(found) for line in lines] == [True, False]
+    assert lines[1] in printed(found, everything=True)
+
+
+def test_a_windows_place(minilm) -> None:
+    found = seen([minilm.trace("a man on a river bank saw a bank of clouds", window=8)], "bank")
+    rows = [line.split() for line in printed(found).splitlines()]
+    for label, each in zip(found.summary.labels, found.summary.windows, strict=True):
+        of = [label, str(each.text + 1), str(each.window), "of", str(each.windows)]
+        assert [*of, str(each.start), "to", str(each.stop - 1)] in rows
+
+
+def test_an_attention_sink_says_so(minilm, bank) -> None:
+    found = seen(bank, "bank")
+    own = found.summary.occurrences[0]
+    sink: Any = type("Sink", (), {"token": own.tokens[0], "text": "bank", "share": 0.5, "heads": 0.75})()
+    found.summary.sinks[0].append(sink)
+    out = " ".join(printed(found, everything=True).split())
+    assert "“bank” in text 1 is an attention sink: what others give it is for its place, not for its meaning" in out
+    number = own.tokens[0]
+    assert f"“bank” ({number}) is an attention sink, whatever stands there; on average 0.50 of what others" in out
+    assert "goes there, in 75% of all heads far more than an equal share" in out
+    found.summary.sinks[0].clear()
