@@ -30,7 +30,6 @@ PROGRESS = re.compile(r"^\d+ shards, [\d,]+ tokens, [\d,]+ tokens a second.*\n",
 TRAINED = [
     "docs/commands/evolve.md",
     "docs/commands/generate.md",
-    "docs/commands/steer.md",
 ]  # they go on with what docs/training.md trains
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
 BOOK = "Once upon a time there was a man who went to a sunny bank to fish in the old river. " * 40

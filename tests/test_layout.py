@@ -18,7 +18,6 @@ THROUGH_OTHERS = {
     "cli/clock",
     "cli/console",
     "cli/verbs/evolve",
-    "cli/verbs/generate",
     "cli/options",
     "cli/verbs/positions",
     "cli/source",

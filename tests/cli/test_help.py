@@ -17,7 +17,6 @@ NEEDED = {  # what a call needs beside its texts, as --help says it; of other ve
     "why": ["--word", "text"],
     "attribute": ["--to", "a"],
     "patch": ["--to", "a"],
-    "steer": ["--model", "m", "--towards", "a", "--away", "b", "--layer", "1"],
     "steps": ["--word", "text"],
     "generate": ["--model", "m"],
     "translate": ["--model", "m"],
@@ -125,6 +124,6 @@ def test_all_promises_no_weights_where_none_are_shown(verb: str) -> None:
 
 
 def test_what_a_call_may_be_given_is_said() -> None:
-    assert "multiplied by" in promises("steer")["--strength"]
+    assert "multiplied by" in promises("generate")["--strength"]
     assert "--repeated" in str(COMMANDS["train"].help)
     assert "--by" in str(COMMANDS["shift"].help)

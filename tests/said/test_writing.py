@@ -3,12 +3,14 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from regard.explain.findings.writing import writing_findings
 from regard.explain.logits.predictions import Candidate
-from regard.explain.logits.written_tokens import Writing, WrittenToken
+from regard.questions.generate.answer import Generation, Written
+from regard.questions.generate.sentences import writing_findings
+from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -116,6 +118,74 @@ TEMPLATES = [
         rf"\((?P<weight>{N})\)\.", looked,
     ),
 ]  # fmt: skip
+
+
+def steered(draw: random.Random) -> SimpleNamespace:
+    """A plain and a steered text after one prompt, alike for some tokens."""
+    one = answer(draw)
+    written = list(one.found.tokens)
+    tokens, at = list(one.tokens), draw.randint(0, len(written))
+    how = draw.choice(["same", "ends", "other"])
+    if how == "ends":
+        written, tokens = written[:at], tokens[: one.found.given + at]
+    if how == "other" and at < len(written):
+        place = written[at].token
+        tokens[place] = replace(tokens[place], id=1000, text="other")
+        written[at] = replace(written[at], text="other", probability=draw.random())
+    second = Written("", "", tokens, replace(one.found, tokens=written))
+    return SimpleNamespace(found=Generation(Written("", "", one.tokens, one.found), second, "how"))
+
+
+def ids(own: Written) -> list[int]:
+    return [own.tokens[each.token].id for each in own.how.tokens]
+
+
+def parting(groups: Groups, numbers: Any) -> None:
+    plain, other = numbers.found.plain, numbers.found.steered
+    at = int(groups["at"] or 0) - 1
+    assert ids(plain)[:at] == ids(other)[:at]
+    assert ids(plain)[at : at + 1] != ids(other)[at : at + 1]
+    before = plain.tokens[plain.how.given + at - 1].text if at else None
+    assert groups["after"] == before
+    for own, name in ((plain, "plain"), (other, "steered")):
+        ends = at >= len(own.how.tokens)
+        assert bool(groups[f"{name}_ends"]) == ends
+        if not ends:
+            assert groups[name] == own.tokens[own.how.tokens[at].token].text
+            shows(groups[f"{name}_chance"], own.how.tokens[at].probability)
+
+
+def same(groups: Groups, numbers: Any) -> None:
+    assert ids(numbers.found.plain) == ids(numbers.found.steered)
+
+
+def of_each(groups: Groups, numbers: Any) -> None:
+    own = numbers.found.plain if groups["name"] == "Plain" else numbers.found.steered
+    said = f"{(groups['says'] or '')[:1].upper()}{(groups['says'] or '')[1:]}"
+    assert sum(hold([said], SimpleNamespace(found=own.how, tokens=own.tokens), TEMPLATES).values()) == 1
+
+
+def way(name: str) -> str:
+    return rf"{name} (?:writes “(?P<{name}>[^”]+)” \((?P<{name}_chance>{N})\)|(?P<{name}_ends>ends))"
+
+
+STEERED = [
+    Template("same", r"Both texts are the same: steered, the model writes what it writes plain\.", same),
+    Template(
+        "parting", r"Both texts part at token (?P<at>\d+) of what is written(?:, after “(?P<after>[^”]+)”)?: "
+        rf"{way('plain')} where {way('steered')}\.", parting,
+    ),
+    Template("each", r"(?P<name>Plain|Steered): (?P<says>.+)", of_each),
+]  # fmt: skip
+
+
+def test_every_sentence_about_random_steering_is_true() -> None:
+    spoke: Counter[str] = Counter()
+    draw = random.Random(7)
+    for _ in range(200):
+        each = steered(draw)
+        spoke += hold(each.found.findings(), each, STEERED)
+    assert set(spoke) == {each.name for each in STEERED}
 
 
 def test_every_sentence_about_random_writing_is_true() -> None:

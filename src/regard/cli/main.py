@@ -23,7 +23,6 @@ from regard.cli.verbs.senses import senses
 from regard.cli.verbs.serve import serve
 from regard.cli.verbs.shift import shift
 from regard.cli.verbs.stats import stats
-from regard.cli.verbs.steer import steer
 from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import train
@@ -53,14 +52,13 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
         for name, (short, _) in QUESTIONS.items()
         if name not in NO_VERBS
     ),
-    ("steer", steer, "Let a causal model write with its states steered."),
     ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),
     ("train", train, "Train a transformer on texts, pairs, or repeated letters."),
-    ("generate", generate, "Let a causal model go on with a text."),
+    ("generate", generate, "Let a causal model go on with a text, plain or steered."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),

@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 from regard.errors import RegardError
 
+ELSEWHERE = {"steer": "generate TEXT --towards A --away B --layer N"}  # what may be looked for as a verb of its own
 LONGEST = 60  # characters of a text that are said again
 
 
@@ -26,6 +27,8 @@ class Verbs(TyperGroup):
 
 def suggestion(given: str, verbs: list[str]) -> str:
     """What may have been meant by something that is no verb."""
+    if given.lower() in ELSEWHERE:
+        return f"Use regard {ELSEWHERE[given.lower()]}"
     near = difflib.get_close_matches(given.lower(), verbs, n=1)
     if near:
         return f"Did you mean {near[0]!r}?"

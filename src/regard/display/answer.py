@@ -95,11 +95,9 @@ class Answer(Table):
             panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
         else:
             panels = [_of_a_screen(panel) for panel in self.panels() if panel.screen]
-        return [
-            *unknown_first(self.about.sides),
-            sentences(self.findings()),
-            *(drawn(panel, width, top, more) for panel in panels),
-        ]
+        parts = [drawn(panel, width, top, more) for panel in panels]
+        parts.insert(sum(panel.leads for panel in panels), sentences(self.findings()))
+        return [*unknown_first(self.about.sides), *parts]
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names.
@@ -165,18 +163,20 @@ class Answer(Table):
 class TracesAnswer(Answer):
     """An answer whose page shows its texts with their attention, and its panels as tabs beside them.
 
-    traces: those of the page; none for an answer that was kept without them, whose page has its panels alone.
+    traces: those of the page; none for an answer that was kept without them, whose page has its panels alone. names:
+    what the page calls them, by default "text 1" and the like.
     """
 
     traces: Sequence[Any] = field(default=(), kw_only=True)
+    names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def opening(self) -> dict[str, Any]:
         """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word."""
         return {}
 
     def tabs(self) -> list[Panel]:
-        """List the panels that are tabs of its page."""
-        return self.panels()
+        """List the panels that are tabs of its page: all but those for a first screen."""
+        return [panel for panel in self.panels() if not panel.brief]
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has.
@@ -189,7 +189,7 @@ class TracesAnswer(Answer):
 
         if not self.traces:
             return super().page(choice)
-        page = page_of(self.traces, choice, Opening(**self.opening()), findings=self.findings())
+        page = page_of(self.traces, choice, Opening(**self.opening()), names=self.names, findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel_data(panel) for panel in self.tabs()]
         return page

@@ -10,8 +10,8 @@ from regard.json_files import plain
 Data = dict[str, Any]
 # of a terminal and pictures: the page shows all panels
 ELSEWHERE = (
-    "screen", "brief", "picture", "group", "upwards", "others", "corner", "full", "marked", "special", "label",
-    "joined",
+    "screen", "brief", "leads", "picture", "group", "upwards", "others", "corner", "full", "marked", "special",
+    "label", "joined", "running",
 )  # fmt: skip
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 

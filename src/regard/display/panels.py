@@ -36,7 +36,7 @@ class Shares:
 def shares_text(shares: Shares) -> str:
     """Write named numbers as one text."""
     sign = "+" if shares.signed else ""
-    return ", ".join(f"{name} {value:z{sign}.{shares.digits}f}" for name, value in shares.parts) + shares.mark
+    return ", ".join(f"{name} {value:{sign}z.{shares.digits}f}" for name, value in shares.parts) + shares.mark
 
 
 Cell = str | int | float | None | InContext | Shares
@@ -49,7 +49,8 @@ class Panel:
 
     caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
     page draws it where neither title nor note says it.
-    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it.
+    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. leads: a
+    terminal shows it, which is one of the first panels, before the findings.
     picture: `plot` draws it where none is named. group: what it is part of, where an answer shows the same of several;
     a picture puts a group's panels side by side under its name.
     """
@@ -62,6 +63,7 @@ class Panel:
     caption: str = ""
     screen: bool = False
     brief: bool = False
+    leads: bool = False
     picture: bool = False
     group: str = ""
 
@@ -184,6 +186,7 @@ class Strip(Panel):
     full: the number from which on a bar is full. A terminal then shows the text itself, a bar under each token, of a
     long text the lines around the first of marked: those that are followed. special: those that are special. label:
     what a terminal writes before the first line. joined: the next strip has no title of its own, for it has this one's.
+    running: a terminal writes the tokens one behind the other, as a text reads, dim where they have no number.
     """
 
     tokens: Sequence[str]
@@ -196,6 +199,7 @@ class Strip(Panel):
     special: Sequence[int] = ()
     label: str = ""
     joined: bool = False
+    running: bool = False
 
 
 @dataclass(frozen=True)

@@ -103,20 +103,29 @@ def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[T
 
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
     """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
-    named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
     texts = [
-        [("" if cell is None else _cell(cell, column)) if not isinstance(cell, Shares) else "" for cell in column_cells]
-        for column, column_cells in zip(panel.columns, zip(*rows, strict=True), strict=True)
+        ["" if cell is None else _cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)]
+        for row in rows
     ]
-    fixed = [
-        max([cell_len(column.name), *map(cell_len, own)])
-        for column, own, is_named in zip(panel.columns, texts, named, strict=True)
-        if not is_named
+    named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
+    sizes = [
+        max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
     ]
+    fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
     room = max(SHARES, (width - SET_IN - _together(fixed) - APART * sum(named)) // sum(named))
-    grid = columns(*((each.name, "left" if each.digits is None else "right") for each in panel.columns))
-    for n, row in enumerate(rows):
-        cells = [in_lines(c, room) if isinstance(c, Shares) else texts[k][n] for k, c in enumerate(row)]
+    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= LEAST + APART}
+    room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
+    grid = columns()
+    for n, column in enumerate(panel.columns):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", overflow="fold")
+        if n in barred:
+            grid.add_column("")
+    full = {n: max((abs(_number(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
+    for row, own in zip(rows, texts, strict=True):
+        cells: list[RenderableType] = []
+        for n, cell in enumerate(row):
+            cells.append(in_lines(cell, room) if isinstance(cell, Shares) else own[n])
+            cells += [bar(abs(_number(cell) or 0.0), full[n], size)] if n in barred else []
         grid.add_row(*cells)
     return grid
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from regard.display.panels import Number, Shares, Strip
 from regard.explain.findings.wording import number, signed
-from regard.views.terminal.layout import spelled
+from regard.views.terminal.layout import spelled, visible
 from regard.views.terminal.one_screen import heights
 
 NAME = 14  # characters of a token in a line
@@ -39,9 +39,10 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
 
     Lines of a text without any number have no bars.
     """
-    names = [spelled(token, 1000) for token in strip.tokens]
+    gap = "" if strip.running else " "
+    names = [visible(token) if strip.running else spelled(token, 1000) for token in strip.tokens]
     before = f"{strip.label}  " if strip.label else ""
-    lines = _lines(names, width - len(before))
+    lines = _lines(names, width - len(before), len(gap))
     first = 0
     if len(lines) > MOST_LINES and strip.marked:
         middle = next(n for n, line in enumerate(lines) if strip.marked[0] in line)
@@ -51,11 +52,15 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
         written = Text(before if n == 0 else " " * len(before), style="bold" if n == 0 else "")
         under = Text(" " * len(before))
         for place in line:
-            special = "dim" if place in strip.special else ""
+            apart = place in strip.special or (strip.running and strip.values[place] is None)
+            special = "dim" if apart else ""
             written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
-            written.append(" ")
-            under.append(_bar(strip.values[place], strip.full or 1.0) * len(names[place]) + " ", special or "cyan")
-        parts += [written, under] if any(each is not None for each in strip.values) else [written]
+            written.append(gap)
+            size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
+            bars = _bar(strip.values[place], strip.full or 1.0) * size
+            under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
+        has = [strip.values[place] for place in line] if strip.running else strip.values
+        parts += [written, under] if any(each is not None for each in has) else [written]
     hidden = len(lines) - MOST_LINES
     if hidden > 0:
         told = f"… {hidden} of {len(lines)} lines of its {len(names)} tokens are not shown"
@@ -63,7 +68,7 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     return parts
 
 
-def _lines(names: Sequence[str], room: int) -> list[list[int]]:
+def _lines(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
     """The numbers of the tokens of each line."""
     lines: list[list[int]] = [[]]
     used = 0
@@ -72,7 +77,7 @@ def _lines(names: Sequence[str], room: int) -> list[list[int]]:
             lines.append([])
             used = 0
         lines[-1].append(place)
-        used += len(name) + 1
+        used += len(name) + gap
     return lines
 
 

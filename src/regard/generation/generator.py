@@ -46,8 +46,8 @@ class Generated(Shown):
         return self.trace.plot(word, layer=layer, head=head)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """What a notebook shows of it: what was written, then its trace."""
-        return shown_generated(self.text, self.new, self.trace, width)
+        """What a notebook shows of it: what was written and how surely, then its trace."""
+        return shown_generated(self, width)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
     from regard.explain.causes.why import Why
+    from regard.generation.generator import Generated
     from regard.questions.see.answer import Seen
     from regard.trace.labelled_map import LabelledMap
-    from regard.trace.trace import PairTrace, Trace
+    from regard.trace.trace import Trace
 
 WIDTH = 80  # columns of what a notebook shows
 MOST_ROWS = 40  # of a table that shows itself
@@ -147,14 +148,20 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
         return [Text(repr(trace)), Text(), status([kept.status])]
 
 
-def shown_generated(text: str, new: str, trace: "Trace | PairTrace", width: int) -> "Sequence[RenderableType]":
-    """The parts of a text that a model wrote: all of it, what was written in bold, then its trace."""
+def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]":
+    """The parts of a text that a model wrote: how it was written, of a long or translated one the text; its trace."""
     from rich.text import Text
 
+    from regard.trace.trace import Trace
     from regard.views.terminal.layout import visible
 
-    begins = text[: -len(new)] if new and text.endswith(new) else text if not new else ""
-    written = Text.assemble(visible(begins), (visible(text[len(begins) :]), "bold"))
+    trace = done.trace
+    if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
+        from regard.questions.generate.answer import generation
+
+        return [*generation(done).shown(width), *shown_trace(trace, width)]
+    begins = done.text.removesuffix(done.new)
+    written = Text.assemble(visible(begins), (visible(done.text[len(begins) :]), "bold"))
     return [written, Text(), *shown_trace(trace, width)]
 
 

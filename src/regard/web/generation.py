@@ -5,10 +5,10 @@ Probabilities are the softmax of the model's own logits, before temperature and 
 
 from collections.abc import Callable, Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.explain.logits.predictions import candidates
 from regard.text.tokens import Token
 from regard.web.score_rules import Data
 
@@ -29,11 +29,7 @@ def generation_data(
 
 
 def _step(token: Token, logits: Float[Tensor, " V"], names: Callable[[int], str] | None) -> Data:
-    probabilities = logits.detach().double().cpu().softmax(0)
-    best = torch.topk(probabilities, min(OTHERS + 1, len(probabilities)))
-    others = [
-        [f"id {number}" if names is None else names(number), share]
-        for number, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        if number != token.id
-    ]
-    return {"chosen": token.text, "probability": float(probabilities[token.id]), "others": others[:OTHERS]}
+    chance = float(logits.detach().double().cpu().softmax(0)[token.id])
+    best = candidates(logits.detach().cpu(), names or "id {}".format, OTHERS + 1)
+    others = [[each.text, each.probability] for each in best if each.id != token.id]
+    return {"chosen": token.text, "probability": chance, "others": others[:OTHERS]}

@@ -1,21 +1,19 @@
-"""`regard generate`: a causal model goes on with a text."""
+"""`regard generate`: a causal model goes on with a text, plain or with its states steered as well."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from regard.cli import clock, options
+from regard.cli import options
+from regard.cli.asking import AnswerTop
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.page_file import PageFile
 from regard.cli.sampling import Sampling
+from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.cli.start import load_model
 from regard.errors import RegardError
-
-if TYPE_CHECKING:
-    from regard.web.page import Page
 
 
 def real_number(given: str | float) -> float:
@@ -26,29 +24,62 @@ def real_number(given: str | float) -> float:
         raise typer.BadParameter(f"given {given!r}, needs a number") from error
 
 
+def real(metavar: str, text: str) -> typer.models.OptionInfo:
+    """An option whose value is a number."""
+    return typer.Option(parser=real_number, metavar=metavar, help=text)
+
+
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
+Towards = Annotated[str | None, typer.Option(metavar="TEXT", help="Write steered as well, towards this text.")]
+Away = Annotated[str | None, typer.Option(metavar="TEXT", help="With --towards: the text to steer away from.")]
+Layer = Annotated[int | None, options.number("N", "With --towards: what leaves this layer is steered, from 0.")]
+Strength = Annotated[float | None, real("S", "What the vector is multiplied by (1); below 0: the other way.")]
 NewTokens = Annotated[int | None, options.number("N", "The most tokens to write (60, or as many as fit).")]
-Temperature = Annotated[
-    float | None,
-    typer.Option(parser=real_number, metavar="T", help="Draw at random: below 1 likelier tokens, above 1 others."),
-]
+Temperature = Annotated[float | None, real("T", "Draw at random: below 1 likelier tokens, above 1 others.")]
 TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
 Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
-All = Annotated[bool, typer.Option("--all", help="The text alone, with the whole status.")]
+All = Annotated[bool, typer.Option("--all", help="Every table, the text whole.")]
 
 
-@writes("html of traces", "save")
+def check_push(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
+    """Refuse what is incomplete; returns whether states are to be pushed from one text towards another.
+
+    Raises:
+        RegardError: one of both texts, or the layer, is missing, or an option that goes with them stands alone.
+    """
+    from regard.text.tokens import check_text
+
+    if all(given is None for given in (towards, away, layer, strength)):
+        return False
+    for name, given in (("--towards", towards), ("--away", away)):
+        if given is None:
+            raise RegardError(f"{name} is needed: the vector is the difference of two texts' mean states")
+        check_text(given, name)
+    if layer is None:
+        raise RegardError("--layer is needed: the states that leave it are steered")
+    return True
+
+
+@writes("figure", "html of traces", "csv", "json", "save")
 def generate(
     text: Prompt = None,
     model: options.NeededModel = None,
+    towards: Towards = None,
+    away: Away = None,
+    layer: Layer = None,
+    strength: Strength = None,
     new_tokens: NewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
+    top: AnswerTop = 8,
     everything: All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature)."""
+    """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature).
+
+    With --towards, --away and --layer it writes once more with its states steered, and both are shown.
+    """
     from regard.text.tokens import check_text
 
     if text is None:
@@ -56,42 +87,33 @@ def generate(
     check_text(text)
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
+    pushed = check_push(towards, away, layer, strength)
+    if top is not None and top < 1:
+        raise RegardError(f"--top: given {top}, needs 1 or more")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
     outputs.check()
     early = EarlyChecks.of(Source(texts=[text], model=model))
     early.check_kind(True, no_continuation)
-    early.check_page(outputs.html)
+    early.check(Selection(layer), page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
-    from regard.views.terminal.generation import show_writing, written
-    from regard.views.terminal.layout import put, status
-    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+    from regard.capture.interventions.steer import steer
+    from regard.cli.console import consoles
+    from regard.cli.telling import tell
+    from regard.questions.generate.answer import generation
 
-    console, errors = consoles()
-    with errors.status("loading the model and writing …"):
+    screens = consoles(outputs.json)
+    with screens[1].status("loading the model and writing …"):
         opened = load_model(model)
         if opened.pairs:
             raise no_continuation(opened.name)
-        done = chosen.write(opened, text, console=errors)
-
-    def page(html: PageFile) -> "Page":
-        from regard.explain.findings.writing import writing_findings
-        from regard.explain.logits.predictions import names_of
-        from regard.explain.logits.written_tokens import writing
-        from regard.trace.trace import Trace
-        from regard.web.assemble import Opening, page_of
-
-        assert isinstance(done.trace, Trace)
-        found = writing(done.trace, done.start, done.ended, names_of(done.trace))
-        sentences = writing_findings(found, done.trace.tokens)
-        return page_of(done, html.choice(), Opening("generation"), findings=sentences)
-
-    outputs.write(traces=done.trace, page=page)
-    if everything:
-        parts = [*unknown_first(of_traces([done.trace])), *written(done)]
-        put([*parts, status([done.trace.status], took=clock.seconds())], console)
-    else:
-        show_writing(done, console, clock.seconds())
-    finish(console, errors, outputs.files)
+        steered, push = None, None
+        if pushed:
+            both = opened.trace([str(towards), str(away)], logits=False, attention_outputs=False)
+            push = steer((both[0], both[1]), layer=layer or 0, strength=1.0 if strength is None else strength)
+            steered = chosen.write(opened, text, [push])
+        found = generation(chosen.write(opened, text, console=screens[1]), steered, str(push or ""))
+    traces = [each.trace for each in found.traces]
+    saved = traces if pushed else traces[0]
+    tell(found, outputs, screens, None if everything else top, everything=everything, traces=saved)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.explain.findings import alignment as alignment
     from regard.explain.findings import choice as choice
     from regard.explain.findings import evolution as evolution
     from regard.explain.findings import head_steps as head_steps
@@ -17,6 +16,5 @@ if TYPE_CHECKING:
     from regard.explain.findings import training as training
     from regard.explain.findings import why as why
     from regard.explain.findings import wording as wording
-    from regard.explain.findings import writing as writing
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -7,6 +7,5 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.logits import logit_lens as logit_lens
     from regard.explain.logits import predictions as predictions
-    from regard.explain.logits import written_tokens as written_tokens
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

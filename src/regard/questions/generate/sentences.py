@@ -1,12 +1,16 @@
 """State in a few sentences how a text was written: how much, how surely, and what the model looked at meanwhile."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from regard.explain.findings.pieces import named
 from regard.explain.findings.wording import capital, listed, number, quoted
-from regard.explain.logits.written_tokens import Writing
+from regard.questions.generate.writing import Writing
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
+
+if TYPE_CHECKING:
+    from regard.questions.generate.answer import Generation, Written
 
 ENDED = {
     "end": "and ended the text itself",
@@ -16,6 +20,30 @@ ENDED = {
 SURE = 0.5  # a probability above which a token was more likely than all others together
 PART = 0.01  # parts of attention that are worth a word
 LOOKED = 0.02  # and of a single token
+
+
+def of_generation(found: "Generation") -> list[str]:
+    """Say how it was written; of two texts where they part, and of each how much and how surely."""
+    if found.steered is None:
+        return writing_findings(found.plain.how, found.plain.tokens)
+    said = [_parting(found.plain, found.steered, found.parts_at)]
+    for name, own in found.each:
+        said += [f"{capital(name)}: {each[:1].lower()}{each[1:]}" for each in writing_findings(own.how, own.tokens)[:2]]
+    return said
+
+
+def _parting(plain: "Written", steered: "Written", at: int | None) -> str:
+    """Where the steered text becomes another than the plain one."""
+    if at is None:
+        return "Both texts are the same: steered, the model writes what it writes plain."
+    ways = [
+        f"{name} writes {named(own.tokens, own.how.tokens[at].token)} ({number(own.how.tokens[at].probability)})"
+        if at < len(own.how.tokens)
+        else f"{name} ends"
+        for name, own in (("plain", plain), ("steered", steered))
+    ]
+    before = "" if at == 0 else f", after {named(plain.tokens, plain.how.given + at - 1)}"
+    return f"Both texts part at token {at + 1} of what is written{before}: {' where '.join(ways)}."
 
 
 def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:

@@ -3,8 +3,8 @@ import torch
 
 import regard
 from regard.explain.logits.predictions import names_of
-from regard.explain.logits.written_tokens import writing
 from regard.generation.generator import Generated
+from regard.questions.generate.writing import writing
 
 
 @pytest.fixture(scope="module")

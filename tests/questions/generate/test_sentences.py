@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from regard.explain.findings.writing import writing_findings
 from regard.explain.logits.predictions import Candidate
-from regard.explain.logits.written_tokens import Writing, WrittenToken
+from regard.questions.generate.sentences import writing_findings
+from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.tokens import Token
 
 WORDS = ["<s>", "once", "upon", "a", "time", "b"]

@@ -1,0 +1,1 @@
+"""What a causal model wrote, plain or with its states steered."""

@@ -1,0 +1,112 @@
+"""Hold what a causal model wrote, and, where it was steered, what it wrote so beside it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+from regard.display.answer import Read, TracesAnswer
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.explain.logits.predictions import names_of
+from regard.generation.generator import Generated
+from regard.questions.generate import panels, sentences
+from regard.questions.generate.writing import Writing, writing
+from regard.text.tokens import Token, shortened
+from regard.trace.trace import Trace
+
+LONG = 60  # characters of a text in a title
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text that a model wrote: what it was given, what is new, the tokens of both, and how it was written."""
+
+    given: str
+    new: str
+    tokens: Sequence[Token]
+    how: Writing
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.given + self.new
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Generation(TracesAnswer):
+    """What a model wrote. steered: what it wrote with its states pushed. push: how they were."""
+
+    format: ClassVar[str] = "regard generate"
+    findings = sentences.of_generation
+    panels = panels.of_generation
+
+    plain: Written
+    steered: Written | None = None
+    push: str = ""
+
+    @property
+    def each(self) -> list[tuple[str, Written]]:
+        """What was written, by what it is called."""
+        return [("plain", self.plain), *([] if self.steered is None else [("steered", self.steered)])]
+
+    def title(self) -> str:
+        """After which text it was written, and how it was steered."""
+        return f"Written after {shortened(self.plain.given, LONG)}{'; ' if self.push else ''}{self.push}"
+
+    def exactness(self) -> list[str]:
+        """Say what probabilities are, how the states were steered, and what to try where that changed nothing."""
+        said = ["probabilities are as the model gives them, temperature aside", *([self.push] if self.push else [])]
+        if self.steered is not None and self.parts_at is None:
+            said.append("both texts are the same: try a larger --strength, or another --layer")
+        return said
+
+    @property
+    def parts_at(self) -> int | None:
+        """The first written token that is another in the steered text, or is there in one of both alone."""
+        both = [[written.tokens[each.token].id for each in written.how.tokens] for _, written in self.each]
+        return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
+
+    def rows(self) -> list[Row]:
+        """One row a written token, in the text's order: how likely it was, and what else was likely there."""
+        rows: list[Row] = []
+        for name, written in self.each:
+            for each in written.how.tokens:
+                own: Row = {} if self.steered is None else {"written": name}
+                own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
+                other, chance = [*panels.others(written, each), (None, None)][0]
+                rows.append(own | {"likeliest_other": other, "its_probability": chance})
+        return rows
+
+    def data(self) -> dict[str, object]:
+        """How the states were steered, and what was written, token by token."""
+        return {
+            "steering": self.push or None,
+            "written": [
+                {"called": name, "text": own.text, "new": own.new} | asdict(own.how) for name, own in self.each
+            ],
+        }
+
+    def opening(self) -> dict[str, Any]:
+        """Open at the writing."""
+        return {"view": "generation"}
+
+
+def generation(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
+    """Look at what a causal model wrote. steered: the same with its states pushed; push: how.
+
+    Raises:
+        RegardError: it is of an encoder-decoder, or holds no logits.
+    """
+    both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
+    about = Read.of(*(each.trace for each in both))
+    second = None if steered is None else _written(steered)
+    return Generation(_written(plain), second, push, traces=both, names=names, about=about)
+
+
+def _written(done: Generated) -> Written:
+    trace = done.trace
+    if not isinstance(trace, Trace):
+        raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")
+    found = writing(trace, done.start, done.ended, names_of(trace))
+    return Written(done.text.removesuffix(done.new), done.new, trace.tokens, found)

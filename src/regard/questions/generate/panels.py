@@ -1,0 +1,94 @@
+"""Make the panels of what a model wrote: the text with bars, how likely each token was, what else was likely."""
+
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
+from regard.questions.generate.writing import WrittenToken
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.generate.answer import Generation, Written
+
+NAMED = 3  # other likely tokens of a row
+
+
+def of_generation(found: "Generation") -> list[Panel]:
+    """The text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
+    likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
+    if found.steered is None:
+        return [_with_bars(found.plain), _whole(found), *likely, _least_likely(found.plain)]
+    return [_whole(found), *likely, _side_by_side(found)]
+
+
+def others(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
+    """What the model found likely in the place of a written token, the likeliest first."""
+    own = written.tokens[each.token].id
+    return [(other.text, other.probability) for other in each.likeliest if other.id != own]
+
+
+def _seen(text: str) -> str:
+    """A token as a table shows it: one of blanks alone would be nothing to see."""
+    return text if text.strip() else quoted(text)
+
+
+def _with_bars(written: "Written") -> Strip:
+    """The text as it reads, a bar under what was written."""
+    pieces, start = [""] * len(written.tokens), 0  # of each token what the text has until the next one
+    places = [n for n, token in enumerate(written.tokens) if token.end > token.start]
+    for n, after in zip(places, [*places[1:], None], strict=True):
+        stop = len(written.text) if after is None else max(start, written.tokens[after].start)
+        pieces[n], start = written.text[start:stop], stop
+    chances = {each.token: each.probability for each in written.how.tokens}
+    return Strip(
+        name="Text", title="", tokens=pieces, values=[chances.get(n) for n in range(len(pieces))], unit="probability",
+        note="A bar: how likely the model found the token; full at 1." if chances else "",
+        full=1.0, running=True, screen=True, brief=True, leads=True,
+    )  # fmt: skip
+
+
+def _probabilities(name: str, written: "Written") -> Strip:
+    own = written.how.tokens
+    title = f"How likely each written token was{', ' if name else ''}{name}"
+    return Strip(
+        name=title, title=title, tokens=[each.text for each in own], values=[each.probability for each in own],
+        unit="probability", picture=True, note="As the model gives them, temperature aside.",
+    )  # fmt: skip
+
+
+def _whole(found: "Generation") -> Table:
+    """All of what was written; of a steered text beside the plain one."""
+    if found.steered is None:
+        rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]
+        return Table(name="Text", title="Text", columns=[Column("given"), Column("written")], rows=rows, leads=True)
+    rows = [[own.text for _, own in found.each]]
+    columns = [Column(name) for name, _ in found.each]
+    return Table(name="Texts", title="", columns=columns, rows=rows, screen=True, leads=True)
+
+
+def _least_likely(written: "Written") -> Table:
+    every = sorted(written.how.tokens, key=lambda each: each.probability)
+    rows: list[list[Cell]] = [
+        [f"{n.token}", _seen(n.text), n.probability, Shares(others(written, n)[:NAMED], digits=2, one_line=True)]
+        for n in every
+    ]
+    title = "Least likely first"
+    columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("others likely there")]
+    return Table(name=title, title=title, columns=columns, rows=rows, screen=bool(rows))
+
+
+def _side_by_side(found: "Generation") -> Table:
+    """Both texts token by token, from the first token on that is another."""
+    start = found.parts_at or 0
+    counted = [own.how.tokens[start:] for _, own in found.each]
+    rows: list[list[Cell]] = []
+    for n in range(max(map(len, counted), default=0)):
+        row: list[Cell] = [f"{start + n + 1}"]
+        for own in counted:
+            row += [_seen(own[n].text), own[n].probability] if n < len(own) else ["", None]
+        rows.append(row)
+    names = [Column("plain"), Column("probability", 2, bar=True), Column("steered"), Column("probability", 2, bar=True)]
+    title = "Token by token" + (", from where they part" if found.parts_at is not None else "")
+    note = "Tokens are counted from the first that was written."
+    return Table(
+        name="Token by token", title=title, note=note, columns=[Column("token"), *names], rows=rows, screen=True
+    )

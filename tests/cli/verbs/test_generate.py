@@ -1,0 +1,62 @@
+"""`regard generate`: its files, both texts where it is steered, and what is refused before a model loads."""
+
+import csv
+import json
+
+import pytest
+
+from tests.support import own_models
+
+NEEDED = ("--towards", "A man", "--away", "She takes", "--layer", "1")
+
+
+def test_files_have_every_written_token(regard_command, tmp_path) -> None:
+    own_models.opened("gpt").save(tmp_path / "gpt")
+    files = ("--json", "a.json", "--csv", "a.csv", "--figure", "a.png", "--save", "a.safetensors")
+    done = regard_command("generate", "A man is", "--model", "gpt", "--new-tokens", "6", *files)
+    assert done.returncode == 0, done.stderr
+    data = json.loads((tmp_path / "a.json").read_text())
+    (written,) = data["written"]
+    rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
+    assert [float(row["probability"]) for row in rows] == [each["probability"] for each in written["tokens"]]
+    assert data["findings"][0] in " ".join(done.stdout.split())
+    assert (tmp_path / "a.png").stat().st_size > 0
+    assert regard_command("see", "--open", "a.safetensors").returncode == 0
+
+
+def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
+    own_models.opened("gpt").save(tmp_path / "gpt")
+    call = ("generate", "A man is", "--model", "gpt", "--new-tokens", "6", *NEEDED)
+    done = regard_command(*call, "--strength", "-100")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "steered: what leaves layer 1 at all positions, by -100 × (the mean state" in said
+    assert "Both texts part at token" in said
+    assert "both texts are the same" not in said.lower()
+    same = " ".join(regard_command(*call, "--strength", "0").stdout.split())
+    assert "Both texts are the same: steered, the model writes what it writes plain." in same
+    assert "both texts are the same: try a larger --strength, or another --layer" in same
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "no text given: regard generate TEXT"),
+        (["A man", "--model", "m", "--strength", "2"], "--towards is needed"),
+        (["A man", "--model", "m", "--towards", "A"], "--away is needed"),
+        (["A man", *NEEDED], "--model is needed: the default model reads, it cannot write"),
+        (["A man", "--model", "m", *NEEDED[:4]], "--layer is needed"),
+        (["A man", "--model", "m", *NEEDED, "--strength", "much"], "given 'much', needs a number"),
+        (["A man", "--model", "m", "--top", "0"], "--top: given 0, needs 1 or more"),
+    ],
+)
+def test_what_is_refused(regard_command, given, says) -> None:
+    done = regard_command("generate", *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_steer_is_named_by_what_does_it(regard_command) -> None:
+    done = regard_command("steer", "A man")
+    assert done.returncode == 2
+    assert "No such command 'steer'. Use regard generate TEXT --towards A --away B --layer N" in done.stderr

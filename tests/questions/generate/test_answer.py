@@ -1,0 +1,79 @@
+"""Both texts of a steered model have their numbers; where they part is the first token that is another."""
+
+import pytest
+
+import regard
+from regard.display.page import panel_data
+from regard.errors import RegardError
+from regard.explain.logits.predictions import names_of
+from regard.questions.generate.answer import Generation, generation
+from regard.questions.generate.writing import writing
+from regard.views.terminal.layout import lines_of
+from tests.support import own_models
+
+GIVEN = "A man is"
+
+
+@pytest.fixture(scope="module")
+def both() -> Generation:
+    model = own_models.opened("gpt")
+    push = regard.steer(9 * model.trace("She takes").contextual[0], layer=1)
+    plain = model.generate(GIVEN, new_tokens=5)
+    return generation(plain, model.generate(GIVEN, new_tokens=5, interventions=[push]), "how")
+
+
+def test_rows_are_the_numbers_of_every_written_token(both: Generation) -> None:
+    done = both.traces[0]
+    found = writing(done.trace, done.start, done.ended, names_of(done.trace))
+    rows = generation(done).rows()
+    assert [row["probability"] for row in rows] == [each.probability for each in found.tokens]
+    assert [row["token"] for row in rows] == list(range(done.start, len(done.trace.tokens)))
+    assert [row["likeliest_other"] == row["text"] for row in rows] == [False] * len(rows)
+    assert {row["written"] for row in both.rows()} == {"plain", "steered"}
+
+
+def test_json_has_both_texts_and_how_they_were_written(both: Generation) -> None:
+    data = both.to_json()
+    assert data["format"] == "regard generate"
+    assert data["steering"] == "how"
+    texts = [(each["called"], each["text"], each["given"]) for each in data["written"]]  # type: ignore[attr-defined]
+    assert texts == [
+        (name, done.text, done.start) for name, done in zip(("plain", "steered"), both.traces, strict=True)
+    ]
+    assert generation(both.traces[0]).to_json()["steering"] is None
+
+
+def test_where_both_texts_part(both: Generation) -> None:
+    first, second = (done.ids[done.start :] for done in both.traces)
+    assert both.parts_at == next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+    assert both.exactness()[1:] == ["how"]
+    same = generation(both.traces[0], both.traces[0], "how")
+    assert same.parts_at is None
+    assert "both texts are the same: try a larger --strength, or another --layer" in same.exactness()
+
+
+def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
+    model = own_models.opened("gpt")
+    short = model.generate(GIVEN, new_tokens=2)
+    found = generation(both.traces[0], short, "how")
+    assert found.parts_at == 2
+    assert "where steered ends." in found.findings()[0]
+
+
+def test_both_texts_are_whole_on_the_screen(both: Generation) -> None:
+    out = "\n".join(lines_of(both.shown(200), 200))
+    for done in both.traces:
+        assert done.text in out
+
+
+def test_the_page_opens_at_the_writing_and_calls_both(both: Generation) -> None:
+    page = both.page()
+    assert page.opening["view"] == "generation"
+    assert [text["name"] for text in page.texts] == ["plain", "steered"]
+    assert page.panels == [panel_data(panel) for panel in both.tabs()]
+    assert len(page.generation) == 2
+
+
+def test_a_translation_is_another_question() -> None:
+    with pytest.raises(RegardError, match="needs what a causal model wrote"):
+        generation(own_models.pair().generate("A bank", new_tokens=2))

@@ -1,0 +1,72 @@
+"""What was written fits one screen, with a bar under each token that is as high as its probability."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import regard
+from regard.display.panels import Strip, Table
+from regard.generation.generator import Generated
+from regard.questions.generate.answer import generation
+from regard.views.terminal.layout import lines_of
+
+TOP = 8
+
+
+@pytest.fixture(scope="module")
+def done() -> Generated:
+    from regard.text import tokenizers
+
+    torch.manual_seed(3)
+    words = tokenizers.words(["a bank of a river by the town"], frame="end")
+    sizes = regard.TransformerConfig.nanogpt(len(words), d_model=32, layers=2, heads=2, length=256)
+    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", new_tokens=150)
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_one_screen(done: Generated, width: int) -> None:
+    found = generation(done)
+    lines = lines_of(found.shown(width, TOP), width)
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 40 or width < 80
+    assert lines[0].startswith("a bank of")
+    assert set(lines[1].strip()) <= set(" ▁▂▃▄▅▆▇█")
+    if len(done.trace.tokens) - done.start > TOP:
+        assert any("more rows: left out here" in line for line in lines)
+    least = min(each.probability for each in found.plain.how.tokens)
+    assert any(f"  {least:.2f}  " in line for line in lines)
+
+
+def test_all_has_the_whole_text_first(done: Generated) -> None:
+    lines = lines_of(generation(done).shown(80, 1000, everything=True), 80)
+    told = " ".join(" ".join(lines).split())
+    assert told.startswith("Text given written")
+    assert "left out here" not in told
+
+
+def test_a_bar_under_what_was_written_alone(done: Generated) -> None:
+    strip = generation(done).panels()[0]
+    assert isinstance(strip, Strip)
+    assert "".join(strip.tokens) == done.text
+    assert [value is None for value in strip.values] == [n < done.start for n in range(len(strip.tokens))]
+
+
+def test_the_least_likely_stand_first(done: Generated) -> None:
+    found = generation(done)
+    (table,) = (panel for panel in found.panels() if panel.name == "Least likely first")
+    assert isinstance(table, Table)
+    assert [row[2] for row in table.rows] == sorted(each.probability for each in found.plain.how.tokens)
+
+
+def test_nothing_was_written(done: Generated) -> None:
+    found = generation(done)
+    none = replace(found.plain, given="a bank of", new="", how=replace(found.plain.how, tokens=[]),
+                   tokens=found.plain.tokens[:3])  # fmt: skip
+    empty = replace(found, plain=none)
+    lines = lines_of(empty.shown(80), 80)
+    assert lines[0] == "a bank of"
+    assert lines[2].startswith("• It wrote nothing")
+    assert isinstance(empty.plot(), Figure)
+    assert empty.rows() == []
