@@ -111,8 +111,8 @@ def test_the_encoder_alone_says_the_same(opus, pairs) -> None:
 
 
 def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus) -> None:
-    from regard.explain.findings.alignment import alignment_findings, told_first
     from regard.explain.texts.summary import summarise
+    from regard.questions.alignment.sentences import alignment_findings, told_first
 
     summary = summarise([opus.generate(text).trace for text in (RIVER, MONEY)])
     said = alignment_findings(summary)
@@ -122,5 +122,5 @@ def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out
     )
     assert said[2].endswith("crosses another; of those with punctuation “.” from “river” (0.42) crosses “rive” from "
                             "“bank” (0.54).")  # fmt: skip
-    shown = [[each.text for each in told_first(summary, found, 7)] for found in summary.target.alignments]
+    shown = [[each.text for each, _ in told_first(summary, found, 7)] for found in summary.target.alignments]
     assert [texts[-1] for texts in shown] == ["rive", "banque"]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from regard.explain.findings.alignment import alignment_findings, told_first
 from regard.explain.findings.pieces import named
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
+from regard.questions.alignment.sentences import alignment_findings, told_first
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
 from tests.said.templates import Groups, Template, hold, shows
@@ -270,7 +270,7 @@ def test_a_table_that_is_cut_has_the_telling_words_and_those_with_the_largest_we
         said = next((each for each in alignment_findings(found) if " becomes " in each), "").split("; ")[0]
         for label in found.labels[:2]:
             text = of_text(found, label)
-            told = [each.token for each in told_first(found, text.each, count)]
+            told = [each.token for each, _ in told_first(found, text.each, count)]
             assert told == sorted(told)
             if said:
                 assert any(f"{text.names[i]} in text {label} " in said for i in told)

@@ -7,7 +7,6 @@ from typer.core import TyperGroup
 
 from regard.errors import RegardError
 
-ELSEWHERE = {"steer": "generate TEXT --towards A --away B --layer N"}  # what may be looked for as a verb of its own
 LONGEST = 60  # characters of a text that are said again
 
 
@@ -27,8 +26,8 @@ class Verbs(TyperGroup):
 
 def suggestion(given: str, verbs: list[str]) -> str:
     """What may have been meant by something that is no verb."""
-    if given.lower() in ELSEWHERE:
-        return f"Use regard {ELSEWHERE[given.lower()]}"
+    if given.lower() == "steer":
+        return "Use regard generate TEXT --towards A --away B --layer N"
     near = difflib.get_close_matches(given.lower(), verbs, n=1)
     if near:
         return f"Did you mean {near[0]!r}?"

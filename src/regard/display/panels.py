@@ -50,9 +50,8 @@ class Panel:
     caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
     page draws it where neither title nor note says it.
     screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. leads: a
-    terminal shows it, which is one of the first panels, before the findings.
-    picture: `plot` draws it where none is named. group: what it is part of, where an answer shows the same of several;
-    a picture puts a group's panels side by side under its name.
+    terminal shows it, one of the first panels, before the findings. picture: `plot` draws it where none is named.
+    group: what it is part of, where an answer shows the same of several; in a picture side by side under this name.
     """
 
     ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for

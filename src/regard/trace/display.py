@@ -160,8 +160,7 @@ def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]"
         from regard.questions.generate.answer import generation
 
         return [*generation(done).shown(width), *shown_trace(trace, width)]
-    begins = done.text.removesuffix(done.new)
-    written = Text.assemble(visible(begins), (visible(done.text[len(begins) :]), "bold"))
+    written = Text.assemble(visible(done.text.removesuffix(done.new)), (visible(done.new), "bold"))
     return [written, Text(), *shown_trace(trace, width)]
 
 

@@ -9,13 +9,11 @@ from regard import json_files
 from regard.capture.interventions.names import TEXTS
 from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
-from regard.explain.findings.alignment import alignment_findings
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
 from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
-from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
 from regard.trace.status import Status
@@ -23,11 +21,6 @@ from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
-
-
-def translation_data(summary: Summary) -> dict[str, Any]:
-    """What `regard translate` shows, in the form of `regard see`."""
-    return _data("regard see", {"findings": alignment_findings(summary)} | asdict(summary))
 
 
 def why_data(

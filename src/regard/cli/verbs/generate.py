@@ -38,7 +38,7 @@ NewTokens = Annotated[int | None, options.number("N", "The most tokens to write 
 Temperature = Annotated[float | None, real("T", "Draw at random: below 1 likelier tokens, above 1 others.")]
 TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
 Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
-All = Annotated[bool, typer.Option("--all", help="Every table, the text whole.")]
+All = Annotated[bool, typer.Option("--all", help="The whole text, and every token.")]
 
 
 def check_push(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a language model predicts: its candidates for a place, layer by layer (logit lens), and of what it wrote."""
+"""What a language model predicts: its candidates for a place, layer by layer (logit lens)."""
 
 from typing import TYPE_CHECKING
 

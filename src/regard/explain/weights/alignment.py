@@ -178,3 +178,18 @@ def _each(
 ) -> list[Attended]:
     numbers = kept_numbers(pair.decoder.cross)
     return [attended(row[None], looked_at.tokens, n, head, top, sinks)[0] for n, row in zip(numbers, rows, strict=True)]
+
+
+def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
+    """Say by what `choose` chose an alignment's layers. texts: over so many."""
+    together = ", over the texts together" if texts > 1 else ""
+    of = f"of {len(alignment.layers)} layers " if len(alignment.layers) > 1 else ""
+    one = f"layer {alignment.written_layer} agrees most with itself, as tokens are written and as they are read"
+    chosen = one if alignment.written_layer == alignment.read_layer else f"{both_views(alignment)} agree most"
+    return f"{of}{chosen}{together}: here by {alignment.agreement:.2f} of at most 1"
+
+
+def both_views(alignment: Alignment) -> str:
+    """The two views of an alignment, as a sentence names them."""
+    written, read = alignment.written_layer, alignment.read_layer
+    return f"layer {written}, as tokens are written, and layer {read}, as they are read,"

@@ -26,11 +26,6 @@ def others(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
     return [(other.text, other.probability) for other in each.likeliest if other.id != own]
 
 
-def _seen(text: str) -> str:
-    """A token as a table shows it: one of blanks alone would be nothing to see."""
-    return text if text.strip() else quoted(text)
-
-
 def _with_bars(written: "Written") -> Strip:
     """The text as it reads, a bar under what was written."""
     pieces, start = [""] * len(written.tokens), 0  # of each token what the text has until the next one
@@ -68,12 +63,11 @@ def _whole(found: "Generation") -> Table:
 def _least_likely(written: "Written") -> Table:
     every = sorted(written.how.tokens, key=lambda each: each.probability)
     rows: list[list[Cell]] = [
-        [f"{n.token}", _seen(n.text), n.probability, Shares(others(written, n)[:NAMED], digits=2, one_line=True)]
+        [f"{n.token}", quoted(n.text), n.probability, Shares(others(written, n)[:NAMED], digits=2, one_line=True)]
         for n in every
     ]
-    title = "Least likely first"
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("others likely there")]
-    return Table(name=title, title=title, columns=columns, rows=rows, screen=bool(rows))
+    return Table(name="Least likely first", title="Least likely first", columns=columns, rows=rows, screen=bool(rows))
 
 
 def _side_by_side(found: "Generation") -> Table:
@@ -84,11 +78,10 @@ def _side_by_side(found: "Generation") -> Table:
     for n in range(max(map(len, counted), default=0)):
         row: list[Cell] = [f"{start + n + 1}"]
         for own in counted:
-            row += [_seen(own[n].text), own[n].probability] if n < len(own) else ["", None]
+            row += [quoted(own[n].text), own[n].probability] if n < len(own) else ["", None]
         rows.append(row)
-    names = [Column("plain"), Column("probability", 2, bar=True), Column("steered"), Column("probability", 2, bar=True)]
+    both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in found.each]
+    columns = [Column("token"), *both[0], *both[1]]
     title = "Token by token" + (", from where they part" if found.parts_at is not None else "")
     note = "Tokens are counted from the first that was written."
-    return Table(
-        name="Token by token", title=title, note=note, columns=[Column("token"), *names], rows=rows, screen=True
-    )
+    return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)

@@ -70,7 +70,7 @@ class Seen(TracesAnswer):
         if self.summary.target is not None and any(self.summary.target.generated):
             written = [n for n, own in zip(self.summary.labels, self.summary.target.generated, strict=True) if own]
             which = "" if len(written) == len(self.summary.labels) else f" of text {', '.join(written)}"
-            said.append(f"the model wrote the target{which} itself: the likeliest token each time")
+            said.append(f"the model wrote the target{which} itself, the likeliest token each time")
         return said
 
     def rows(self) -> list[Row]:
@@ -142,11 +142,12 @@ def seen(
     *,
     layer: int | None = None,
     head: int | None = None,
+    kind: type[Seen] = Seen,
     **how: Any,
 ) -> Seen:
     """Look at traces of one kind; those of texts that were read in windows are unfolded to their windows.
 
-    word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
+    kind: of the answer. word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
     """
     from regard.explain.texts.window_texts import unfold
 
@@ -154,7 +155,7 @@ def seen(
     unfolded = unfold(traces, word) if windowed else None
     given = traces if unfolded is None else unfolded.traces
     summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
-    return Seen(summary, layer, head, traces=given, read=traces if windowed else (), about=_about(summary, traces))
+    return kind(summary, layer, head, traces=given, read=traces if windowed else (), about=_about(summary, traces))
 
 
 def _about(summary: Summary, traces: Sequence[Any]) -> Read:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
-from regard.explain.findings.alignment import why_these_layers
 from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.texts.summary import Summary, Target
-from regard.explain.weights.alignment import Alignment
+from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
 from regard.questions.see.names import called
 from regard.text.tokens import Token

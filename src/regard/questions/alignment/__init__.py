@@ -1,0 +1,1 @@
+"""Which words of a text a translation's words come from."""

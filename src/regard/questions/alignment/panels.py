@@ -1,0 +1,62 @@
+"""Make the panels of a translation: the texts, where the words come from, and both views of every token."""
+
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Panel, Shares, Table
+from regard.explain.texts.summary import Summary
+from regard.questions.alignment.sentences import TEXTS, told_first
+from regard.questions.see.names import called
+from regard.questions.see.pair_panels import looks
+from regard.text.tokens import shortened
+
+if TYPE_CHECKING:
+    from regard.questions.alignment.answer import Translation
+
+MOST_ROWS = 14  # of the table on the first screen, over all its texts
+LETTERS = {1: 300, 2: 80}  # of each text and target there, of one text or two
+BESIDE = 2  # other source tokens of a row
+
+
+def of_translation(found: "Translation") -> list[Panel]:
+    """The texts and their targets, where words come from, and where every target token looks, in two views."""
+    target = found.summary.target
+    assert target is not None
+    views = [looks(each, found.summary, screen=False) for each in target.alignments]
+    return [_texts(found.summary, short=True), _texts(found.summary, short=False), _sources(found.summary), *views]
+
+
+def _texts(summary: Summary, *, short: bool) -> Table:
+    """Each text beside its target; for a screen the first, shortened."""
+    assert summary.target is not None
+    rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
+    if short:
+        most = LETTERS[min(len(rows), TEXTS)]
+        rows = [[shortened(str(text), most).strip("'") for text in each] for each in rows[:TEXTS]]
+    columns = [Column("text"), Column("target")]
+    return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short, leads=True)
+
+
+def _sources(summary: Summary) -> Table:
+    """Each target token and where it comes from as it is written: the telling ones, and those with large weights."""
+    assert summary.target is not None
+    few = summary.target.alignments[:TEXTS]
+    rows: list[list[Cell]] = []
+    left = 0
+    for each in few:
+        source = summary.tokens[each.text]
+        told = told_first(summary, each, MOST_ROWS // len(few))
+        left += len(told_first(summary, each, len(each.tokens))) - len(told)
+        for aligned, row in told:
+            first, *others = row.top
+            named = [(called(share.token, source), share.weight) for share in others[:BESIDE]]
+            beside = Shares(named, digits=2, one_line=True, mark="*" * (row.apart > 0.5))
+            label = [summary.labels[each.text]][: len(few) - 1]
+            rows.append([*label, aligned.text, called(first.token, source), first.weight, beside])
+    whose = f"layer {few[0].written_layer}" + ("" if few[0].head is None else f", head {few[0].head}")
+    note = f"Cross-attention of {whose}, the row that writes each token"
+    note += f"; the words with the largest weights, {left} more target tokens with --all" if left else ""
+    if any(isinstance(own[-1], Shares) and own[-1].mark for own in rows):
+        note += f"; * special tokens{' and sinks' * any(each.sinks for each in few)} take more than half"
+    every = [Column("text"), Column("target"), Column("comes from"), Column("weight", 2, bar=True), Column("and from")]
+    title, columns = "Where the words come from", every[len(few) == 1 :]
+    return Table(name=title, title=title, note=f"{note}.", columns=columns, rows=rows, screen=True, brief=True)

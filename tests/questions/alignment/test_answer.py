@@ -1,0 +1,59 @@
+"""A translation's rows and JSON are its alignment's numbers; its page opens at the alignment, its picture is see's."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from regard.questions.alignment.answer import Translation
+from regard.questions.see.answer import seen
+from regard.views.terminal.layout import lines_of
+from tests.support import own_models
+
+
+@pytest.fixture(scope="module")
+def found() -> Translation:
+    traces = own_models.pair().trace(own_models.TEXTS[1:], target=own_models.TARGETS[1:])
+    made = seen(traces, kind=Translation, top=3)
+    assert isinstance(made, Translation)
+    return made
+
+
+def test_rows_are_what_each_target_token_looks_at_most(found: Translation) -> None:
+    rows = found.rows()
+    assert found.summary.target is not None
+    for alignment in found.summary.target.alignments:
+        for each in alignment.tokens:
+            for name, row in (("written", each.written), ("read", each.read)):
+                mine = [
+                    (own["from_token"], own["from_text"], own["from_weight"], own["layer"]) for own in rows
+                    if (own["text"], own["token"], own["as_it_is"]) == (str(alignment.text + 1), each.token, name)
+                ]  # fmt: skip
+                top = [] if row is None else row.top
+                assert mine == [(share.token, share.text, share.weight, row and row.layer) for share in top]
+
+
+def test_json_is_the_whole_summary_in_the_form_of_see(found: Translation) -> None:
+    data = found.to_json()
+    assert data["format"] == "regard see"
+    assert data["findings"] == found.findings()
+    assert data["target"]["alignments"][0]["weights"] == found.summary.target.alignments[0].weights  # type: ignore
+    assert data.keys() >= asdict(found.summary).keys()
+
+
+def test_the_page_opens_at_the_alignment_and_the_picture_shows_it(found: Translation, tmp_path: Path) -> None:
+    page = found.page()
+    assert page.opening["view"] == "alignment"
+    assert page.panels == []
+    assert len(page.alignment) == 2
+    assert found.draw(tmp_path / "a.png") == []
+    assert (tmp_path / "a.png").stat().st_size > 0
+
+
+def test_all_shows_both_views_of_every_token(found: Translation) -> None:
+    lines = lines_of(found.shown(120, 1000, everything=True), 120)
+    told = "\n".join(lines)
+    assert told.count("Where target") == 2
+    assert "left out" not in told
+    for text in (*own_models.TEXTS[1:], *own_models.TARGETS[1:]):
+        assert text in told
