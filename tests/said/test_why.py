@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from regard.explain.causes.why import Cause, Why
-from regard.explain.findings.why import why_findings
+from regard.questions.why.answer import Cause, Why, WhyOfTexts
 from tests.said.templates import Groups, Template, hold, shows
 
 N = r"[−-]?[\d.]+"
@@ -219,9 +218,9 @@ def test_what_is_said_of_random_rankings_holds() -> None:
     draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
     for _ in range(200):
         why, again = made(draw), made(draw)
-        for name, count in hold(why_findings([("1", why)]), why, TEMPLATES).items():
+        for name, count in hold(why.findings(), why, TEMPLATES).items():
             spoke[name] += count
-        first, *_ = why_findings([("1", why), ("2", again)])
+        first, *_ = WhyOfTexts([("1", why), ("2", again)]).findings()
         spoke["shortly"] += hold([first], why, TEMPLATES)["shortly"]
     assert all(spoke.values()), spoke
 
@@ -235,7 +234,7 @@ def test_the_word_itself_is_no_silent_gap(by: str) -> None:
     tokens = [Cause(name, n, None, None, 0.1, 0.1, size, size, **own) for n, (name, size, own) in enumerate(figures)]
     heads = [Cause("layer 0, head 0", None, 0, 0, 0.1, 0.1, 0.1, 0.1)]
     why = Why("bank", tokens, heads, (0.5, 0.5), (0.5, 0.5), by)  # type: ignore[arg-type]
-    words, apart, *_ = said = why_findings([("1", why)])
+    words, apart, *_ = said = why.findings()
     assert words.startswith(
         "Special tokens, attention sinks and the word itself aside: if no token could look at “river”"
     )

@@ -144,11 +144,9 @@ def test_one_reference_and_bad_axes(bank, minilm) -> None:
 
 
 def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
-    from regard.explain.findings.why import why_findings
-
     why = minilm.why(bank[0], "bank")
     page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
-    assert why_findings([("1", why)])[0] in page
-    assert f"{why.tokens[0].effect:.3f}" in page
-    assert why_findings([("1", why)])[0][:40] in " ".join(str(why).split())
+    assert why.findings()[0] in page
+    assert f"{why.tokens[0].effect:.4f}" in page
+    assert why.findings()[0][:40] in " ".join(str(why).split())
     assert repr(why) == str(why)

@@ -13,7 +13,6 @@ from regard.web.panels import (
     scatter,
     strip,
     table,
-    why_panels,
 )
 from tests.support.own_models import opened
 
@@ -42,20 +41,6 @@ def test_numbers_that_are_none_are_left_out() -> None:
     }  # fmt: skip
     assert in_context("a ", "b", " c") == {"left": "a ", "form": "b", "right": " c"}
     assert heat("t", "", ["r"], ["c"], [[0.5]], largest=2.0)["largest"] == 2.0
-
-
-def test_the_rankings_of_causes(minilm: Any) -> None:
-    trace = minilm.trace("A man is fishing on a river bank.")
-    why = minilm.why(trace, "bank")
-    tokens, heads = why_panels([("1", why)])
-    assert tokens["title"] == "“bank” without each token"
-    assert [tokens["name"], heads["name"]] == ["Without a token", "Without a head"]
-    assert [column["name"] for column in tokens["columns"]][:2] == ["without token", "changes"]  # type: ignore[attr-defined]
-    rows: Any = tokens["rows"]
-    assert len(rows) == len(why.tokens)
-    assert rows[0][1] == why.tokens[0].effect
-    assert any(row[4] == "special" for row in rows)
-    assert heads["rows"][0][0] == why.heads[0].name  # type: ignore[index]
 
 
 def test_how_attention_formed() -> None:

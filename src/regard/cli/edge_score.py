@@ -1,21 +1,14 @@
 """`regard why --edge`: why a head looks from one word at another."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from regard.cli import clock
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.outputs import Outputs
-from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
-from regard.cli.telling import EVERY, more_of
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions.score.asked import ScoreAsked
-
-if TYPE_CHECKING:
-    from regard.web.page import Page
 
 
 @dataclass(frozen=True)
@@ -27,12 +20,12 @@ class EdgeAsked:
     head: int | None = None
     part: str | None = None
 
-    def check_absent(self, figure: Path | None) -> None:
+    def check_absent(self) -> None:
         """Refuse what goes with --edge alone, where there is none."""
-        given = {"--layer": self.layer, "--head": self.head, "--part": self.part, "--figure": figure}
+        given = {"--layer": self.layer, "--head": self.head, "--part": self.part}
         used = [option for option, value in given.items() if value is not None]
         if used:
-            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score, or draws it")
+            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score")
 
     def question(self) -> ScoreAsked:
         """The question, with the two words apart.
@@ -60,41 +53,14 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
-    from regard.display.terminal import drawn
-    from regard.questions.score.panels import of_sides
-    from regard.views.terminal.layout import put
-    from regard.views.terminal.one_screen import ending
-    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
+    from regard.cli.console import consoles
 
-    console, errors = consoles(outputs.json)
-    with errors.status("loading the model and tracing …"):
-        done = traced(given, errors) if given.file is None else traced_again(given)
+    screens = consoles(outputs.json)
+    with screens[1].status("loading the model and tracing …"):
+        done = traced(given, screens[1]) if given.file is None else traced_again(given)
         question.check(len(done.traces), called=_called)
-        (trace,) = done.traces
-        found = question.answer(done.model, done.traces)
-
-        def draw(file: Path) -> list[str]:
-            from regard.display.picture import draw  # matplotlib, for those who asked for a picture
-
-            return draw(found.chosen(), found.title(), file)
-
-        def page(html: PageFile) -> "Page":
-            from regard.web.answers import page_beside
-            from regard.web.assemble import Opening
-
-            opening = Opening(layer=found.layer, head=found.head, token=found.query_parts.tokens[0])
-            return page_beside(found, [trace], html.choice(), opening)
-
-        notes = outputs.write(traces=[trace], draw=draw, data=found.to_json, page=page)
-    shown = found.shown(console.width, top, "in --json")
-    if everything:
-        shown += [drawn(panel, console.width, EVERY, "in --json") for panel in of_sides(found)]
-    more = "" if everything else "--all (each side's parts), "
-    more += more_of(found, top, ("json", "figure", "html"))
-    last = ending(found.about.statuses, more, clock.seconds(), found.exactness())
-    put([*unknown_first(of_traces([trace])), *shown, last], console)
-    finish(console, errors, outputs.files, notes)
+        found = replace(question.answer(done.model, done.traces), traces=done.traces)
+    tell(found, outputs, screens, top, everything=everything, traces=done.traces)
 
 
 def _called(field: str) -> str:

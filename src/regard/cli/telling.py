@@ -57,11 +57,15 @@ def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1],
 
     top: how many were named, None for all. files: that the verb writes. everything: as of `tell`.
     """
+    from regard.display.panels import Table
+
     panels = found.panels()
     ranked = ["--top K"] if top is not None and any(panel.ranked for panel in panels if panel.screen) else []
     rest = [panel.name for panel in panels if not panel.screen]
     offered = [f"--{file}" for file in MORE if file in files]
-    named = ", ".join(rest) if len(rest) < NAMED else f"{len(rest)} more tables"
-    every = [f"--all ({named})"] if everything is False and rest else []
+    details = any(column.detail for panel in panels if isinstance(panel, Table) for column in panel.columns)
+    named = rest if len(rest) < NAMED else [f"{len(rest)} more tables"]
+    named = [*named, *["all columns"] * (details and not rest)]
+    every = [f"--all ({', '.join(named)})"] if everything is False and named else []
     written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
     return ", ".join([*ranked, *every, *written])

@@ -6,6 +6,7 @@ rows; whoever shows it takes these. Rich, matplotlib and the page are imported w
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -87,7 +88,7 @@ class Answer(Table):
         top: how many parts or rows are named. more: where those are that are left out. everything: show all panels,
         with the columns that are details.
         """
-        from regard.display.terminal import drawn
+        from regard.display.terminal import beside, drawn
         from regard.views.terminal.one_screen import sentences
         from regard.views.terminal.unknown_tokens import unknown_first
 
@@ -95,9 +96,14 @@ class Answer(Table):
             panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
         else:
             panels = [_of_a_screen(panel) for panel in self.panels() if panel.screen]
-        parts = [drawn(panel, width, top, more) for panel in panels]
-        parts.insert(sum(panel.leads for panel in panels), sentences(self.findings()))
-        return [*unknown_first(self.about.sides), *parts]
+        first = sum(panel.leads for panel in panels)
+        parts = [*unknown_first(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
+        parts.append(sentences(self.findings()))
+        for side_by_side, own in groupby(panels[first:], lambda panel: "" if everything else _beside(panel)):
+            each = list(own)
+            tables = [panel for panel in each if isinstance(panel, TablePanel)]
+            parts += [beside(tables, width, top, more)] if side_by_side else [drawn(p, width, top, more) for p in each]
+        return parts
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names.
@@ -171,7 +177,10 @@ class TracesAnswer(Answer):
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def opening(self) -> dict[str, Any]:
-        """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word."""
+        """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word.
+
+        title: of the page, where it is another than that of its texts.
+        """
         return {}
 
     def tabs(self) -> list[Panel]:
@@ -189,7 +198,9 @@ class TracesAnswer(Answer):
 
         if not self.traces:
             return super().page(choice)
-        page = page_of(self.traces, choice, Opening(**self.opening()), names=self.names, findings=self.findings())
+        place = self.opening()
+        title = place.pop("title", None)
+        page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()
         page.panels += [panel_data(panel) for panel in self.tabs()]
         return page
@@ -199,6 +210,11 @@ def _whole_note(panel: Panel) -> Panel:
     """A panel with its note as one sentence: of several a terminal shows the first."""
     sentences = panel.note.removesuffix(".").split(". ")
     return replace(panel, note="; ".join([*sentences[:1], *(each[:1].lower() + each[1:] for each in sentences[1:])]))
+
+
+def _beside(panel: Panel) -> str:
+    """With which other tables a table stands side by side; with none: nothing."""
+    return panel.group if isinstance(panel, TablePanel) else ""
 
 
 def _of_a_screen(panel: Panel) -> Panel:

@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
+from rich.table import Table as Grid
 from rich.text import Text
 
 from regard.display.panels import (
@@ -30,7 +31,7 @@ from regard.explain.findings.wording import number, signed
 from regard.views.terminal.layout import APART, SET_IN, columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
 
-BAR = 16  # cells
+BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
 NAME = 10  # cells of a heat map's column name
 TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
 SHARES = 24  # cells of a column of named numbers at least
@@ -87,7 +88,7 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
         for n in range(kept):
             line.append(cells[n])
             if n in barred:
-                line.append(Text() if row is panel.total else _bar(_number(row[n]) or 0.0, *barred[n]))
+                line.append(Text() if row is panel.total else _bar(_number(row[n]) or 0.0, *barred[n], bars))
         grid.add_row(*line, style="bold" if row is panel.total else "")
     names = [column.name for column in panel.columns[kept:]]
     columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
@@ -98,7 +99,7 @@ def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[T
     """How to read a table, and what of it is left out."""
     left = len(panel.rows) - top
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
-    return [*legend, *_left([f"{left:,} more rows" if left > 0 else "", columns_left], more)]
+    return [*legend, *_left([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
 
 
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
@@ -130,24 +131,51 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
     return grid
 
 
-def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], bool]:
-    """How wide each column is that a terminal has room for, and whether there is room for bars too.
+def beside(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
+    """Draw tables side by side where all have room there with short bars, else one below the other."""
+    needs = [_needed(panel, top) for panel in panels]
+    left = width - sum(needs) - len(needs) + 1
+    if left < 0:
+        return Group(*(drawn(panel, width, top, more) for panel in panels))
+    grid = Grid.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    for need in needs:
+        grid.add_column(width=need + left // len(needs))
+    grid.add_row(
+        *(drawn(panel, need + left // len(needs), top, more) for panel, need in zip(panels, needs, strict=True))
+    )
+    return grid
+
+
+def _needed(panel: Table, top: int) -> int:
+    """How wide a table is with short bars."""
+    names = [
+        _sizes(column.name, [_cell(row[n], column) for row in panel.rows[:top]])[0]
+        for n, column in enumerate(panel.columns)
+    ]
+    return SET_IN + _together(names) + sum(SHORT + APART for column in panel.columns if column.bar)
+
+
+def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
+    """How wide each column is that a terminal has room for, and how long bars may be, 0 where they have no room.
 
     Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
     """
     sizes = [_sizes(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
     text = [column.digits is None for column in panel.columns]
-    room, bars = width - SET_IN, sum(BAR + APART for column in panel.columns if column.bar)
+    room, count = width - SET_IN, sum(column.bar for column in panel.columns)
     wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
-    own, barred = [whole for whole, _ in sizes], _together(wanted) + bars <= room
+    own, left = [whole for whole, _ in sizes], room - _together(wanted)
+    longest = min(BAR, left // count - APART) if count else 0
+    longest = longest if longest >= SHORT else 0
+    bars = (longest + APART) * count if longest else 0
     if _together(wanted) > room:
         least = [min(whole, LEAST) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)]
         kept = max([1, *(n for n in range(1, len(least) + 1) if _together(least[:n]) <= room)])
         own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
     most = min(max(own, default=0), room)  # cells of the widest column of text
-    while most > LEAST and _together(_folded(own, text, most)) + bars * barred > room:
+    while most > LEAST and _together(_folded(own, text, most)) + bars > room:
         most -= 1
-    return _folded(own, text, most), barred
+    return _folded(own, text, most), longest
 
 
 def _folded(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
@@ -292,9 +320,9 @@ def _section(panel: Panel, *parts: RenderableType) -> RenderableType:
     return section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
-def _bar(number: float, largest: float, both: bool) -> Text:
+def _bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
     """A bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
-    own = bar(abs(number), largest, BAR)
+    own = bar(abs(number), largest, room)
     own.stylize("red" if both and number >= 0 else "cyan")
     return own
 

@@ -37,9 +37,9 @@ from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
-    import regard.explain.causes.why
     import regard.questions.attribution.direct
     import regard.questions.score.sources
+    import regard.questions.why.answer
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -319,7 +319,7 @@ class Model:
         part: Literal["encoder", "decoder"] | None = None,
         tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
         progress: Callable[[int, int], None] | None = None,
-    ) -> "regard.explain.causes.why.Why":
+    ) -> "regard.questions.why.answer.Why":
         """Rank the tokens and heads behind a word, each measured by taking it away.
 
         Args:
@@ -330,13 +330,13 @@ class Model:
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
             progress: called with how many of the runs that measure them are done, and how many they are.
 
-        Returns a `regard.explain.causes.why.Why`.
+        Returns a `regard.questions.why.answer.Why`.
 
         Raises:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
                 part that is missing or not wanted, or something that tokens are not ranked by.
         """
-        from regard.explain.causes.why import only_occurrence, why  # a layer above: see import-linter's exception
+        from regard.questions.why.causes import only_occurrence, why  # a layer above: see import-linter's exception
 
         if not isinstance(trace, (Trace, PairTrace)):
             raise RegardError(f"why: given {type(trace).__name__}, needs a trace of this model")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from regard.explain.causes.why import Why
     from regard.generation.generator import Generated
     from regard.questions.see.answer import Seen
     from regard.trace.labelled_map import LabelledMap
@@ -162,13 +161,6 @@ def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]"
         return [*generation(done).shown(width), *shown_trace(trace, width)]
     written = Text.assemble(visible(done.text.removesuffix(done.new)), (visible(done.new), "bold"))
     return [written, Text(), *shown_trace(trace, width)]
-
-
-def shown_why(why: "Why", width: int) -> "list[RenderableType]":
-    """The parts of a ranking of causes: what was found in sentences, then the ranking of tokens and that of heads."""
-    from regard.views.terminal.why import render_shortly
-
-    return render_shortly([("1", why)], 10, width)
 
 
 def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":

@@ -6,46 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from regard import json_files
-from regard.capture.interventions.names import TEXTS
-from regard.explain.causes.why import Why
 from regard.explain.evolution import Evolution
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
 from regard.explain.findings.matrix import matrix_findings
-from regard.explain.findings.why import why_findings
 from regard.explain.matrices.matrix import Matrix
 from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
-from regard.trace.status import Status
 from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
-
-
-def why_data(
-    found: Sequence[tuple[str, Why]],
-    texts: Sequence[tuple[str, str | None]],
-    generated: Sequence[bool],
-    statuses: Sequence[Status],
-) -> dict[str, Any]:
-    """The rankings of each occurrence, by its label. texts: each with its target, if any."""
-    words = []
-    for label, why in found:
-        words.append({"label": label, **_with_side(asdict(why))})
-        for name in ("tokens_agreement", "heads_agreement"):
-            words[-1][name] = dict(zip(("weight", "contribution"), words[-1][name], strict=True))
-    return _data(
-        "regard why",
-        {
-            "findings": why_findings(found),
-            "texts": [text for text, _ in texts],
-            "targets": [target for _, target in texts],
-            "generated": list(generated),
-            "words": words,
-            "statuses": [asdict(status) for status in statuses],
-        },
-    )
 
 
 def matrix_data(matrix: Matrix) -> dict[str, Any]:
@@ -82,13 +53,6 @@ def evolution_data(found: Evolution) -> dict[str, Any]:
 def write_json(data: dict[str, Any], file: Path) -> None:
     """Write what one of the functions above made, whole or not at all ("-": to standard output)."""
     json_files.write_json(data, file, indent=None if data.get("format") in ON_ONE_LINE else 1)
-
-
-def _with_side(why: dict[str, Any]) -> dict[str, Any]:
-    """The fields with "side" for part, which JSON has named by its text: "source" or "target"."""
-    part = why["part"]
-    side = None if part is None else TEXTS[part]
-    return {("side" if name == "part" else name): side if name == "part" else value for name, value in why.items()}
 
 
 def _data(kind: str, entries: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from regard.explain.causes.token_rankings import reason
-from regard.explain.causes.why import Cause, Why
-from regard.explain.causes.why_measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.explain.evolution import Evolution
-from regard.explain.findings.why import measured
-from regard.text.quoting import quoted
 from regard.web.score_rules import Data
 
 Cell = str | int | float | None | Data
@@ -187,32 +182,6 @@ def curve(
     }  # fmt: skip
 
 
-def why_panels(found: Sequence[tuple[str, Why]]) -> list[Data]:
-    """Write the rankings of causes, tokens and heads, of each occurrence by its label."""
-    panels = []
-    for label, why in found:
-        where = f" in {'target' if why.part == 'decoder' else 'text'} {label}" if len(found) > 1 else ""
-        for what, causes in (("token", why.tokens), ("head", why.heads)):
-            measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (WEIGHT.heading, WEIGHT))
-            says = [(name, each.of_tokens if what == "token" else each.of_heads) for name, each in measures]
-            title = f"{quoted(why.word)}{where} without each {what}"
-            columns = [
-                column(f"without {what}"),
-                column(CHANGES, 4, bar=True),
-                column(CONTRIBUTION.heading, 3),
-                column(WEIGHT.heading, 3),
-                column("note"),
-            ]
-            rows: list[Row] = [
-                [_name(each), measured(each, why), each.contribution, each.weight, _note(each)] for each in causes
-            ]
-            note = "; ".join(f"{name}: {meaning}" for name, meaning in says)
-            note += f"; {reason(why.tokens_by, why.by)}" if what == "token" else ""
-            short = f"Without a {what}" + (f", {label}" if len(found) > 1 else "")
-            panels.append(table(title, note, columns, rows, name=short))
-    return panels
-
-
 def evolution_panels(found: Evolution) -> list[Data]:
     """Write how one head's attention formed: first and last step, their difference, its figures, the embeddings."""
     first, last = found.steps[0], found.steps[-1]
@@ -252,15 +221,6 @@ def evolution_panels(found: Evolution) -> list[Data]:
             )
         )
     return panels
-
-
-def _name(cause: Cause) -> str:
-    return cause.name if cause.token is None else f"{cause.name} ({SIDES.get(cause.part or '', '')}{cause.token})"
-
-
-def _note(cause: Cause) -> str:
-    marks = {"sink": cause.sink, "special": cause.special, "the word itself": cause.own}
-    return ", ".join(name for name, there in marks.items() if there)
 
 
 def _finite(value: Cell) -> Cell:

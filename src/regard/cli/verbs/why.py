@@ -4,21 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli import clock, options
+from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.edge_score import EdgeAsked, show_edge
 from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.explain.causes.token_rankings import TOKENS_BY
 
 if TYPE_CHECKING:
-    from regard.explain.causes.why import Why
-    from regard.web.page import Page
+    from regard.questions.why.answer import Why
 
 By = Annotated[
     str,
@@ -26,10 +25,12 @@ By = Annotated[
         "--by", metavar="BY", help="Rank tokens by removal, edges (the word's alone), contribution or weight."
     ),
 ]
-Ranked = Annotated[int, options.number("K", "How many tokens and heads to show of each ranking.")]
+Ranked = Annotated[
+    int | None, options.number("K", "How many tokens and heads to name of each ranking: 10, of two words 5.")
+]
 
 
-@writes("figure", "json", "html of traces", "save parts")
+@writes("figure", "json", "html of traces", "csv", "save parts")
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,
@@ -40,7 +41,7 @@ def why(
     part: options.EdgePart = None,
     model: options.ModelName = None,
     by: By = "removal",
-    top: Ranked = 10,
+    top: Ranked = None,
     everything: options.All = False,
     open_file: options.OpenAgain = None,
     outputs: Outputs = NOTHING,
@@ -54,10 +55,10 @@ def why(
     if edge is not None:
         if by != TOKENS_BY[0]:
             raise RegardError("--by goes with --word: it says what the tokens behind a word are ranked by")
-        show_edge(given, asked, word, top, everything, outputs)
+        show_edge(given, asked, word, 10 if top is None else top, everything, outputs)
         return
-    asked.check_absent(outputs.figure)
-    chosen = Selection(top=top, word=word)
+    asked.check_absent()
+    chosen = Selection(top=10 if top is None else top, word=word)
     word = chosen.needed_word()
     chosen.check()
     outputs.check()
@@ -65,19 +66,20 @@ def why(
     early.check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
-    from regard.explain.causes.why import occurrences
-    from regard.explain.texts.occurrences import lettered
-    from regard.views.json import why_data
-    from regard.views.terminal.layout import put
-    from regard.views.terminal.unknown_tokens import of_traces, unknown_first
-    from regard.views.terminal.why import show_why, show_why_shortly
+    from rich.text import Text
 
-    console, errors = consoles(outputs.json)
+    from regard.cli.console import consoles
+    from regard.display.answer import Read
+    from regard.explain.texts.occurrences import lettered
+    from regard.questions.why.answer import WhyOfTexts
+    from regard.questions.why.causes import occurrences
+    from regard.views.terminal.layout import visible
+
+    screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
-    with errors.status("loading the model, tracing and ablating …"):
-        done = traced(given, errors) if open_file is None else traced_again(given)
-        estimate = Estimate(errors, "measuring without each")
+    with screens[1].status("loading the model, tracing and ablating …"):
+        done = traced(given, screens[1]) if open_file is None else traced_again(given)
+        estimate = Estimate(screens[1], "measuring without each")
         of_texts = [occurrences(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
@@ -88,23 +90,11 @@ def why(
             for nth, (of, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
                 found.append((label, done.model.why(trace, each, part=of, tokens_by=by, progress=progress)))
-        statuses = [trace.status for trace in done.traces]
-
-        def page(html: PageFile) -> "Page":
-            from regard.explain.findings.why import why_findings
-            from regard.web.assemble import Opening, page_of
-            from regard.web.panels import why_panels
-
-            sentences, opening = why_findings(found), Opening("tokens", word=word)
-            made = page_of(done.traces, html.choice(), opening, findings=sentences)
-            made.panels += why_panels(found)
-            return made
-
-        data = lambda: why_data(found, done.texts, done.generated, statuses)  # noqa: E731
-        outputs.write(traces=done.traces, data=data, page=page)
+    read = Read(tuple(done.texts), tuple(trace.status for trace in done.traces), Read.of(*done.traces).sides)
+    answer = WhyOfTexts(found, done.generated, about=read, traces=done.traces)
+    first: list[Text] = []
     if any(done.generated):
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
-        console.print(f"the model wrote the target itself: {written}\n", style="dim", markup=False)
-    put(unknown_first(of_traces(done.traces)), console)
-    (show_why if everything else show_why_shortly)(found, statuses, top, console, clock.seconds())
-    finish(console, errors, outputs.files)
+        first.insert(0, Text(visible(f"the model wrote the target itself: {written}\n"), style="dim"))
+    rows = top or (10 if len(found) != 2 else 5)
+    tell(answer, outputs, screens, rows, first, everything=everything, traces=done.traces)

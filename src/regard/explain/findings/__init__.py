@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from regard.explain.findings import pieces as pieces
     from regard.explain.findings import tokens as tokens
     from regard.explain.findings import training as training
-    from regard.explain.findings import why as why
     from regard.explain.findings import wording as wording
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -28,12 +28,12 @@ def of_score(found: "ScoreSources") -> list[Panel]:
     beside = _beside(found)
     few = max(len(names) for names in beside.table()[:2]) <= FEW
     return [*(_grid(found, by, name, what, drawn=by == ("writer" if few else "layer")) for by, name, what in GROUPS),
-            _pairs(found)]  # fmt: skip
+            _pairs(found), *_sides(found)]  # fmt: skip
 
 
-def of_sides(found: "ScoreSources") -> list[Panel]:
+def _sides(found: "ScoreSources") -> list[Table]:
     """What each part of each side brings with all of the other, by every way of grouping them."""
-    beside, panels = found.beside_the_others(), []
+    beside, tables = found.beside_the_others(), []
     for by, name, _ in (GROUPS[3], GROUPS[1], GROUPS[0], GROUPS[2]):
         query, key = beside.side("query", by), beside.side("key", by)
         rows: list[list[Cell]] = [
@@ -45,8 +45,8 @@ def of_sides(found: "ScoreSources") -> list[Panel]:
             Column(f"of {quoted(found.key)}"), Column("difference", 4, signed=True),
         ]  # fmt: skip
         title = f"Each side with all of the other, {name[0].lower()}{name[1:]}"
-        panels.append(Table(name=f"Sides {name[0].lower()}{name[1:]}", title=title, columns=columns, rows=rows))
-    return [*panels]
+        tables.append(Table(name=f"Sides {name[0].lower()}{name[1:]}", title=title, columns=columns, rows=rows))
+    return tables
 
 
 def plain(name: str) -> str:

@@ -22,7 +22,7 @@ from regard.capture.interventions.call_ids import CallId
 from regard.capture.interventions.names import PARTS, Part
 from regard.capture.score_path import Side, SideParts
 from regard.checks import from_zero
-from regard.display.answer import Answer, Read
+from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
 from regard.explain.findings.wording import number
@@ -53,7 +53,7 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreSources(Answer):
+class ScoreSources(TracesAnswer):
     """One score of one head, split into pairs of parts. Of words of several tokens it is the mean over their pairs.
 
     score: scale · query · key, the sum of all pairs. bias: what is added to it, positions most often. softcapped: what
@@ -140,6 +140,11 @@ class ScoreSources(Answer):
         gives = f"{quoted(self.query)} gives {quoted(self.key)} {number(self.weight)} of its attention"
         return f"Why {gives} in {where}"
 
+    def opening(self) -> dict[str, Any]:
+        """Open the page of the text at the score, and call it as the score is called."""
+        own = {"layer": self.layer, "head": self.head, "token": self.query_parts.tokens[0]}
+        return {"title": self.title(), "view": "panel 0"} | own
+
     def data(self) -> dict[str, object]:
         """The score, and all pairs of its parts by each way of grouping them, also of its difference from the mean."""
         beside, ways = self.beside_the_others(), ("writer", "layer", "source", "kind")
@@ -208,7 +213,7 @@ def score_sources(
         other_keys=others,
         scale=float(rule.scale),
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
-        about=Read(Read.of(trace).texts, tuple(side.status for side in trace.sides)),
+        about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),
     )
     error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
     if not error <= TOLERANCE:

@@ -5,10 +5,14 @@ says that these are left out, and then what they do.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from regard.explain.causes.why import Cause, Why
-from regard.explain.causes.why_measures import CHANGED, WEIGHT
+from regard.explain.causes.token_rankings import reason
 from regard.explain.findings.wording import CLOSE, agreement, capital, listed, number, quoted
+from regard.questions.why.measures import CHANGED, CHANGES, WEIGHT
+
+if TYPE_CHECKING:
+    from regard.questions.why.answer import Cause, Why, _Ranked
 
 MOST = 5  # sentences
 LEAST = 1e-4  # measured changes below it are not worth a name
@@ -16,41 +20,56 @@ NAMED = 0.05  # as parts of the largest change: those from which on others are n
 ASIDE = "special tokens, attention sinks and the word itself aside"
 
 
-def why_findings(found: Sequence[tuple[str, Why]]) -> list[str]:
-    """Compose the sentences about each occurrence, given by its label as `regard why` has them: five at most.
+def of_causes(found: "_Ranked") -> list[str]:
+    """Compose the sentences about each occurrence: five at most.
 
     One occurrence gets all that is to be said; of several each gets what changes it most.
     """
-    if len(found) == 1:
-        why = found[0][1]
-        about = (_words(why, _name(found[0], found)), _beside(why), _most_looked_at(why), _heads(why), _predicts(why))
+    every = found.each()
+    if len(every) == 1:
+        why = every[0][1]
+        about = (_words(why, _name(every[0], every)), _beside(why), _most_looked_at(why), _heads(why), _predicts(why))
         return [sentence for sentence in about if sentence]
-    few = found[: MOST if len(found) <= MOST else MOST - 1]
-    sentences = [_shortly(why, _name((label, why), found)) for label, why in few]
+    few = every[: MOST if len(every) <= MOST else MOST - 1]
+    sentences = [_shortly(why, _name((label, why), every)) for label, why in few]
     if len(few) <= 2:
-        sentences += [_heads(why, _name((label, why), found)) for label, why in few]
-    left = len(found) - len(few)
+        sentences += [_heads(why, _name((label, why), every)) for label, why in few]
+    left = len(every) - len(few)
     more = [f"{left} more occurrences are in the table."] if left else []
     return [sentence for sentence in [*sentences, *more] if sentence]
 
 
-def measured(cause: Cause, why: Why) -> float:
+def exactness(found: "_Ranked") -> list[str]:
+    """Say what the numbers are, and what tokens are ranked by."""
+    whys = [why for _, why in found.each()]
+    lines = [f"{CHANGES}: {CHANGED[by].of_tokens}" for by in sorted({why.by for why in whys})]
+    lines.append(f"{WEIGHT.heading} of a token: {WEIGHT.of_tokens}")
+    lines += [reason(*each) for each in dict.fromkeys((why.tokens_by, why.by) for why in whys)]
+    if any(cause.sink for why in whys for cause in why.tokens):
+        lines.append("sink: a token that most heads give far more than its share, whatever it means")
+    return [f"{capital(line)}." for line in lines]
+
+
+def place(label: str, why: "Why") -> str:
+    """Where an occurrence is: "text 2a", or "target 1"."""
+    return f"{'target' if why.part == 'decoder' else 'text'} {label}"
+
+
+def measured(cause: "Cause", why: "Why") -> float:
     """What the rankings are by: the cause's divergence, or its effect."""
     return cause.effect if why.by == "effect" or cause.divergence is None else cause.divergence
 
 
-def has_meaning(cause: Cause) -> bool:
+def has_meaning(cause: "Cause") -> bool:
     """Whether a token is another one with a meaning: neither special, nor a sink, nor of the word itself."""
     return not (cause.special or cause.sink or cause.own)
 
 
-def _name(one: tuple[str, Why], every: Sequence[tuple[str, Why]]) -> str:
-    label, why = one
-    where = "target" if why.part == "decoder" else "text"
-    return quoted(why.word) + (f" of {where} {label}" if len(every) > 1 else "")
+def _name(one: "tuple[str, Why]", every: "Sequence[tuple[str, Why]]") -> str:
+    return quoted(one[1].word) + (f" of {place(*one)}" if len(every) > 1 else "")
 
 
-def _token(cause: Cause, why: Why) -> str:
+def _token(cause: "Cause", why: "Why") -> str:
     """A token's name, and what it is where it is no other word."""
     of = " of the source" if cause.part == "cross" else ""
     if cause.own:
@@ -61,27 +80,27 @@ def _token(cause: Cause, why: Why) -> str:
     return ("the attention sink " if cause.sink else "") + quoted(cause.name) + of
 
 
-def _others(why: Why) -> list[Cause]:
+def _others(why: "Why") -> "list[Cause]":
     """The tokens with a meaning that changed anything, those first that changed most, whatever they are ranked by."""
     return [cause for cause in _by_change(why) if has_meaning(cause) and measured(cause, why) >= LEAST]
 
 
-def _set_aside(why: Why) -> list[Cause]:
+def _set_aside(why: "Why") -> "list[Cause]":
     """The tokens without a meaning of their own, those first that changed most."""
     return [cause for cause in _by_change(why) if not has_meaning(cause)]
 
 
-def _by_change(why: Why) -> list[Cause]:
+def _by_change(why: "Why") -> "list[Cause]":
     return sorted(why.tokens, key=lambda cause: -measured(cause, why))
 
 
-def _aside(named: Sequence[Cause], why: Why) -> bool:
+def _aside(named: "Sequence[Cause]", why: "Why") -> bool:
     """Whether a sentence that names these words first leaves out a token that changed no less than one of them."""
     least = min((measured(each, why) for each in named), default=LEAST)
     return any(measured(each, why) >= least for each in _set_aside(why))
 
 
-def _words(why: Why, name: str) -> str:
+def _words(why: "Why", name: str) -> str:
     """Without which tokens the word would change most."""
     others = _others(why)
     if not any(has_meaning(cause) for cause in why.tokens):
@@ -101,16 +120,16 @@ def _words(why: Why, name: str) -> str:
     return capital(f"{ASIDE}: {sentence}" if _aside(largest, why) else sentence)
 
 
-def _largest(causes: Sequence[Cause], why: Why) -> list[Cause]:
+def _largest(causes: "Sequence[Cause]", why: "Why") -> "list[Cause]":
     """The first and at most two others, where they change a part of what it does that is worth a word."""
     return [cause for cause in causes[:3] if measured(cause, why) >= NAMED * measured(causes[0], why)]
 
 
-def _sized(cause: Cause, why: Why) -> str:
+def _sized(cause: "Cause", why: "Why") -> str:
     return f"{_token(cause, why)} ({number(measured(cause, why))})"
 
 
-def _shortly(why: Why, name: str) -> str:
+def _shortly(why: "Why", name: str) -> str:
     others = _others(why)
     if not others:
         return _words(why, name)
@@ -123,7 +142,7 @@ def _shortly(why: Why, name: str) -> str:
     )
 
 
-def _beside(why: Why) -> str:
+def _beside(why: "Why") -> str:
     """What special tokens, sinks and the word itself change, where the words' sentence left them out."""
     apart, named = _set_aside(why), _largest(_others(why), why)
     if not apart or measured(apart[0], why) < LEAST or not _aside(named, why):
@@ -134,7 +153,7 @@ def _beside(why: Why) -> str:
     return f"Of special tokens, sinks and the word itself, {_sized(first, why)} changes it most{then}{share}."
 
 
-def _most_looked_at(why: Why) -> str:
+def _most_looked_at(why: "Why") -> str:
     """Which token gets most weight, which other word does, and whether that is the one that matters most."""
     others = _others(why)
     seen = [cause for cause in why.tokens if has_meaning(cause)]
@@ -151,7 +170,7 @@ def _most_looked_at(why: Why) -> str:
     return f"{said}, which {'of other words ' * _aside([first], why)}changes it most, too."
 
 
-def _heads(why: Why, name: str = "") -> str:
+def _heads(why: "Why", name: str = "") -> str:
     """Which heads matter most."""
     ranked = sorted(why.heads, key=lambda cause: -measured(cause, why))
     found = [cause for cause in ranked if measured(cause, why) >= LEAST]
@@ -164,7 +183,7 @@ def _heads(why: Why, name: str = "") -> str:
     return f"Of the {len(why.heads)} heads {first.name} matters most{of}: without it the change is {change}{then}."
 
 
-def _predicts(why: Why) -> str:
+def _predicts(why: "Why") -> str:
     """How well attention weights and contributions rank the tokens as taking them away does."""
     weight, given = why.tokens_agreement
     if weight != weight or given != given or len(why.tokens) < 4:

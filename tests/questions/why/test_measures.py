@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 from regard.explain.causes.token_rankings import AGREEMENTS
-from regard.explain.causes.why_measures import CHANGED, CONTRIBUTION, WEIGHT
+from regard.questions.why.measures import CHANGED, CONTRIBUTION, WEIGHT
 
 
 def test_what_rankings_are_by_are_the_measures_that_change() -> None:

@@ -7,8 +7,8 @@ first two predicts the third. Which of them ranks tokens best, over many texts, 
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,84 +18,23 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import STACKS, Part, check_part
+from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
-from regard.explain.frames import Row, Table
 from regard.explain.weights.sinks import sinks_of
+from regard.questions.why.answer import Cause, Why
 from regard.text.tokens import Token
 from regard.text.words import Word, on_neither_side
-from regard.trace.display import shown_why
 from regard.trace.trace import PairTrace, Trace
 from regard.trace.word_rows import gives
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 # For each set of ablations its number and the trace of the same text under it, in any order: `model.ablated`.
 Ablated = Callable[[Sequence[Sequence[Any]]], Iterable[tuple[int, "Trace | PairTrace"]]]
 
 NAMES = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross "}
-
-
-@dataclass(frozen=True)
-class Cause:
-    """A token (head None) or a head (token None) and what it did to the word.
-
-    weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
-    attention sinks. sink, special, own: whether the token is such a sink, a special one, one of the word itself.
-    contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
-    of the contextual embedding when the token is removed (the word's own edges to it are ablated, where `Why.tokens_by`
-    is "edges"), or the head ablated for all tokens. divergence: what that changes, in nats, about the next token after
-    the word (None but for causal models and decoders; see `Effect.after_place`). part: of an encoder-decoder, the
-    attention it is of: a "cross" token is one of the source.
-    """
-
-    name: str
-    token: int | None
-    layer: int | None
-    head: int | None
-    weight: float
-    contribution: float
-    effect: float
-    divergence: float | None = None
-    part: str | None = None
-    sink: bool = False
-    special: bool = False
-    own: bool = False
-
-
-@dataclass(frozen=True, repr=False)
-class Why(Table):
-    """Causes, those first that changed most by the measure that by names: "divergence" where there is one, or "effect".
-
-    *_agreement: rank correlation with that measure of (weight, contribution). part: of an encoder-decoder, whether the
-    word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
-    "edges", or what they are in the order of instead ("contribution", "weight"), beside what removing them changed.
-    """
-
-    word: str
-    tokens: list[Cause]
-    heads: list[Cause]
-    tokens_agreement: tuple[float, float]
-    heads_agreement: tuple[float, float]
-    by: Literal["effect", "divergence"] = "effect"
-    part: Part | None = None
-    tokens_by: TokensBy = DEFAULT
-
-    def shown(self, width: int) -> "list[RenderableType]":
-        """What `regard why` prints first: what was found in sentences, then both rankings."""
-        return shown_why(self, width)
-
-    def rows(self) -> list[Row]:
-        """One row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
-        return [
-            {"word": self.word, "kind": kind} | asdict(cause)
-            for kind, causes in (("token", self.tokens), ("head", self.heads))
-            for cause in causes
-        ]
 
 
 @dataclass(frozen=True)
@@ -211,6 +150,7 @@ def why(
         by,
         part,
         tokens_by,
+        about=Read.of(trace),
     )
 
 

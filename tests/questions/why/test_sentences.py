@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from regard.explain.causes.why import Cause, Why
-from regard.explain.findings.why import why_findings
+from regard.questions.why.answer import Cause, Why, WhyOfTexts
 
 
 def token(name: str, place: int, effect: float, weight: float = 0.1, **flags) -> Cause:
@@ -27,7 +26,7 @@ def why() -> Why:
 
 
 def test_the_numbers_are_the_rankings(why: Why) -> None:
-    assert why_findings([("1", why)]) == [
+    assert why.findings() == [
         "Special tokens, attention sinks and the word itself aside: if no token could look at “river”, the contextual "
         "embedding of “bank” would change most (by 0.060, as 1 - cosine); next “fish” (0.010).",
         "Of special tokens, sinks and the word itself, the special token [CLS] (0.30) changes it most, next “bank” "
@@ -42,7 +41,7 @@ def test_the_numbers_are_the_rankings(why: Why) -> None:
 
 def test_words_that_are_first_of_all_tokens_need_no_exception(why: Why) -> None:
     tokens = [replace(cause, effect=0.0, weight=0.01) if cause.own or cause.special else cause for cause in why.tokens]
-    first, looks, *_ = why_findings([("1", replace(why, tokens=tokens))])
+    first, looks, *_ = replace(why, tokens=tokens).findings()
     assert first.startswith("If no token could look at “river”, the contextual embedding of “bank” would change most")
     assert looks == (
         "It looks most at “river” (weight 0.20, mean of all layers and heads), which changes it most, too."
@@ -51,11 +50,11 @@ def test_words_that_are_first_of_all_tokens_need_no_exception(why: Why) -> None:
 
 def test_a_piece_of_the_word_is_not_called_the_word(why: Why) -> None:
     tokens = [replace(cause, name="##ing") if cause.own else cause for cause in why.tokens]
-    assert "next its own “##ing” (0.020)" in why_findings([("1", replace(why, tokens=tokens, word="banking"))])[1]
+    assert "next its own “##ing” (0.020)" in replace(why, tokens=tokens, word="banking").findings()[1]
 
 
 def test_its_own_look_alone_is_told_apart(why: Why) -> None:
-    said = why_findings([("1", replace(why, tokens_by="edges"))])
+    said = replace(why, tokens_by="edges").findings()
     assert "if “bank” could not look at “river”, its contextual embedding would change most (by 0.060" in said[0]
     assert "Attention weights alone rank the tokens roughly as ablating its looks at them does" in said[-1]
 
@@ -63,12 +62,12 @@ def test_its_own_look_alone_is_told_apart(why: Why) -> None:
 @pytest.mark.parametrize("tokens_by", ["contribution", "weight"])
 def test_what_changes_most_is_said_in_any_order(why: Why, tokens_by: str) -> None:
     other = replace(why, tokens=why.tokens[::-1], tokens_by=tokens_by)
-    assert why_findings([("1", other)]) == why_findings([("1", why)])
+    assert other.findings() == why.findings()
 
 
 def test_what_is_looked_at_most_need_not_matter_most(why: Why) -> None:
     tokens = [replace(cause, weight=0.4) if cause.name == "fish" else cause for cause in why.tokens]
-    said = why_findings([("1", replace(why, tokens=tokens))])
+    said = replace(why, tokens=tokens).findings()
     assert said[2] == (
         "It looks most at the special token [CLS] (weight 0.60, mean of all layers and heads); special tokens, sinks "
         "and itself aside, at “fish” (0.40), which changes it less than “river” does: 0.010 against 0.060."
@@ -77,7 +76,7 @@ def test_what_is_looked_at_most_need_not_matter_most(why: Why) -> None:
 
 def test_nothing_is_said_where_nothing_changes(why: Why) -> None:
     still = [replace(cause, effect=0.0) for cause in why.tokens]
-    said = why_findings([("1", replace(why, tokens=still, heads=[head(0, 0, 0.0)], tokens_agreement=(math.nan,) * 2))])
+    said = replace(why, tokens=still, heads=[head(0, 0, 0.0)], tokens_agreement=(math.nan,) * 2).findings()
     assert said == [
         "No single other word matters to “bank”: without any one of them it changes by less than 0.0001.",
         "No single head matters: without any one of them nothing changes by 0.0001.",
@@ -86,7 +85,7 @@ def test_nothing_is_said_where_nothing_changes(why: Why) -> None:
 
 def test_a_sink_is_called_one(why: Why) -> None:
     sunk = [replace(why.tokens[0], name="Anna", special=False, sink=True), *why.tokens[1:]]
-    assert why_findings([("1", replace(why, tokens=sunk))])[1] == (
+    assert replace(why, tokens=sunk).findings()[1] == (
         "Of special tokens, sinks and the word itself, the attention sink “Anna” (0.30) changes it most, next “bank” "
         "itself (0.020); without a special token or a sink others share its weight."
     )
@@ -94,7 +93,7 @@ def test_a_sink_is_called_one(why: Why) -> None:
 
 def test_one_word_alone(why: Why) -> None:
     alone = replace(why, tokens=[replace(why.tokens[2], effect=0.4), why.tokens[0]])
-    said = why_findings([("1", alone)])
+    said = alone.findings()
     assert said[0] == "“bank” looks at no other word: only at itself, special tokens and sinks."
     assert said[1] == (
         "Of special tokens, sinks and the word itself, “bank” itself (0.40) changes it most, next the special token "
@@ -104,28 +103,28 @@ def test_one_word_alone(why: Why) -> None:
 
 
 def test_weights_that_do_not_tell(why: Why) -> None:
-    (said,) = (s for s in why_findings([("1", replace(why, tokens_agreement=(-0.2, -0.21)))]) if "rank" in s)
+    (said,) = (s for s in replace(why, tokens_agreement=(-0.2, -0.21)).findings() if "rank" in s)
     assert "quite otherwise than their removal does (rank correlation -0.20)" in said
     assert said.endswith("about as well (-0.21).")
 
 
 def test_of_causal_models_it_is_the_next_token(why: Why) -> None:
     tokens = [replace(cause, divergence=2 * cause.effect, part="cross") for cause in why.tokens]
-    said = why_findings([("1", replace(why, tokens=tokens, heads=[head(0, 0, 0.1, 0.5)], by="divergence"))])
+    said = replace(why, tokens=tokens, heads=[head(0, 0, 0.1, 0.5)], by="divergence").findings()
     assert "if no token could look at “river” of the source, what the model says after “bank” would change" in said[0]
     assert "(by 0.12, in nats, as KL divergence)" in said[0]
     assert "the change is 0.50" in said[3]
 
 
 def test_several_occurrences_share_the_screen(why: Why) -> None:
-    two = why_findings([("1", why), ("2", replace(why, tokens=[why.tokens[0]]))])
+    two = WhyOfTexts([("1", why), ("2", replace(why, tokens=[why.tokens[0]]))]).findings()
     assert two[0] == (
         "Special tokens, attention sinks and the word itself aside, “bank” of text 1 would change most without “river” "
         "(0.060); then “fish” (0.010)."
     )
     assert two[1].startswith("“bank” of text 2 looks at no other word")
     assert len(two) == 4
-    many = why_findings([(str(n), why) for n in range(9)])
+    many = WhyOfTexts([(str(n), why) for n in range(9)]).findings()
     assert (len(many), many[-1]) == (5, "5 more occurrences are in the table.")
 
 
@@ -135,4 +134,4 @@ def test_a_real_word(minilm) -> None:
     special = {cause.name for cause in found.tokens if cause.special}
     assert (own, special) == (["bank"], {"[CLS]", "[SEP]"})
     best = next(cause for cause in found.tokens if not (cause.own or cause.special or cause.sink))
-    assert f"if no token could look at “{best.name}”" in why_findings([("1", found)])[0].lower()
+    assert f"if no token could look at “{best.name}”" in found.findings()[0].lower()

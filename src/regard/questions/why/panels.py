@@ -1,0 +1,81 @@
+"""What moved a word, as panels: of each occurrence its tokens and its heads, of several what changes each most."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Panel, Table
+from regard.questions.why.measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
+from regard.questions.why.sentences import has_meaning, measured, place
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.why.answer import Cause, Why, _Ranked
+
+FEW = 2  # occurrences whose rankings stand on a terminal's first screen, and in the picture
+
+
+def of_causes(found: "_Ranked") -> list[Panel]:
+    """Of several occurrences the token and the head that change each most; then every ranking."""
+    each = found.each()
+    few = len(each) <= FEW
+    first = [_first_of_each(each, drawn=not few)] if len(each) > 1 else []
+    return [*first, *(_ranking(why, label, what, each, few) for label, why in each for what in ("token", "head"))]
+
+
+def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]", few: bool) -> Table:
+    """Every token, or every head, and what taking it away changes."""
+    causes, agreement = (why.tokens, why.tokens_agreement) if what == "token" else (why.heads, why.heads_agreement)
+    of, apart = f" in {place(label, why)}" if len(each) > 1 else "", f", {label}" if len(each) > 1 else ""
+    columns = [
+        Column(f"without {what}"), Column(CHANGES, 4, bar=True),
+        *([Column("effect", 4, detail=True)] if why.by == "divergence" else []),
+        Column(CONTRIBUTION.heading, 3, detail=True), Column(WEIGHT.heading, 3, detail=what == "head"),
+        *([Column("note", detail=True)] if what == "token" else []),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            name(each), measured(each, why), *([each.effect] if why.by == "divergence" else []), each.contribution,
+            each.weight, *([_note(each)] if what == "token" else []),
+        ]
+        for each in causes
+    ]  # fmt: skip
+    measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (WEIGHT.heading, WEIGHT))
+    says = "; ".join(f"{each}: {m.of_tokens if what == 'token' else m.of_heads}" for each, m in measures)
+    ranked = [f"{heading} {value:z.2f}" if value == value else f"{heading} –"
+              for heading, value in zip((WEIGHT.heading, CONTRIBUTION.heading), agreement, strict=True)]  # fmt: skip
+    return Table(
+        name=f"Without a {what}{apart}", title=f"{quoted(why.word)}{of} without each {what}", columns=columns,
+        rows=rows, note=f"Rank correlation with what it changes: {', '.join(ranked)}. {says}.", screen=few,
+        picture=few, group=place(label, why),
+    )  # fmt: skip
+
+
+def _first_of_each(each: "Sequence[tuple[str, Why]]", *, drawn: bool) -> Table:
+    """A row for each occurrence: the other word and the head that change it most."""
+    rows: list[list[Cell]] = []
+    for label, why in each:
+        words = (cause for cause in why.tokens if has_meaning(cause))
+        first = max(words, key=lambda cause: measured(cause, why), default=None)
+        head = max(why.heads, key=lambda cause: measured(cause, why))
+        token: list[Cell] = ["–", None] if first is None else [name(first), measured(first, why)]
+        rows.append([f"{place(label, why)}: {token[0]}", token[1], head.name, measured(head, why)])
+    columns = [
+        Column("most without token"), Column(CHANGES, 3, bar=True), Column("most without head"), Column(CHANGES, 3),
+    ]  # fmt: skip
+    return Table(
+        name="Each occurrence", title="What changes each occurrence most", columns=columns, rows=rows, screen=drawn,
+        picture=drawn, note="Special tokens, sinks and the word itself are left out here.",
+    )  # fmt: skip
+
+
+def name(cause: "Cause") -> str:
+    """A head's name, or a token's with its number and whether it is a sink."""
+    if cause.token is None:
+        return cause.name
+    text = cause.name.strip() or quoted(cause.name)
+    return f"{text} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
+
+
+def _note(cause: "Cause") -> str:
+    marks = {"sink": cause.sink, "special": cause.special, "the word itself": cause.own}
+    return ", ".join(mark for mark, there in marks.items() if there)
