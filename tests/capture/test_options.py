@@ -5,8 +5,8 @@ import torch
 import transformers
 
 import regard
-from regard.capture.hidden_states import LayerStack
 from regard.capture.options import CaptureOptions
+from regard.capture.state import LayerStack
 from regard.explain.causes.contributions import contributions
 from tests.support import RIVER
 

@@ -7,8 +7,8 @@ import torch
 import transformers
 
 import regard
-from regard.capture.options import CaptureOptions
-from regard.capture.session import PassOptions, Session
+from regard.capture.options import CaptureOptions, PassOptions
+from regard.capture.session import Session
 from regard.models.model import Model
 from tests.capture.test_eager_attention import tiny
 from tests.support.attention_outputs import make_model

@@ -19,11 +19,10 @@ from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.capture import status_notes
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.prefix import EarlierRows
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput

@@ -12,17 +12,14 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
-from regard.capture.evaluating import evaluating
 from regard.capture.hf_attention import attention_settings
-from regard.capture.hidden_states import LayerStack
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
-from regard.capture.quiet import quiet
-from regard.capture.state import Capture
+from regard.capture.quiet import evaluating, quiet
+from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
 
 KERNEL = "the family's own eager attention"
@@ -58,12 +55,6 @@ class Products(OperationMode):
         return any(factor.untyped_storage().data_ptr() == place for factor in alike) or any(
             torch.equal(factor.reshape(weights.shape), weights) for factor in alike
         )
-
-
-def uses_interface(model: Any) -> bool:
-    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
-    parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
-    return any(part._can_set_attn_implementation() for part in parts)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,58 +70,59 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
     embeddings that run before the first norm at the same width: positional by their name or by counting up along the
     text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
     """
-    groups: list[EmbeddingParts] = []
-    looked: list[tuple[str, Tensor]] = []  # of the group at hand, what may belong to it before its ids were looked up
-    hooks = ExitStack()
+    watch = _EmbeddingWatch(ids)
+    with ExitStack() as hooks:
+        for name, module in model.named_modules():
+            kind = type(module).__name__.lower()
+            leaf = next(module.children(), None) is None
+            if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
+                hooks.enter_context(module.register_forward_hook(partial(watch.looked_up, name.lower())))
+            elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
+                hooks.enter_context(module.register_forward_pre_hook(watch.close, with_kwargs=True))
+        yield watch.groups
+    for group in watch.groups:
+        group.scale()
 
-    def open_group() -> EmbeddingParts | None:
-        return groups[-1] if groups and groups[-1].input is None else None
 
-    def looked_up(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
-                return
-            index = args[0] if args and isinstance(args[0], Tensor) else None
-            group = open_group()
-            if (
-                group is None
-                and index is not None
-                and not index.is_floating_point()
-                and any(index.shape == each.shape and torch.equal(index, each) for each in ids)
-            ):
-                groups.append(EmbeddingParts(learned=output.detach()))
-                for kind, early in looked:
-                    _add(groups[-1], kind, early)
-                looked.clear()
-                return
-            positional = any(word in name for word in POSITIONAL) or _counts_up(index)
-            if group is None:
-                looked.append(("positional" if positional else "segment", output.detach()))
-            else:
-                _add(group, "positional" if positional else "segment", output.detach())
+class _EmbeddingWatch:
+    """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids."""
 
-        return hook
+    def __init__(self, ids: Sequence[Int[Tensor, "B _"]]) -> None:
+        self.groups: list[EmbeddingParts] = []
+        self._ids = ids
+        self._group: EmbeddingParts | None = None  # the one at hand, until its sum is seen
+        self._early: list[tuple[str, Tensor]] = []  # what may belong to it, from before its ids were looked up
 
-    def closing(_module: nn.Module, args: Any, kwargs: Any) -> None:
-        group = open_group()
-        if group is None or group.learned is None:
+    def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
+        if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
+            return
+        index = args[0] if args and isinstance(args[0], Tensor) else None
+        if (
+            self._group is None
+            and index is not None
+            and not index.is_floating_point()
+            and any(index.shape == each.shape and torch.equal(index, each) for each in self._ids)
+        ):
+            self._group = EmbeddingParts(learned=output.detach())
+            self.groups.append(self._group)
+            for kind, early in self._early:
+                _add(self._group, kind, early)
+            self._early.clear()
+            return
+        positional = any(word in name for word in POSITIONAL) or _counts_up(index)
+        kind = "positional" if positional else "segment"
+        if self._group is None:
+            self._early.append((kind, output.detach()))
+        else:
+            _add(self._group, kind, output.detach())
+
+    def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        if self._group is None or self._group.learned is None:
             return
         for each in (*args, *kwargs.values()):
-            if isinstance(each, Tensor) and each.shape == group.learned.shape:
-                group.input = each.detach()
+            if isinstance(each, Tensor) and each.shape == self._group.learned.shape:
+                self._group.input, self._group = each.detach(), None
                 return
-
-    for name, module in model.named_modules():
-        kind = type(module).__name__.lower()
-        leaf = next(module.children(), None) is None
-        if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
-            hooks.enter_context(module.register_forward_hook(looked_up(name.lower())))
-        elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
-            hooks.enter_context(module.register_forward_pre_hook(closing, with_kwargs=True))
-    with hooks:
-        yield groups
-    for group in groups:
-        group.scale()
 
 
 def position_limit(model: Any) -> int | None:

@@ -13,14 +13,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.evaluating import evaluating
 from regard.capture.head_calls import HeadCall, kept_heads
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states
 from regard.capture.interventions.states import Stacks, is_states
-from regard.capture.options import CaptureOptions
-from regard.capture.quiet import quiet
-from regard.capture.session import PassOptions, Session
+from regard.capture.options import CaptureOptions, PassOptions
+from regard.capture.quiet import evaluating, quiet
+from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 

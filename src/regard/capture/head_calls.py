@@ -19,6 +19,7 @@ from regard.capture.hidden_states import record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
+from regard.capture.state import Capture
 from regard.errors import RegardError
 
 
@@ -66,7 +67,7 @@ def kept_heads(session: Session, *, written_masks: bool = False) -> Iterator[Hea
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False)
-    capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
+    capture = Capture(session.module_paths, keep=keep, compare=False, written_masks=written_masks)
     kept = HeadCalls(CallNumbering(session.model, capture, pairs=session.pairs))
     with session.capture_attention(capture), record_layers(session.model, capture), hooked_calls(kept):
         yield kept

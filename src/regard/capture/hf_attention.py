@@ -13,24 +13,29 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from regard.attention import masks
 from regard.attention.attend import Attention, attend
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
-from regard.capture.comparison import sampled_rows, sampled_texts
-from regard.capture.evaluating import evaluating
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
-from regard.capture.state import Capture
+from regard.capture.quiet import evaluating
+from regard.capture.state import Capture, sampled_rows, sampled_texts
 from regard.errors import RegardError
 
 NAME = "regard"
 
 
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
+
+
+def uses_interface(model: Any) -> bool:
+    """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
+    parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
+    return any(part._can_set_attn_implementation() for part in parts)
 
 
 @contextmanager
@@ -50,17 +55,15 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
 
 def attention_settings(model: Any) -> list[tuple[Any, str | None]]:
     """The attention setting of every config in a model."""
-    configs: dict[int, Any] = {}
-
-    def add(config: Any) -> None:
-        if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
-            configs[id(config)] = config
-            for name in config.sub_configs:
-                add(getattr(config, name, None))
-
+    found: list[Any] = []
     for module in model.modules():
         if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
-            add(getattr(module, "config", None))
+            found.append(getattr(module, "config", None))
+    configs: dict[int, Any] = {}
+    for config in found:  # which grows by the configs of parts
+        if hasattr(config, "_attn_implementation_internal") and id(config) not in configs:
+            configs[id(config)] = config
+            found += [getattr(config, name, None) for name in config.sub_configs]
     return [(config, config._attn_implementation_internal) for config in configs.values()]
 
 

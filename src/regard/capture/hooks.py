@@ -11,9 +11,9 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Calls, record
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
-from regard.capture.hidden_states import LayerStack, record_layers
+from regard.capture.hidden_states import record_layers
 from regard.capture.output_path import follow_outputs
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.attention.recording import Call
-from regard.capture.hidden_states import LayerStack
+from regard.capture.state import LayerStack
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 

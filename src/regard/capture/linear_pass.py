@@ -35,8 +35,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_path
 from regard.capture import operations
 from regard.capture.interventions.call_ids import CallId, CallNumbering
+from regard.capture.operations import storage_of
 from regard.capture.state import Capture
-from regard.capture.tensor_ops import storage_of
 
 Kind = Literal["token", "position", "segment", "attention", "feed-forward", "bias", "final bias"]
 

@@ -27,9 +27,9 @@ from regard.capture.interventions.names import Ablate, Head
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.steer import Steer
-from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.prefix import EarlierRows, KeptKeys, KeysValues, attends_back, without_first
-from regard.capture.session import NO_REUSE, LayerReuse, Session, as_it_is
+from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions
+from regard.capture.prefix import NO_REUSE, EarlierRows, KeptKeys, KeysValues, LayerReuse, attends_back, without_first
+from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
@@ -132,7 +132,7 @@ class _Text:
             self.plain.call_ids,
             frozenset(skipped),
             partial(self.plain.repeated, self._passes.model, skipped, len(rows), past),
-            partial(self.keys.continued, past=past) if past and self.keys is not None else as_it_is,
+            partial(self.keys.continued, past=past) if past and self.keys is not None else dict,
             past,
         )
         try:
@@ -211,8 +211,8 @@ def _run(
 def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
-    keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
-    done = _run(passes, source, target, [()], keep, LayerReuse(context=partial(_kept_outputs, passes.model, outputs)))
+    reuse = LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
+    done = _run(passes, source, target, [()], LAYERS_ALONE, reuse)
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []

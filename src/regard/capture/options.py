@@ -1,4 +1,4 @@
-"""Choose what of a forward pass is kept: which layers, and whether logits and attention outputs."""
+"""Choose what of a forward pass is kept, such as which layers and whether logits, and how it is run."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class CaptureOptions:
     attention_outputs: whether what the model does with each attention call's context is kept, for contributions.
     statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
     parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
-    the model's own attention.
+    the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
     """
 
     layers: frozenset[int] | None = None
@@ -27,6 +27,7 @@ class CaptureOptions:
     statistics: Statistics | None = None
     embeddings: bool = True
     compare: bool = True
+    call_ids: bool = False
 
     @staticmethod
     def of(
@@ -66,9 +67,29 @@ class CaptureOptions:
         return self.layers is None or number in self.layers or number - 1 in self.layers
 
 
+@dataclass(frozen=True)
+class PassOptions:
+    """How one pass is run: see the table in `session.py`.
+
+    reported: whether attention is what the model reports of itself; else it goes through regard's attention function.
+    written_masks: whether masks are written out as tensors. last_row: whether the logits are those of the last row.
+    """
+
+    keep: CaptureOptions
+    reported: bool = False
+    written_masks: bool = False
+    last_row: bool = False
+
+
 def statistics_of(asked: bool | Statistics) -> Statistics | None:
     """Return the statistics that `statistics=` asks for, None for none. Raises RegardError for anything else."""
     try:
         return Statistics.of(asked)
     except TypeError as error:
         raise RegardError(str(error)) from error
+
+
+# Of a plain pass that shows what the layers of a model are.
+LAYERS_ALONE = CaptureOptions(
+    None, logits=False, attention_outputs=False, embeddings=False, compare=False, call_ids=True
+)

@@ -30,9 +30,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention.recording import current_path
-from regard.capture import operations, tensor_ops
-from regard.capture.operations import ADDS, tensors_within
-from regard.capture.tensor_ops import Factors, Operation, storage_of
+from regard.capture import operations
+from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
@@ -59,7 +58,9 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None
     """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`."""
     follower = _open.get()
     if follower is not None:
-        follower.start(context, type(module).__name__)
+        path = _ContextPath(context, type(module).__name__)
+        follower.paths.append(path)
+        follower.follow(path, context, follower.context_read)
 
 
 class _ContextPath:
@@ -120,7 +121,7 @@ class _ContextPath:
 
     def _versions(self) -> tuple[int, ...]:
         added = None if self.scaling is None else self.scaling.added
-        return tensor_ops.versions(self.residual, self.projected, added)
+        return operations.versions(self.residual, self.projected, added)
 
 
 class _Follower(operations.OperationMode):
@@ -131,11 +132,6 @@ class _Follower(operations.OperationMode):
         self.paths: list[_ContextPath] = []
         self._outside = current_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
-
-    def start(self, context: Tensor, name: str) -> None:
-        path = _ContextPath(context, name)
-        self.paths.append(path)
-        self._follow(path, context, self._context_read)
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if (
@@ -155,14 +151,14 @@ class _Follower(operations.OperationMode):
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
         new = made if writes else made - set(storages)  # a view was there before
         for path in {id(path): path for path, _ in self._followed.values()}.values():
-            if tensor_ops.multiplies_by_number(name, args) and path.newer.isdisjoint(storages):
+            if operations.multiplies_by_number(name, args) and path.newer.isdisjoint(storages):
                 path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
             else:
                 path.newer |= new
         return result
 
-    def _context_read(self, path: _ContextPath, seen: Operation) -> None:
-        projection = tensor_ops.linear(seen)
+    def context_read(self, path: _ContextPath, seen: Operation) -> None:
+        projection = operations.linear(seen)
         if projection is None or seen.result is None or projection[0].shape[-1] != path.width:
             return self._give_up(path, f"{seen.name!r} stands between the attention and an output projection")
         if projection[0].numel() != path.batch * path.length * path.width:
@@ -171,13 +167,13 @@ class _Follower(operations.OperationMode):
         path.projected = seen.result
         path.reason = "its output projection is not added to a residual"
         self._drop(path)
-        return self._follow(path, seen.result, functools.partial(self._projected_read, Factors()))
+        return self.follow(path, seen.result, functools.partial(self._projected_read, Factors()))
 
     def _projected_read(self, factors: Factors, path: _ContextPath, seen: Operation) -> None:
         if seen.measures:
             return None
-        if (after := tensor_ops.factors(seen, factors)) is not None and seen.result is not None:
-            return self._follow(path, seen.result, functools.partial(self._projected_read, after))
+        if (after := operations.factors(seen, factors)) is not None and seen.result is not None:
+            return self.follow(path, seen.result, functools.partial(self._projected_read, after))
         if not seen.adds or seen.result is None or seen.storages[0] == seen.storages[1]:
             return self._give_up(path, f"{seen.name!r} stands between the output projection and the residual")
         mine = seen.storages.index(seen.storage)
@@ -185,11 +181,11 @@ class _Follower(operations.OperationMode):
         self._drop(path)
         if seen.storages[1 - mine] in path.newer:  # no residual: that one may come next
             path.reason = BESIDE
-            return self._follow(path, seen.result, functools.partial(self._joined_read, factors, added))
+            return self.follow(path, seen.result, functools.partial(self._joined_read, factors, added))
         if (reason := path.add_to_residual(other, added, factors)) is not None:
             return self._give_up(path, reason)
         path.reason = ODD
-        return self._follow(path, seen.result, self._sum_read)
+        return self.follow(path, seen.result, self._sum_read)
 
     def _joined_read(self, factors: Factors, added: Tensor, path: _ContextPath, seen: Operation) -> None:
         """The sum of the projection and something computed beside it was read: by the sum with the residual?"""
@@ -209,13 +205,13 @@ class _Follower(operations.OperationMode):
                 path.reason = BESIDE
             return self._drop(path)
         path.norm = (
-            None if path.read else tensor_ops.layer_norm(seen)
+            None if path.read else operations.layer_norm(seen)
         )  # a second reader: the sum goes on beside its norm
         path.read = True
         if path.kind is not None:
             return self._give_up(path, ODD)
         if path.norm is not None and seen.result is not None:
-            self._follow(path, seen.result, self._normed_read)
+            self.follow(path, seen.result, self._normed_read)
         return None
 
     def _normed_read(self, path: _ContextPath, seen: Operation) -> None:
@@ -226,17 +222,14 @@ class _Follower(operations.OperationMode):
         path.reason, path.kind = None, "post-norm"
         self._forget(path, seen.storage)
         for storage, tensor in [*path.held.items()]:
-            path.held[storage] = weakref.ref(tensor, functools.partial(self._gone, path, storage))
+            path.held[storage] = weakref.ref(tensor, functools.partial(self._forget, path, storage))
 
-    def _follow(self, path: _ContextPath, tensor: Tensor, act: Any) -> None:
+    def follow(self, path: _ContextPath, tensor: Tensor, act: Any) -> None:
         storage = storage_of(tensor)
         path.held[storage] = tensor  # alive, so that no other tensor gets its storage
         self._followed[storage] = path, act
 
-    def _gone(self, path: _ContextPath, storage: int, _: Any) -> None:
-        self._forget(path, storage)
-
-    def _forget(self, path: _ContextPath, storage: int) -> None:
+    def _forget(self, path: _ContextPath, storage: int, _gone: Any = None) -> None:
         path.held.pop(storage, None)
         if storage in self._followed and self._followed[storage][0] is path:
             del self._followed[storage]

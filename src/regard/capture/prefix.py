@@ -6,6 +6,8 @@ holds; one of transformers' own is filled by the plain pass, and a part of it is
 it without writing into it.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +18,28 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from regard.attention.recording import Call
+from regard.capture.interventions.call_ids import KnownCallIds
 
 MOST_WRITTEN = 1024  # tokens up to which a mask that is no band of positions is written out to look at it
+
+
+@dataclass(frozen=True)
+class LayerReuse:
+    """What a pass takes from an earlier one, where some layers are not computed.
+
+    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
+    they gave before. context: opened around the forward call of the model. inputs: what is done to the model's inputs.
+    past: how many tokens of the text it begins after.
+    """
+
+    call_ids: KnownCallIds | None = None
+    skipped: frozenset[str] = frozenset()
+    context: Callable[[], AbstractContextManager[None]] = nullcontext
+    inputs: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    past: int = 0
+
+
+NO_REUSE = LayerReuse()
 
 
 @dataclass(frozen=True)

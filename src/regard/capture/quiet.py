@@ -1,4 +1,6 @@
-"""Keep log messages, warnings and progress bars of transformers off the terminal, for the calling thread alone.
+"""Leave what a pass is made with as it was: evaluation mode for its time, and nothing on the terminal.
+
+`quiet` keeps log messages, warnings and progress bars of transformers off it, for the calling thread alone.
 
 Handlers, warning filters and progress bars belong to the whole process. The filters that are installed here look at the
 thread: they hold back what a thread logs inside `quiet()`, and let through what any other logs meanwhile. The first
@@ -16,6 +18,7 @@ from typing import Any
 
 import huggingface_hub.utils as hub
 import transformers
+from torch import nn
 
 from regard.model_files.import_models import import_models
 
@@ -55,7 +58,8 @@ class _Installed:
             handler.addFilter(_passes)
         warnings.simplefilter("ignore", category=_QuietWarning)
         self.filter = warnings.filters[0]
-        self.bars, self.hub_bars = transformers.utils.logging.is_progress_bar_enabled(), _hub_bars()
+        self.bars = transformers.utils.logging.is_progress_bar_enabled()
+        self.hub_bars = not hub.are_progress_bars_disabled()
         transformers.utils.logging.disable_progress_bar()
 
     def remove(self) -> None:
@@ -65,7 +69,7 @@ class _Installed:
             warnings.filters.remove(self.filter)  # type: ignore[attr-defined]
         if self.bars:
             transformers.utils.logging.enable_progress_bar()
-        if self.hub_bars != _hub_bars():
+        if self.hub_bars == hub.are_progress_bars_disabled():
             (hub.enable_progress_bars if self.hub_bars else hub.disable_progress_bars)()
 
 
@@ -85,5 +89,14 @@ def quiet() -> Iterator[None]:
                 installed.remove()
 
 
-def _hub_bars() -> bool:
-    return not hub.are_progress_bars_disabled()
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Run every part of a model in evaluation mode inside the block; each part's own mode comes back after."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

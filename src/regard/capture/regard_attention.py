@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from regard.attention import masks, reference
 from regard.attention.recording import Call, recorders
-from regard.capture.comparison import sampled_rows
-from regard.capture.evaluating import evaluating
 from regard.capture.output_path import follow_context
+from regard.capture.quiet import evaluating
 from regard.capture.session import Session
-from regard.capture.state import Capture
+from regard.capture.state import Capture, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
@@ -25,12 +24,13 @@ DEFINITION = "the definition of attention, in float64, on the same queries and k
 class RegardSession(Session):
     """Runs the captured passes of a `regard.Transformer`."""
 
+    def __init__(self, model: nn.Module, *, name: str, filler: int, pairs: bool) -> None:
+        super().__init__(model, name=name, filler=filler, pairs=pairs)
+        self.reports_weights = False
+
     def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[None]:
         """Capture the model's attention inside the block."""
         return hooked(self.model, capture)
-
-    def _known_to_report(self) -> bool | None:
-        return False
 
 
 @contextmanager

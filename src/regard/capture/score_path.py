@@ -19,9 +19,10 @@ from regard.capture.hidden_states import record_layers
 from regard.capture.hooks import record_last_hidden_states
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
-from regard.capture.options import CaptureOptions
+from regard.capture.options import CaptureOptions, PassOptions
 from regard.capture.quiet import quiet
-from regard.capture.session import PassOptions, Session
+from regard.capture.session import Session
+from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
@@ -119,7 +120,7 @@ def _run(
     written_masks: bool,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     keep = CaptureOptions(logits=call is None, attention_outputs=False, embeddings=False, compare=False)
-    capture = session.new_capture(keep=keep, compare=False, written_masks=written_masks)
+    capture = Capture(session.module_paths, keep=keep, compare=False, written_masks=written_masks)
     last_row = call is not None and "logits_to_keep" in session.takes
     options = PassOptions(keep, written_masks=written_masks, last_row=last_row)
     inputs = session.inputs([source], None if target is None else [target], options)

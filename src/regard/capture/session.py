@@ -16,8 +16,9 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -26,58 +27,21 @@ from torch import Tensor
 from regard.capture import eager_attention, hf_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.fast_linear import fast_products, largest_matrix
+from regard.capture.fast_linear import FastProducts, fast_products, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
-from regard.capture.hooks import record_pass
+from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
-from regard.capture.interventions.ablation import applied
-from regard.capture.interventions.call_ids import KnownCallIds
+from regard.capture.interventions.ablation import AppliedAblations, applied
 from regard.capture.interventions.resolve import Changes
+from regard.capture.interventions.states import StateHooks
 from regard.capture.layout import Layout
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
+from regard.capture.prefix import NO_REUSE, LayerReuse
 from regard.capture.quiet import quiet
 from regard.capture.state import Capture
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
-
-
-def as_it_is(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return a model's inputs unchanged."""
-    return inputs
-
-
-@dataclass(frozen=True)
-class LayerReuse:
-    """What a pass takes from an earlier one, where some layers are not computed: see `regard.capture.many_ablations`.
-
-    call_ids: those of its attention calls, None where they are found out. skipped: paths of layers that repeat what
-    they gave before. context: opened around the forward call of the model. inputs: what is done to the model's inputs.
-    past: how many tokens of the text it begins after.
-    """
-
-    call_ids: KnownCallIds | None = None
-    skipped: frozenset[str] = frozenset()
-    context: Callable[[], AbstractContextManager[None]] = nullcontext
-    inputs: Callable[[dict[str, Any]], dict[str, Any]] = as_it_is
-    past: int = 0
-
-
-NO_REUSE = LayerReuse()
-
-
-@dataclass(frozen=True)
-class PassOptions:
-    """How one pass is run: see the table above.
-
-    reported: whether attention is what the model reports of itself; else it goes through regard's attention function.
-    written_masks: whether masks are written out as tensors. last_row: whether the logits are those of the last row.
-    """
-
-    keep: CaptureOptions
-    reported: bool = False
-    written_masks: bool = False
-    last_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,10 +52,23 @@ class _Batch:
     targets: list[Encoded] | None
     changes: Changes = field(default_factory=Changes)
 
-    @property
-    def even(self) -> bool:
-        """Whether its texts are of one length, and its targets too: nothing is padded."""
-        return all(len({len(each.tokens) for each in texts}) <= 1 for texts in (self.sources, self.targets or ()))
+
+@dataclass(frozen=True)
+class _Watched:
+    """A pass that is open: what the model is given, and what watches it.
+
+    ids: the tensors of token ids among the inputs. products: those that are computed another way than PyTorch would,
+    None for none. factors: those of all products, where weights are reported. applied: what is done to attention calls,
+    None where nothing is and they are not numbered.
+    """
+
+    inputs: dict[str, Any]
+    ids: list[Tensor]
+    capture: Capture
+    record: PassRecord
+    products: FastProducts | None
+    factors: eager_attention.Products | None
+    applied: AppliedAblations | None
 
 
 class Session:
@@ -99,25 +76,23 @@ class Session:
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
     of the parameters of its forward. lock: held while the model runs, for a pass changes the model's settings for its
-    time.
+    time. module_paths: the path of every module, by its id. reports_weights: whether the model's attention cannot be
+    called, so that its weights are those that it reports itself; known from its class, else from the first pass, and
+    None before that.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self.model, self.name, self.filler, self.pairs = model, name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
         self.lock = threading.Lock()
-        self._module_paths = {id(module): path for path, module in model.named_modules()}
+        self.module_paths = {id(module): path for path, module in model.named_modules()}
+        self.reports_weights: bool | None = None if hf_attention.uses_interface(model) else True
         self._largest = largest_matrix(model)
-        self._reports = self._known_to_report()
-        self.layout = Layout(model, name, pairs=pairs, plain_pass=self._plain_pass)
 
-    @property
-    def reports_weights(self) -> bool:
-        """Whether the model's attention cannot be called, so that its weights are those that it reports itself.
-
-        Known from the model's class, else from its first pass; False before that.
-        """
-        return self._reports is True
+    @cached_property
+    def layout(self) -> Layout:
+        """What interventions need to know of the model; made when one is given for the first time."""
+        return Layout(self.model, self.name, pairs=self.pairs, plain_pass=self._plain_pass)
 
     def run(
         self,
@@ -135,30 +110,27 @@ class Session:
             RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention
                 that cannot be captured.
         """
-        ablated = any(interventions)
-        if ablated and isinstance(sources[0], ModelInput):
+        changed = any(interventions)
+        if changed and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts, they cannot be given with inputs")
         keep = keep or CaptureOptions()
         options = PassOptions(
-            keep, reported=self.reports_weights, last_row="logits_to_keep" in self.takes and not keep.logits
+            keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
         )
-        self._check(options, ablated)
-        batch = _Batch(sources, targets, self.layout.changes(sources, targets, interventions))
+        if options.reported:
+            self._check_reported(keep, changed)
+        changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
+        batch = _Batch(sources, targets, changes)
         done = self._as_needed(batch, options, reuse)
         if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
             return done
         reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
-        if self._reports is None:
-            self._reports = not reached
+        if self.reports_weights is None:
+            self.reports_weights = not reached
         if reached:
             return done
-        options = replace(options, reported=True)
-        self._check(options, ablated)
-        return self._as_needed(batch, options, reuse)
-
-    def new_capture(self, **settings: Any) -> Capture:
-        """The state of a pass that is to be captured. settings: fields of `Capture`."""
-        return Capture(self._module_paths, **settings)
+        self._check_reported(keep, changed)
+        return self._as_needed(batch, replace(options, reported=True), reuse)
 
     def capture_attention(
         self, capture: Capture, *, reported: bool = False
@@ -166,17 +138,13 @@ class Session:
         """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
         return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
 
-    def _known_to_report(self) -> bool | None:
-        """Whether the model has to report its weights itself; None where its first pass will show it."""
-        return None if eager_attention.uses_interface(self.model) else True
-
-    def _check(self, options: PassOptions, ablated: bool) -> None:
+    def _check_reported(self, keep: CaptureOptions, changed: bool) -> None:
         """Raise RegardError for what cannot be done with weights that a model reports."""
-        if options.reported and ablated:
+        if changed:
             raise RegardError(
                 f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated or patched"
             )
-        if options.reported and options.keep.layers is not None and options.keep.layers != NO_LAYERS:
+        if keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
 
     def _as_needed(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
@@ -192,87 +160,67 @@ class Session:
         return done
 
     def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
-        keep, sources, reported = options.keep, batch.sources, options.reported
-        capture = self.new_capture(
+        """Make one pass: open what watches it, run the model, collect what was seen."""
+        hooks = None
+        if batch.changes.states:  # before the lock is taken: a pass of its own may have to show where they are made
+            target = None if batch.targets is None else batch.targets[0]
+            hooks = self.layout.hooks(batch.changes, batch.sources[0], target)
+        with ExitStack() as opened:
+            watched = self._open(opened, batch, options, reuse, hooks)
+            output = self._run(watched.inputs, batch.sources[0])
+        done = self._collect(watched, output, batch, options)
+        if options.reported or (options.written_masks and not batch.changes):
+            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
+            with self.lock:
+                eager_attention.check_plain(self.model, again, output, self.name)
+        return done
+
+    def _open(
+        self, opened: ExitStack, batch: _Batch, options: PassOptions, reuse: LayerReuse, hooks: StateHooks | None
+    ) -> _Watched:
+        """Open all that watches or changes a pass, the outermost first; it is closed with `opened`."""
+        keep, changes = options.keep, batch.changes
+        capture = Capture(
+            self.module_paths,
             keep=keep,
             compare=keep.compare and keep.layers != NO_LAYERS,
             written_masks=options.written_masks,
             skipped_layers=reuse.skipped,
         )
-        inputs = reuse.inputs(self.inputs(sources, batch.targets, options))
+        inputs = reuse.inputs(self.inputs(batch.sources, batch.targets, options))
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
-        # reported weights are to be those of the plain pass; ablations are checked against every call
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
-        products = nullcontext() if reported else fast_products(tokens, self._largest)
-        layers = None if batch.changes.calls else keep.layers
-        hooks = self.layout.hooks(batch.changes, batch.sources[0], None if batch.targets is None else batch.targets[0])
+        products: AbstractContextManager[FastProducts | None] = nullcontext()
+        if options.reported:  # the weights are to be those of the plain pass
+            inputs = eager_attention.with_weights(inputs)
+        else:
+            products = fast_products(tokens, self._largest)
         # of a batch with padding, each text's statistics are computed once the padding is away
-        statistics = keep.statistics if batch.even else None
-        with (
-            self.lock,
-            quiet(),
-            torch.no_grad(),
-            products as fast,
-            self.capture_attention(capture, reported=reported) as factors,
-            hooks.opened(reuse.past),  # before what records: it shall see the states as they go on
-            record_pass(
-                self.model,
-                capture,
-                ids,
-                head_input=not options.last_row,
-                layers=layers,
-                keep=("value", "output") if batch.changes.calls else None,
-                statistics=statistics,
-            ) as record,
-            applied(
-                batch.changes.calls,
-                self.model,
-                capture,
-                pairs=self.pairs,
-                name=self.name,
-                call_ids=reuse.call_ids,
-                past=reuse.past,
-            ) as ablations,
-            reuse.context(),
-        ):
-            output = self._output(eager_attention.with_weights(inputs) if reported else inputs, sources[0])
-        capture.reordered |= fast is not None and fast.used
-        calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
-        ablations.check(stacks, record.calls, [each.shape[1] for each in ids])
-        if isinstance(sources[0], ModelInput) and (reported or capture.calls):
-            embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
-            sources = [numbered_tokens(sources[0], stacks, calls, self.pairs, self.name)]
-        logits = getattr(output, "logits", None)
-        logits = logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None
-        calls = [call for call in calls if keep.call(call.path)]
-        outputs: dict[tuple[str, int], Any] = {}
-        if keep.attention_outputs:
-            places = [(call.path, call.nth) for call in calls]
-            outputs = dict(zip(places, record.attention_outputs, strict=True))
-        if factors is not None:
-            sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
-            calls, stacks = eager_attention.reported_calls(output, stacks, factors, capture, self.name, sizes)
-            outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
-        if reported or (options.written_masks and not batch.changes):
-            again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
-            with self.lock:
-                eager_attention.check_plain(self.model, again, output, self.name)
-        return CapturedPass(
-            name=self.name,
-            model=self.model,
-            sources=sources,
-            targets=batch.targets,
-            calls=calls,
-            embeddings=embeddings,
-            stacks=stacks,
-            last=record.last,
-            logits=logits,
-            capture=capture,
-            attention_outputs=outputs,
-            call_ids=ablations.call_ids,
+        even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
+        for context in (self.lock, quiet(), torch.no_grad()):
+            opened.enter_context(context)
+        fast = opened.enter_context(products)
+        factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
+        if hooks is not None:  # before what records: it shall see the states as they go on
+            opened.enter_context(hooks.opened(reuse.past))
+        record = record_pass(
+            self.model,
+            capture,
+            ids,
+            head_input=not options.last_row,
+            layers=None if changes.calls else keep.layers,  # changes are checked against every call
+            keep=("value", "output") if changes.calls else None,
+            statistics=keep.statistics if even else None,
         )
+        recorded, applying = opened.enter_context(record), None
+        if changes.calls or keep.call_ids:
+            known: dict[str, Any] = {"call_ids": reuse.call_ids, "past": reuse.past}
+            change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
+            applying = opened.enter_context(change)
+        opened.enter_context(reuse.context())
+        return _Watched(inputs, ids, capture, recorded, fast, factors, applying)
 
-    def _output(self, inputs: dict[str, Any], item: Encoded) -> Any:
+    def _run(self, inputs: dict[str, Any], item: Encoded) -> Any:
         """Call the model. Raises RegardError where it cannot read an item of inputs."""
         try:
             return self.model(**inputs)
@@ -283,12 +231,46 @@ class Session:
                 raise
             raise unreadable_inputs(item, self.model, self.name, error) from error
 
+    def _collect(self, watched: _Watched, output: Any, batch: _Batch, options: PassOptions) -> CapturedPass:
+        """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be."""
+        capture, record, keep, sources = watched.capture, watched.record, options.keep, batch.sources
+        capture.reordered |= watched.products is not None and watched.products.used
+        calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
+        if watched.applied is not None:
+            watched.applied.check(stacks, record.calls, [each.shape[1] for each in watched.ids])
+        if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
+            embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
+            sources = [numbered_tokens(sources[0], stacks, calls, self.pairs, self.name)]
+        calls = [call for call in calls if keep.call(call.path)]
+        outputs: dict[tuple[str, int], Any] = {}
+        if watched.factors is not None:
+            sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
+            calls, stacks = eager_attention.reported_calls(output, stacks, watched.factors, capture, self.name, sizes)
+            outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
+        elif keep.attention_outputs:
+            places = [(call.path, call.nth) for call in calls]
+            outputs = dict(zip(places, record.attention_outputs, strict=True))
+        logits = getattr(output, "logits", None)
+        return CapturedPass(
+            name=self.name,
+            model=self.model,
+            sources=sources,
+            targets=batch.targets,
+            calls=calls,
+            embeddings=embeddings,
+            stacks=stacks,
+            last=record.last,
+            logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
+            capture=capture,
+            attention_outputs=outputs,
+            call_ids=None if watched.applied is None else watched.applied.call_ids,
+        )
+
     def _plain_pass(
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]
     ) -> CapturedPass:
         """A pass of one text without interventions, of which states alone are kept."""
-        keep = CaptureOptions(None, logits=False, attention_outputs=False, embeddings=False, compare=False)
-        return self.run([source], None if target is None else [target], [()], keep, LayerReuse(context=context))
+        return self.run([source], None if target is None else [target], [()], LAYERS_ALONE, LayerReuse(context=context))
 
     def inputs(self, sources: list[Encoded], targets: list[Encoded] | None, options: PassOptions) -> dict[str, Any]:
         """Padded ids (B, L), their mask and segments as far as the model takes them, and what it is asked for."""

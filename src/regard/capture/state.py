@@ -1,14 +1,103 @@
-"""Hold what is observed while a model runs one captured pass."""
+"""Hold what is observed while a model runs one captured pass: its layers' states, and sampled rows compared."""
 
+import functools
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.capture.comparison import Comparison
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
 from regard.capture.options import CaptureOptions
 
+ROWS = 4  # query rows of each call that are compared
 SAME_INPUTS = "the model's own attention on the same queries and keys"
+
+
+@functools.cache
+def sampled_rows(length: int) -> Int[Tensor, " r"]:
+    """The query rows that are compared: the first, the last and some between. Shared: do not write into them."""
+    return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
+
+
+def sampled_texts(call: int, count: int) -> slice:
+    """The texts of a batch of count that are compared in a pass's n-th call, from 1: two or a quarter of them.
+
+    Successive calls take successive texts, for what differs from text to text is its padding.
+    """
+    some = min(count, max(2, -(-count // 4)))
+    return slice(start := min((call - 1) * some % count, count - some), start + some)
+
+
+@dataclass
+class Comparison:
+    """The largest absolute differences of weights and of outputs so far; NaN counts as infinitely far.
+
+    reference: what the rows are compared with, in words. weights: None before any row was compared. outputs: 0 before.
+    rows: how many query rows were compared. widened: whether half-precision queries and keys were compared in float32,
+    in which weights are computed here.
+    """
+
+    reference: str
+    weights: float | None = None
+    outputs: float = 0.0
+    rows: int = 0
+    widened: bool = False
+
+    def add(self, weights: float, outputs: float, rows: int) -> None:
+        """Take the largest differences of some more rows into account."""
+        self.weights = max(self.weights or 0.0, math.inf if math.isnan(weights) else weights)
+        self.outputs = max(self.outputs, math.inf if math.isnan(outputs) else outputs)
+        self.rows += rows
+
+    def include(self, other: "Comparison") -> None:
+        """Take all rows of another comparison into account."""
+        if other.weights is not None:
+            self.add(other.weights, other.outputs, other.rows)
+        self.widened |= other.widened
+
+    @property
+    def compared_with(self) -> str:
+        """What rows were compared with; empty where none were."""
+        return "" if self.weights is None else self.reference + (", in float32" if self.widened else "")
+
+
+@dataclass
+class LayerStack:
+    """One stack's layers in the order they ran: what entered the first, what left each. (B, L, M) tensors.
+
+    dropped: the numbers of the states that were not to be kept; states holds the others. The last one is always there.
+    calls: the layer that each attention call was made in, by (path of its module, n-th call of that path).
+    """
+
+    path: str
+    hidden_states: list[Float[Tensor, "B L M"]] = field(default_factory=list)
+    attends: bool = False
+    dropped: list[int] = field(default_factory=list)
+    calls: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @property
+    def numbered(self) -> dict[int, Float[Tensor, "B L M"]]:
+        """The states that were kept, by their numbers."""
+        kept = [n for n in range(self.count) if n not in self.dropped]
+        return dict(zip(kept, self.hidden_states, strict=True))
+
+    @property
+    def count(self) -> int:
+        """How many states there were, one more than layers."""
+        return len(self.hidden_states) + len(self.dropped)
+
+    def add(self, state: Float[Tensor, "B L M"], keep: CaptureOptions) -> None:
+        """The next state; the one before is let go of where it is not to be kept."""
+        last = self.count - 1
+        if last >= 0 and not keep.state(last):
+            self.hidden_states.pop()
+            self.dropped.append(last)
+        self.hidden_states.append(state.detach())
 
 
 @dataclass
@@ -23,11 +112,11 @@ class Capture:
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
-        at_call: a function of its path that is called after each call, None for none.
 
     Observed during it:
         calls: how many attention calls were made.
         layer: the path of the stack and the number of the layer that runs now, None between layers.
+        stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
         contradiction: whether PyTorch's kernels would attend causally where the family's eager attention does not.
@@ -41,9 +130,10 @@ class Capture:
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
     around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
-    at_call: Callable[[str], None] | None = None
     calls: int = 0
     layer: tuple[str, int] | None = None
+    stacks: dict[str, LayerStack] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)
     cross_paths: set[str] = field(default_factory=set)
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     contradiction: bool = False
@@ -52,5 +142,8 @@ class Capture:
     def count_call(self, path: str) -> None:
         """Count an attention call that the module of this path has just made."""
         self.calls += 1
-        if self.at_call is not None:
-            self.at_call(path)
+        key = path, self.made[path]
+        self.made[path] += 1
+        if self.layer is not None:
+            stack, layer = self.layer
+            self.stacks[stack].calls[key] = layer

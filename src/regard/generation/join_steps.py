@@ -28,7 +28,7 @@ from regard.attention.masks import Mask
 from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule, grouped_product
-from regard.capture.comparison import Comparison, sampled_rows
+from regard.capture.state import Comparison, sampled_rows
 from regard.errors import RegardError
 from regard.generation.pass_range import PassRange, within_pass
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput

@@ -14,7 +14,6 @@ from torch import nn
 from regard.attention.ablation import Ablation, OpenAblations, ablating
 from regard.attention.patches import PatchError
 from regard.attention.recording import Calls
-from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name, of_model
 from regard.capture.interventions.call_ids import CallNumbering
 from regard.capture.interventions.given import Intervention, checked
@@ -24,7 +23,7 @@ from regard.capture.interventions.places import Places, tokens_at
 from regard.capture.interventions.resolve import Changes, needs_stacks
 from regard.capture.interventions.steer import Steer
 from regard.capture.session import Session
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.generation.pass_range import PassRange, within_pass

@@ -22,15 +22,13 @@ from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import CapturedPass
-from regard.capture.comparison import Comparison
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.hidden_states import LayerStack
 from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.interventions.resolve import Changes
 from regard.capture.interventions.states import StateHooks
 from regard.capture.options import CaptureOptions
 from regard.capture.session import Session
-from regard.capture.state import SAME_INPUTS
+from regard.capture.state import SAME_INPUTS, Capture, Comparison, LayerStack
 from regard.errors import RegardError
 from regard.generation.join_steps import WRITTEN, JoinedCall, JoinedOutput, Key, Rows
 from regard.generation.step_ablation import StepAblations
@@ -59,8 +57,11 @@ class StepCapture:
         statistics: Statistics | None = None,
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
-        self._capture = session.new_capture(
-            keep=CaptureOptions(statistics=statistics), written_masks=written_masks, comparison=Comparison(JOINED)
+        self._capture = Capture(
+            session.module_paths,
+            keep=CaptureOptions(statistics=statistics),
+            written_masks=written_masks,
+            comparison=Comparison(JOINED),
         )
         calls = [] if changes is None else changes.calls
         self._hooks = hooks

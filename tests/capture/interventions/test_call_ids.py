@@ -2,9 +2,8 @@
 
 import torch
 
-from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 from tests.support.attention_outputs import make_model
 
 

@@ -13,10 +13,9 @@ from torch import nn
 from regard.attention.ablation import Ablation, EdgeAblation, OpenAblations, ablating
 from regard.attention.patches import CallPatch, PatchError
 from regard.attention.recording import Calls
-from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.interventions.names import OF, Part
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 from regard.errors import OutOfRangeError, RegardError
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from regard.capture.hidden_states import LayerStack
 from regard.capture.interventions.names import Part
-from regard.capture.state import Capture
+from regard.capture.state import Capture, LayerStack
 
 Recorded = tuple[str, int]  # (path of the module, n-th call of it), as a record numbers calls
 

@@ -11,8 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.capture.interventions.states import Stacks, is_states
-from regard.capture.operations import ADDS, OperationMode, tensors_within
-from regard.capture.tensor_ops import storage_of
+from regard.capture.operations import ADDS, OperationMode, storage_of, tensors_within
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 
