@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.weights.alignment import Alignment, align
+from regard.explain.weights.alignment import Alignment, align, why_these_layers
 from tests.support import own_models
 
 pytestmark = pytest.mark.browser
@@ -67,7 +67,8 @@ def test_it_opens_at_what_the_library_chose_and_says_why(page_of: Any, pair: Any
     assert page.tab.input_value("[data-choose=head]") == "mean"
     assert page.tab.locator("[data-choose=layer] option:checked").inner_text() == f"{found.written_layer}, cross"
     said = page.tab.inner_text("[data-best]")
-    assert f"layer {found.written_layer}, as tokens are written" in said
+    assert said.lower().startswith(why_these_layers(found).lower())
+    assert f"layer {found.written_layer}" in said
     assert f"{found.agreement:.2f}" in said
     other = next(layer for layer in found.layers if layer != found.written_layer)
     page.choose("layer", f"{other}, cross")
