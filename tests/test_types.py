@@ -73,7 +73,7 @@ SHOWN = (
     "ScoreSources",
 )  # fmt: skip
 LATE = {
-    "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard,
+    "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard, "Seen": object,
     **dict.fromkeys(SHOWN, object),
 }  # fmt: skip
 

@@ -176,7 +176,7 @@ class TracesAnswer(Answer):
     traces: Sequence[Any] = field(default=(), kw_only=True)
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Say where the page opens: fields of `regard.web.assemble.Opening`, such as view, layer, head, word.
 
         title: of the page, where it is another than that of its texts.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
@@ -105,7 +105,7 @@ def page_of(
         seen = seen_in(plain, opening.word, references, control)
         findings = [] if isinstance(seen, str) else seen.findings()
         if not isinstance(seen, str) and opening.layer is None and opening.head is None and opening.token is None:
-            opening = Opening(**seen.opening() | {"view": opening.view})
+            opening = Opening(**dict[str, Any](seen.opening() | {"view": opening.view}))
     page.findings = findings
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:

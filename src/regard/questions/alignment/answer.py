@@ -1,7 +1,6 @@
 """Hold a translation as what is seen of texts and targets, told by which words come from which."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from regard.explain.frames import Row
 from regard.questions.alignment import panels, sentences
@@ -34,6 +33,6 @@ class Translation(Seen):
                              for share in (row.top if row else ())]  # fmt: skip
         return rows
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open at the alignment."""
         return {"view": "alignment", "layer": self.layer, "head": self.head}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
@@ -87,7 +87,7 @@ class Generation(TracesAnswer):
             ],
         }
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open at the writing."""
         return {"view": "generation"}
 

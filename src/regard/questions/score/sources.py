@@ -140,7 +140,7 @@ class ScoreSources(TracesAnswer):
         gives = f"{quoted(self.query)} gives {quoted(self.key)} {number(self.weight)} of its attention"
         return f"Why {gives} in {where}"
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open the page of the text at the score, and call it as the score is called."""
         own = {"layer": self.layer, "head": self.head, "token": self.query_parts.tokens[0]}
         return {"title": self.title(), "view": "panel 0"} | own

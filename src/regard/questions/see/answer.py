@@ -86,7 +86,7 @@ class Seen(TracesAnswer):
         """The whole summary."""
         return asdict(self.summary)
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open at the head that was asked for, else where the sentences look."""
         summary = self.summary
         if self.layer is not None or self.head is not None:

@@ -115,7 +115,7 @@ class WhyOfTexts(_Ranked, TracesAnswer):
         """Which targets the model wrote, and every occurrence with its rankings."""
         return super().data() | {"generated": list(self.generated)}
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open the page at the word."""
         return {"word": self.found[0][1].word}
 
