@@ -198,7 +198,7 @@ class TracesAnswer(Answer):
 
         if not self.traces:
             return super().page(choice)
-        place = self.opening()
+        place: dict[str, Any] = dict(self.opening())
         title = place.pop("title", None)
         page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()

@@ -142,8 +142,8 @@ class ScoreSources(TracesAnswer):
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page of the text at the score, and call it as the score is called."""
-        own = {"layer": self.layer, "head": self.head, "token": self.query_parts.tokens[0]}
-        return {"title": self.title(), "view": "panel 0"} | own
+        at = self.query_parts.tokens[0]
+        return {"title": self.title(), "view": "panel 0", "layer": self.layer, "head": self.head, "token": at}
 
     def data(self) -> dict[str, object]:
         """The score, and all pairs of its parts by each way of grouping them, also of its difference from the mean."""
