@@ -22,10 +22,10 @@ from benchmarks.measure import machine
 from regard.corpus import schema
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.senses import Sense, Senses
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
+from regard.questions.senses.answer import Sense, Senses
 from regard.server.corpora import senses_kept
 from regard.server.kept import Kept
 from regard.server.serve import serve

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import machine
-from regard.corpus.asking.shift import ABSENT, PRESENT, Shift
+from regard.corpus.asking.sense_shares import ABSENT, PRESENT
+from regard.questions.shift.answer import Shift
 
 OCCURRENCES = (20, 400)  # of a word that is asked about
 SENSES = (None, 4)  # as many as the silhouette says, and so many

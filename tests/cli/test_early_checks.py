@@ -107,7 +107,7 @@ CALLS = [
     (["find", "bank", "--store", "store", "--layer", "2"], "layer 2: the store keeps 5; `regard embed --layers` says"),
     (["senses", "bank", "--store", "none"], "store 'none': there is no such folder"),
     (["shift", "bank", "--store", "store", "--store", "none"], "store 'none': there is no such folder"),
-    (["stats", "--store", "none"], "store 'none': there is no such folder"),
+    (["heads", "--store", "none"], "store 'none': there is no such folder"),
     (["heads", "--store", "none"], "store 'none': there is no such folder"),
     (["embed", "text.txt", "--out", "new", "--layers", "9"], "layers: 9 is out of range, all-MiniLM-L6-v2 has"),
     (["embed", "text.txt", "--out", "new", "--model", "./none"], "model './none': there is no such folder"),

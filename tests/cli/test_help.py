@@ -25,7 +25,6 @@ NEEDED = {  # what a call needs beside its texts, as --help says it; of other ve
     "find": ["--store", "s"],
     "senses": ["--store", "s"],
     "shift": ["--store", "s"],
-    "stats": ["--store", "s"],
 }
 
 
@@ -70,7 +69,7 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
-    texts |= {"embed": ["a.txt"], "shift": ["word", "--by", "date"], "patch": ["a text", "b text"], "stats": []}
+    texts |= {"embed": ["a.txt"], "shift": ["word", "--by", "date"], "patch": ["a text", "b text"]}
 
     def run(verb: str, *options: str) -> str:
         with pytest.raises((RegardError, USAGE_ERROR)) as refused:
@@ -111,8 +110,7 @@ def test_an_overview_is_promised_where_there_is_one(call, verb: str) -> None:
 
 
 def test_a_table_of_heads_is_not_promised_a_row_for_each_occurrence() -> None:
-    for verb in ("heads", "stats"):
-        assert "a row for each head" in promises(verb)["--csv"]
+    assert "a row for each head" in promises("heads")["--csv"]
     for verb in ("find", "senses", "shift"):
         assert "a row for each occurrence" in promises(verb)["--csv"]
 

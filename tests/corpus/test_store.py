@@ -1,9 +1,9 @@
 import inspect
 
-from regard.corpus.asking.find import find
-from regard.corpus.asking.senses import find_senses
-from regard.corpus.asking.shift import find_shift
 from regard.corpus.store import Store
+from regard.questions.find.answer import find
+from regard.questions.senses.answer import find_senses
+from regard.questions.shift.answer import find_shift
 
 
 def test_the_methods_take_what_the_functions_take_with_the_same_defaults() -> None:

@@ -18,7 +18,7 @@ from regard.explain.frames import Row
 from regard.trace.status import Status
 from regard.views.figures.elements.canvas import all_axes
 from regard.views.terminal.layout import lines_of
-from regard.web.answers import is_answer
+from regard.web.page import HasPage
 
 STATUS = Status("a model", ("blocks",), "cpu", "float32", 1e-7, 3, None)
 
@@ -105,8 +105,8 @@ def test_its_page_has_every_panel_and_how_exact_it_is(found: Example) -> None:
     assert [panel["name"] for panel in page.panels] == ["Text", "Bars"]
     given = replace(found, about=Read((("a bank", None),), (STATUS,))).page()
     assert given.status[0] == "Computed with a model (float32, cpu), attention by blocks."
-    assert is_answer(found)
-    assert not is_answer("a text")
+    assert isinstance(found, HasPage)
+    assert not isinstance("a text", HasPage)
 
 
 def test_it_writes_its_page(found: Example, tmp_path: Path, monkeypatch: Any) -> None:
@@ -124,8 +124,8 @@ def test_what_a_question_has_to_say_is_not_passed_over_in_silence() -> None:
 
 
 TOLD = {  # of 26 kinds of answers those that show themselves in every medium: only more may be added
-    "Attribution", "TokenAttribution", "HeadAttribution", "Heads", "CorpusHeads", "PatchSweep", "ScoreSources",
-    "Seen",
+    "Attribution", "TokenAttribution", "HeadAttribution", "Heads", "PatchSweep", "ScoreSources",
+    "Seen", "Concordance", "Senses", "Shift",
 }  # fmt: skip
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.context_words import telling_words
-from regard.corpus.asking.find import Concordance
-from regard.corpus.asking.find_sentences import NEAR, concordance_sentences
 from regard.corpus.asking.occurrences import Line, Occurrences
-from regard.corpus.asking.sense_sentences import ablation_sentence, sense_sentences, senses_title
-from regard.corpus.asking.senses import ContextWord, Sense, Senses
 from regard.corpus.store_tables import StoreTables
+from regard.questions.find.answer import Concordance
+from regard.questions.find.sentences import NEAR, of_lines
+from regard.questions.senses.answer import ContextWord, Sense, Senses
+from regard.questions.senses.sentences import ablation_sentence, of_senses, senses_title
 from tests.said.templates import Groups, Template, hold, largest, shows
 
 NEEDED = 0.25  # mean silhouette, as docs/corpus.md has it
@@ -29,13 +29,13 @@ def named(text: str | None) -> list[str]:
     return re.findall("“([^”]+)”", text or "")
 
 
-def of_senses(found: Senses) -> dict[str, Sense]:
+def by_name(found: Senses) -> dict[str, Sense]:
     return {each.name: each for each in found.senses}
 
 
 def size(said: Groups, found: Senses) -> None:
     """A sense's size; and each word named stands near a larger share of it than of all the others."""
-    sense = of_senses(found)[str(said["name"])]
+    sense = by_name(found)[str(said["name"])]
     assert found.told_apart
     assert sense.occurrences == whole(said["count"]) == int((found.clusters.labels == int(sense.name) - 1).sum())
     assert whole(said["all"]) == len(found.found)
@@ -139,7 +139,7 @@ def test_senses_are_what_the_occurrences_say() -> None:
     draw, spoke = random.Random(27), set()
     for _ in range(400):
         found = answer(draw)
-        spoke |= set(hold(sense_sentences(found), found, TEMPLATES))
+        spoke |= set(hold(of_senses(found), found, TEMPLATES))
         title = senses_title(found)
         assert ("could not be told apart" in title) == (len(found.senses) == 1 and found.k is None)
         assert (f", {len(found.senses)} sense" in title) == ("could not be told apart" not in title)
@@ -175,27 +175,25 @@ def test_what_cutting_did_is_what_the_words_say() -> None:
     assert seen > 50
 
 
-def lines(said: Groups, found: tuple[Concordance, int | None]) -> None:
-    """As many lines as are shown of all there are; where they are said to go by cosine, they do."""
-    answered, most = found
-    shown = answered.lines[:most]
-    assert (1 if said["once"] else whole(said["total"])) == answered.total
-    assert bool(said["everywhere"]) == answered.everywhere
+def lines(said: Groups, found: Concordance) -> None:
+    """As many lines as there are of all; where they are said to go by cosine, they do."""
+    assert (1 if said["once"] else whole(said["total"] or said["everywhere"])) == found.total
+    assert bool(said["everywhere"]) == found.everywhere
     if not said["once"]:
-        assert (answered.total if said["which"] == "all" else whole(said["first"])) == len(shown)
+        assert (whole(said["first"]) if said["first"] else found.total) == len(found.lines)
     if said["order"] and "cosine" in str(said["order"]):
-        cosines = [line.similarity for line in shown]
+        cosines = [line.similarity for line in found.lines]
         assert cosines == sorted(cosines, reverse=True)  # type: ignore[type-var]
-        assert f"“{answered.like}”" in str(said["order"])
+        assert f"“{found.like}”" in str(said["order"])
 
 
 def test_lines_are_as_many_and_as_near_as_is_said() -> None:
     draw, spoke = random.Random(29), set()
     templates = [
         Template("lines", r"(?:“bank” occurs (?:(?P<once>once)|(?P<total>[\d,]+) times)|The store has "
-                 r"(?P<everywhere>[\d,]+) words); here (?:it is|are (?P<which>all|"
-                 r"the first (?P<first>[\d,]+)), (?P<order>.+))\.", lines),
-        Template("near", re.escape(NEAR), lambda _, found: largest("like", {"like": int(found[0].like is not None)})),
+                 r"(?P<everywhere>[\d,]+) words); (?:here it is|(?:they stand here|"
+                 r"here are the first (?P<first>[\d,]+),) (?P<order>.+))\.", lines),
+        Template("near", re.escape(NEAR), lambda _, found: largest("like", {"like": int(found.like is not None)})),
     ]  # fmt: skip
     for _ in range(300):
         total, sort = draw.choice([1, 2, 30, 1204]), draw.choice(["source", "left", "right", "meaning"])
@@ -205,7 +203,7 @@ def test_lines_are_as_many_and_as_near_as_is_said() -> None:
         if sort == "meaning" and like:
             values.sort(reverse=True)
         made = [Line("", "bank", "", "bank", "d", 0, 4, "a", None, {}, "s", n, each) for n, each in enumerate(values)]
-        answered = Concordance("bank", tuple(made), total, sort, like, 5, ())
-        most = draw.choice([None, 25])
-        spoke |= set(hold(concordance_sentences(answered, most), (answered, most), templates))
+        everywhere = like is not None and draw.random() < 0.3
+        answered = Concordance("bank", tuple(made), total, sort, like, 5, (), everywhere)
+        spoke |= set(hold(of_lines(answered), answered, templates))
     assert spoke == {"lines", "near"}

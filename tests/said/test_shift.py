@@ -10,9 +10,9 @@ from regard.corpus.asking.change import Change
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.occurrences import Occurrences
 from regard.corpus.asking.sense_shares import share_test
-from regard.corpus.asking.shift import Fate, SharedSense, Shift, _fate
-from regard.corpus.asking.shift_sentences import shift_sentences
 from regard.corpus.store_tables import StoreTables
+from regard.questions.shift.answer import Fate, SharedSense, Shift, _fate
+from regard.questions.shift.sentences import of_shift
 from tests.said.templates import Groups, Template, hold, shows
 
 CHANCE, ABSENT, PRESENT, LEAST = 0.05, 0.02, 0.10, 5  # as docs/corpus.md has them
@@ -153,7 +153,7 @@ def test_what_came_and_went_did_by_all_counts_and_tests() -> None:
     draw, spoke, fates = random.Random(27), set(), set()
     for _ in range(300):
         found = answer(draw)
-        sentences = shift_sentences(found)
+        sentences = of_shift(found)
         spoke |= set(hold(sentences, found, TEMPLATES))
         told = {name for each in sentences for name in re.findall(r"[Ss]ense (\d+)", each)}
         moved_ones = {each.name for each in found.senses if each.fate != "kept"}

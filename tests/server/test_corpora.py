@@ -27,7 +27,7 @@ def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> Non
     for row, line in zip(rows, found.lines, strict=True):
         assert row[0] == {"left": line.left, "form": line.form, "right": line.right}
         assert row[1:] == [line.document, line.start]
-    assert page["findings"] == [f"“bank” occurs {found.total} times; here are all, in the order of the texts."]
+    assert page["findings"] == [f"“bank” occurs {found.total} times; they stand here in the order of the texts."]
 
 
 def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:

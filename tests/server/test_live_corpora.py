@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from regard.corpus.asking.senses import Senses
 from regard.corpus.store import Store
+from regard.questions.senses.answer import Senses
 from tests.support.served import served
 from tests.support.stores import Document, write_store
 from tests.web.conftest import AXE, Opened

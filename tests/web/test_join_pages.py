@@ -1,13 +1,12 @@
 """Several pages become one."""
 
-from regard.web.answers import answer_page
 from regard.web.join_pages import joined
-from tests.questions.heads.test_panels import made as head_means
+from tests.questions.heads.test_panels import answer_of, made
 from tests.questions.patch.test_panels import made as sweep
 
 
 def test_several_are_one_with_a_tab_for_each_panel() -> None:
-    pages = [answer_page(found) for found in (sweep(), sweep(direction="noising"), head_means())]
+    pages = [found.page() for found in (sweep(), sweep(direction="noising"), answer_of(made()))]
     said = [
         f"{page.title}. {sentence}" if n == 0 else sentence
         for page in pages

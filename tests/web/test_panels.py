@@ -4,14 +4,12 @@ from typing import Any
 from regard.explain.evolution import evolution
 from regard.web.html_file import script_json
 from regard.web.panels import (
-    cloud,
     column,
     evolution_panels,
     heat,
     in_context,
     point,
     scatter,
-    strip,
     table,
 )
 from tests.support.own_models import opened
@@ -27,17 +25,12 @@ def test_numbers_that_are_none_are_left_out() -> None:
         "rows": [["x", None], [None, 1.5]],
     }
     assert heat("t", "", ["r"], ["c"], [[math.inf]])["values"] == [[None]]
-    assert strip("t", "", ["a"], [0.5], unit="weight")["values"] == [0.5]
     assert scatter("t", "", "x", "y", [point(1.0, 2.0, "a", "g", 0)])["points"] == [
         {"x": 1, "y": 2, "label": "a", "group": "g", "after": 0, "context": None}
     ]
     assert scatter("t", "", "x", "y", [], called=("a", "b", "c"), drawn="groups", equal=True) == {
         "kind": "scatter", "name": "t", "title": "t", "note": "", "x": "x", "y": "y", "points": [],
         "called": {"label": "a", "group": "b", "context": "c"}, "drawn": "groups", "equal": True,
-    }  # fmt: skip
-    assert cloud("t", "", ("x", "y"), {"at": 0}, ["g"], {"at": 1}, most=5, called=("a", "b", "c"), name="n") == {
-        "kind": "cloud", "name": "n", "title": "t", "note": "", "x": "x", "y": "y", "points": {"at": 0},
-        "groups": ["g"], "of": {"at": 1}, "most": 5, "called": {"label": "a", "group": "b", "context": "c"},
     }  # fmt: skip
     assert in_context("a ", "b", " c") == {"left": "a ", "form": "b", "right": " c"}
     assert heat("t", "", ["r"], ["c"], [[0.5]], largest=2.0)["largest"] == 2.0

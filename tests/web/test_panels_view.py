@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from regard.display.page import panel_data
+from regard.display.panels import Strip
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from regard.web.panels import column, curve, curves, heat, point, scatter, strip, table
+from regard.web.panels import column, curve, curves, heat, point, scatter, table
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser
@@ -37,7 +39,7 @@ def opened(page_of: Any, tmp_path: Path) -> Any:
                     for n in range(20)
                 ],
             ),
-            strip("Line", "", WORDS, [0.5, None, 2.0, 0.0, 1.25], unit="nats"),
+            panel_data(Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats")),
         ]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"

@@ -1,7 +1,11 @@
 """Panels as plain tables: each number, and no text that could be an element."""
 
+from dataclasses import asdict
+
+from regard.display.page import panel_data
+from regard.display.panels import Strip, Sums
 from regard.web.html_file import readable
-from regard.web.panels import cell_sums, column, heat, in_context, point, scatter, strip, table
+from regard.web.panels import column, heat, in_context, point, scatter, table
 from regard.web.plain_tables import plain_tables
 from tests.support.web_pages import Parsed
 
@@ -28,13 +32,17 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
     assert read(heat("t", "", ["r"], ["a", "b"], [[0.5, None]], unit="share")) == [
         ["share", "a", "b"], ["r", "0.500", "–"],
     ]  # fmt: skip
-    sums = cell_sums([0.5, 2.0], [2.5], 2.5, ("all across", "all down", "all"))
+    sums = asdict(Sums(rows=[0.5, 2.0], columns=[2.5], all=2.5, across="all across", down="all down", name="all"))
     assert read(heat("t", "", ["r", "s"], ["a"], [[0.5], [2.0]], digits=1, sums=sums)) == [
         ["", "a", "all across"], ["r", "0.5", "0.5"], ["s", "2.0", "2.0"], ["all down", "2.5", "2.5"],
     ]  # fmt: skip
     cloud = scatter("t", "", "across", "up", [point(0.5, -1.0, "d", "g", context=in_context("", "w", ""))])
     assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "-1.000"]]
-    assert read(strip("t", "", ["a", "b"], [1.0, None], unit="nats")) == [["token", "nats"], ["a", "1.000"], ["b", "–"]]
+    assert read(panel_data(Strip(name="t", title="t", tokens=["a", "b"], values=[1.0, None], unit="nats"))) == [
+        ["token", "nats"],
+        ["a", "1.000"],
+        ["b", "–"],
+    ]
 
 
 def test_the_rows_of_all_come_last() -> None:

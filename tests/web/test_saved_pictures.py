@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regard.display.page import panel_data
+from regard.display.panels import Strip
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from regard.web.panels import column, heat, point, scatter, strip, table
+from regard.web.panels import column, heat, point, scatter, table
 from tests.support import own_models
 from tests.web import saved
 from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, pixels, save, stands_alone, view_alone
@@ -239,7 +241,7 @@ def panels(page_of: Any, tmp_path: Path) -> Any:
             table("Words", "Of no model.", columns, rows),
             heat("Grid", "", WORDS, ["one", "two", WORDS[4]], grid, signed=True, unit="step"),
             scatter("Places", "", "across", "up", points),
-            strip("Line", "", WORDS, [0.5, None, 2.0, 0.0, 1.25], unit="nats"),
+            panel_data(Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats")),
         ]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import regard
-from regard.corpus.asking.sense_sentences import ablation_sentence, sense_sentences
-from regard.corpus.asking.senses import Senses
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
-from tests.questions.heads.test_panels import made
+from regard.questions.senses.answer import Senses
+from regard.questions.senses.sentences import ablation_sentence, of_senses
+from tests.questions.heads.test_panels import answer_of, made
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser
@@ -49,7 +49,7 @@ def places(tab: Any) -> np.ndarray:
 def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: Any, found: Senses) -> None:
     page = senses()
     assert page.tab.locator(".findings li").all_inner_texts() == [
-        text.replace("“", "“\u2068").replace("”", "\u2069”") for text in sense_sentences(found)
+        text.replace("“", "“\u2068").replace("”", "\u2069”") for text in of_senses(found)
     ]
     order = found.order()
     marks, points = places(page.tab), found.points[order]
@@ -149,7 +149,7 @@ def test_what_stands_in_a_text_is_text(page_of: Any, minilm: Any, tmp_path: Path
 
 def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_path: Path) -> None:
     found = made()
-    regard.save_page(found, tmp_path / "heads.html")
+    regard.save_page(answer_of(found), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html")
     for name, values in found.scores.items():
         page.open_view(name)
@@ -173,7 +173,7 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
 
 def test_shares_have_one_scale(page_of: Any, tmp_path: Path) -> None:
     found = made()
-    regard.save_page(found, tmp_path / "heads.html")
+    regard.save_page(answer_of(found), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html")
     shades = {}
     for name in ("previous", "duplicate", "entropy"):
@@ -195,7 +195,7 @@ def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, 
             open_twin(page.tab)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-    regard.save_page(made(), tmp_path / "heads.html")
+    regard.save_page(answer_of(made()), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html", width=width)
     for name in ("Overview", "previous", "All heads"):
         page.open_view(name)

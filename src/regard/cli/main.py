@@ -22,7 +22,6 @@ from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
 from regard.cli.verbs.serve import serve
 from regard.cli.verbs.shift import shift
-from regard.cli.verbs.stats import stats
 from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import train
@@ -65,7 +64,6 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("find", find, "Find a word in a store, by place, context or cosine."),
     ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
-    ("stats", stats, "Show what every head does over a whole corpus."),
 )
 for name, verb, short in VERBS:
     app.command(name, short_help=short)(verb)

@@ -7,6 +7,10 @@ from typer.core import TyperGroup
 
 from regard.errors import RegardError
 
+NOW = {  # verbs that there were, and what does their work
+    "stats": "heads --store STORE",
+    "steer": "generate TEXT --towards A --away B --layer N",
+}
 LONGEST = 60  # characters of a text that are said again
 
 
@@ -26,8 +30,8 @@ class Verbs(TyperGroup):
 
 def suggestion(given: str, verbs: list[str]) -> str:
     """What may have been meant by something that is no verb."""
-    if given.lower() == "steer":
-        return "Use regard generate TEXT --towards A --away B --layer N"
+    if given.lower() in NOW:
+        return f"Use regard {NOW[given.lower()]}"
     near = difflib.get_close_matches(given.lower(), verbs, n=1)
     if near:
         return f"Did you mean {near[0]!r}?"

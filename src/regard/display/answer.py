@@ -16,12 +16,12 @@ from regard.errors import RegardError
 from regard.explain.frames import Table
 from regard.json_files import plain, write_json
 from regard.trace.status import Status
-from regard.trace.trace import PairTrace, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
+    from regard.trace.trace import PairTrace, Trace
     from regard.web.assemble import Choice
     from regard.web.page import Page
 
@@ -41,7 +41,7 @@ class Read:
     sides: tuple[tuple[str, Status, int], ...] = ()
 
     @staticmethod
-    def of(*traces: Trace | PairTrace) -> "Read":
+    def of(*traces: "Trace | PairTrace") -> "Read":
         """The texts of traces; of a pair the status is its target's."""
         texts = [[side.text for side in trace.sides] for trace in traces]
         both = tuple((each[0], each[1] if len(each) > 1 else None) for each in texts)
@@ -75,6 +75,14 @@ class Answer(Table):
     def data(self) -> dict[str, object]:
         """Make what JSON has beside findings, texts and statuses: by default the rows."""
         return {"rows": self.rows()}
+
+    def for_page(self) -> "Answer":
+        """Give what a page shows: this answer, with what a page alone needs of it.
+
+        Raises:
+            RegardError: it is too large for a page.
+        """
+        return self
 
     def exactness(self) -> list[str]:
         """Say how exact the numbers are and what they do not say, a line each."""
@@ -142,7 +150,7 @@ class Answer(Table):
         page = Page(self.title(), self.findings())
         statuses = [each for each in self.about.statuses if each.model]
         page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
-        page.panels = [panel_data(panel) for panel in self.panels()]
+        page.panels = [panel_data(panel) for panel in self.for_page().panels()]
         page.opening["view"] = "panel 0"
         return page
 

@@ -10,11 +10,11 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Point, Scatter, Strip, Table
 from regard.display.terminal import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import together
-from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS, line_style
+from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import spelled, visible
 
@@ -29,6 +29,7 @@ LETTER = 0.085  # inches, of a title
 LINE = 0.14  # inches, of a line below or above a panel
 LEAST = 0.13  # inches that a name beside or below a heat map needs
 AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
+SIGNS = ("o", "s", "^", "D")  # of the first four groups of points, and the next four
 UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 
 
@@ -190,18 +191,25 @@ def _curves(panel: Curves, small: bool) -> Drawing:
 
 @drawn.register
 def _scatter(panel: Scatter, small: bool) -> Drawing:
-    """A point each, an arrow from where it was before, and the names that stand beside them."""
-    groups = list(dict.fromkeys(point.group for point in panel.points))
+    """A point each, an arrow from where it was before, and the names: beside points, or of groups in a legend."""
+    groups: dict[str, list[Point]] = {}
+    for point in panel.points:
+        groups.setdefault(point.group, []).append(point)
+    size = math.sqrt(max(4, min(40, 4000 / max(1, len(panel.points)))))
 
     def into(axes: Axes) -> None:
-        named: set[str] = set()
+        for n, (name, points) in enumerate(groups.items()):
+            sign = SIGNS[(n + n // len(LINES)) % len(SIGNS)] if panel.drawn == "groups" else "o"
+            (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
+                                 color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
+            marks.set_gid(name)
+        if panel.drawn == "groups" and any(groups):
+            axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
         for point in panel.points:
-            colour = line_style(groups.index(point.group))[0]
-            axes.plot(point.x, point.y, "o", color=colour, markersize=4)
-            text = point.label if panel.drawn == "labels" else "" if point.group in named else point.group
-            named.add(point.group)
-            axes.annotate(spelled(text) if text else "", (point.x, point.y), xytext=(3, 3),
-                          textcoords="offset points", fontsize=7)  # fmt: skip
+            colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
+            if panel.drawn == "labels":
+                axes.annotate(spelled(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
+                              fontsize=7)  # fmt: skip
             if point.after is not None:
                 start = panel.points[point.after]
                 arrow = FancyArrowPatch((start.x, start.y), (point.x, point.y), arrowstyle="->", mutation_scale=8,

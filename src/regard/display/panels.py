@@ -230,8 +230,8 @@ class Called:
 class Scatter(Panel):
     """Points, and arrows between those that moved. x, y: what the axes are.
 
-    drawn: whether each point's label stands beside it, or each group's name beside its first point. equal: one scale on
-    both axes, so that distances can be compared.
+    drawn: whether each point's label stands beside it, or each group's name beside its first point, in a picture in a
+    legend. equal: one scale on both axes, so that distances can be compared.
     """
 
     x: str

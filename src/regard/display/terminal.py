@@ -72,6 +72,10 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
         return _section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
+    marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in shown_rows)]
+    if shown_rows and marked:
+        lines = _in_context(panel, marked[0], shown_rows, width)
+        return _section(panel, lines, *_legend(panel, top, more))
     rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
     widths, bars = _widths_with_room(panel, rows, width)
     kept = len(widths)
@@ -100,6 +104,33 @@ def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[T
     left = len(panel.rows) - top
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
     return [*legend, *_left([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
+
+
+def _in_context(panel: Table, marked: int, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
+
+    Those are cut at their beginning: a document's name says more than its folder.
+    """
+    others = [n for n in range(len(panel.columns)) if n != marked]
+    cells = [[_cell(row[n], panel.columns[n]) for n in others] for row in rows]
+    cells = [[f"…{cell[1 - TEXT :]}" if len(cell) > TEXT else cell for cell in row] for row in cells]
+    sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
+    words = [
+        (visible(c.left), visible(c.form), visible(c.right)) for row in rows if isinstance(c := row[marked], InContext)
+    ]
+    form = max(cell_len(word) for _, word, _ in words)
+    room = max(2 * LEAST, width - SET_IN - sum(sizes) - APART * len(sizes) - form)
+    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
+    before = min(before, max(room // 2, room - after))
+    after = min(after, room - before)
+    grid = columns()
+    for column in panel.columns:
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
+    for row, (left, word, right) in zip(cells, words, strict=True):
+        line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
+        line.append(word, style="bold").append(right[: after + form - cell_len(word)])
+        grid.add_row(*row[:marked], line, *row[marked:])
+    return grid
 
 
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:

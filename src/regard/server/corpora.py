@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
-from regard.corpus.asking.find import CONTEXT, Concordance
-from regard.corpus.asking.find_sentences import concordance_sentences
-from regard.corpus.asking.senses import CHECKED, Senses
+import numpy as np
+
+from regard.corpus.asking.occurrences import CONTEXT, MOST
 from regard.corpus.store import Store
+from regard.display.page import panel_data
 from regard.errors import RegardError
 from regard.models.model import Model
+from regard.questions.senses import panels
+from regard.questions.senses.answer import CHECKED, Senses
+from regard.questions.senses.sentences import sense_name
 from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
 from regard.server.places import Places, places_of, reader_of
 from regard.server.work import Job, RefusedError
-from regard.text.quoting import quoted
-from regard.web.answers import page_of_answer
 from regard.web.page import Page
-from regard.web.panels import Row, column, in_context, table
-from regard.web.senses import example_numbers, senses_page, served_senses_page
+from regard.web.score_rules import Data
 
 LINES = 500  # occurrences that a page lists
 
@@ -33,7 +33,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job, models: S
         raise RefusedError(422, f"store: given {asked.store}, this server has {len(stores)}, numbered from 0")
     store = stores[asked.store]
     if asked.about == "heads":
-        return Kept(page_of_answer(store.stats()))
+        return Kept(store.stats().page())
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
     if asked.about == "senses":
@@ -46,7 +46,7 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job, models: S
         raise lacking
     lines = store.find(asked.word, like=asked.like, top=LINES)
     places = Places(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
-    return Kept(occurrences_page(lines), places={0: places})
+    return Kept(lines.page(), places={0: places})
 
 
 def give_model(store: Store, models: Sequence[Model]) -> RefusedError | None:
@@ -60,30 +60,22 @@ def give_model(store: Store, models: Sequence[Model]) -> RefusedError | None:
 
 
 def senses_kept(store: Store, found: Senses) -> Kept:
-    """Put together the page of a word's senses; what its points and examples are, is looked up when it is asked for."""
-    page = served_senses_page(found)
-    shown = found.found.take(found.order()), found.found.take(example_numbers(found))
-    panels = 0, len(page.panels) - 1
-    places = {panel: places_of(store, each, found.context) for panel, each in zip(panels, shown, strict=True)}
-    return Kept(page, places=places, alone=partial(senses_page, found))
+    """Put together the page of a word's senses, of any number of occurrences: its file's, but for its points.
 
-
-def occurrences_page(found: Concordance) -> Page:
-    """Put together the page of a concordance: every line with its word marked, and where it is from."""
-    page = Page(f"{quoted(found.word)} in the corpus")
-    page.findings = concordance_sentences(found)
-    page.status = list(found.notes)
-    alike = found.like is not None
-    columns = [
-        column("in context"),
-        column("document"),
-        column("from", 0),
-        *([column("similarity", 3)] if alike else []),
-    ]
-    rows: list[Row] = [
-        [in_context(line.left, line.form, line.right), line.document, line.start, *([line.similarity] if alike else [])]
-        for line in found.lines
-    ]
-    page.panels = [table("Occurrences", "from: its first character in the document", columns, rows)]
+    They come as numbers; what points and examples are, is looked up when it is asked for.
+    """
+    order = found.order()
+    page = Page(found.title(), found.findings(), found.exactness())
     page.opening["view"] = "panel 0"
-    return page
+    points: Data = {
+        "kind": "cloud", "most": MOST, "groups": [sense_name(found, sense) for sense in found.senses],
+        "points": page.numbers.add(np.ascontiguousarray(found.points[order], np.float32)),
+        "of": page.numbers.add(found.clusters.labels[order].astype(np.uint16)),
+    }  # fmt: skip
+    scatter = panel_data(panels.cloud(found, []))
+    own = {name: value for name, value in scatter.items() if name not in ("drawn", "equal")}
+    page.panels = [own | points, *map(panel_data, panels.tables(found))]
+    shown = found.found.take(order), found.found.take(panels.example_numbers(found))
+    numbers = 0, len(page.panels) - 1
+    places = {panel: places_of(store, each, found.context) for panel, each in zip(numbers, shown, strict=True)}
+    return Kept(page, places=places, alone=found.page)

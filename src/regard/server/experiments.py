@@ -6,8 +6,8 @@ from regard.server.asked import ExperimentAsked
 from regard.server.kept import Kept
 from regard.server.limits import Limits
 from regard.server.work import Job
-from regard.web.answers import page_beside, page_of_answer
 from regard.web.assemble import Choice, Opening
+from regard.web.join_pages import page_beside
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
@@ -28,5 +28,5 @@ def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: J
     job.go_on()
     found = question.answer(model, traces, progress)
     if len(traces) > 1:
-        return Kept(page_of_answer(found))
+        return Kept(found.page())
     return Kept(page_beside(found, traces, Choice(), Opening(), limits.kept))

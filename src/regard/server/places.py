@@ -7,6 +7,7 @@ read in, is looked up here when somebody points at it.
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import asdict
 from shlex import quote
 
 import numpy as np
@@ -17,10 +18,10 @@ from regard.corpus.environment import digest_model
 from regard.corpus.store import Store
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.model import Model
+from regard.questions.senses.contexts import contexts_of
 from regard.server.work import RefusedError
 from regard.web.page import pictured_data
 from regard.web.score_rules import Data
-from regard.web.senses import in_contexts
 
 _digests: "weakref.WeakKeyDictionary[Model, str]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -52,10 +53,10 @@ class Places:
         """
         self._check(first)
         found = self._found(range(first, min(len(self), first + count)))
-        contexts = in_contexts(found, self._context)
+        contexts = contexts_of(found, self._context)
         starts = zip(found.document, found.start.tolist(), contexts, strict=True)
         return [
-            pictured_data({"document": document, "start": start, "context": context})
+            pictured_data({"document": document, "start": start, "context": asdict(context)})
             for document, start, context in starts
         ]
 

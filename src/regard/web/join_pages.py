@@ -1,8 +1,10 @@
-"""Make one page of several: the sentences of all, and a tab for each of their panels."""
+"""Make one page of several: the sentences of all, and a tab for each of their panels; an answer's beside its texts."""
 
 from collections.abc import Sequence
 
-from regard.web.page import Page
+from regard.trace.trace import PairTrace, Trace
+from regard.web.assemble import LIMIT, Choice, Opening, page_of
+from regard.web.page import HasPage, Page
 from regard.web.score_rules import Data
 
 
@@ -13,6 +15,20 @@ def joined(pages: Sequence[Page]) -> Page:
     page = Page(f"{pages[0].title} (and {len(pages) - 1} more)")
     page.opening["view"] = "panel 0"
     add_panels(page, pages)
+    return page
+
+
+def page_beside(
+    found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening, limit: int | None = LIMIT
+) -> Page:
+    """Put together the page of an answer with the attention of its texts, which opens at the answer.
+
+    choice, opening, limit: as of `page_of`. Raises RegardError for what `page_of` raises.
+    """
+    own = found.page()
+    page = page_of(traces, choice, opening, title=own.title, findings=own.findings, limit=limit)
+    page.opening["view"] = f"panel {len(page.panels)}"
+    add_panels(page, [own], sentences=False)
     return page
 
 

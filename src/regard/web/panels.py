@@ -44,7 +44,7 @@ def heat(
     """Write a grid of colours. signed: negative numbers have a colour of their own. unit: what the numbers are.
 
     largest: the value of the darkest colour, None for the largest there is. axes: what rows and columns are. said: a
-    sentence for each cell. sums, behind: as `cell_sums` and `cell_tokens` write them.
+    sentence for each cell. sums, behind: of `regard.display.panels`, as a page has them.
     """
     own = [[_finite(value) for value in row] for row in values]
     return {
@@ -53,30 +53,6 @@ def heat(
         "axes": None if axes is None else list(axes), "said": None if said is None else [list(row) for row in said],
         "sums": sums, "behind": behind,
     }  # fmt: skip
-
-
-def cell_sums(rows: Sequence[float], columns: Sequence[float], every: float, called: tuple[str, str, str]) -> Data:
-    """Write what the rows and the columns of a grid sum to. called: what a row's, a column's and the whole sum are."""
-    across, down, name = called
-    return {"rows": list(rows), "columns": list(columns), "all": every, "across": across, "down": down, "name": name}
-
-
-def cell_tokens(
-    note: str,
-    texts: Sequence[tuple[Sequence[str], str]],
-    of: Sequence[int],
-    values: Sequence[Sequence[Sequence[float] | None]],
-) -> Data:
-    """Write what each cell of a grid is made of: a number for each token of a text.
-
-    texts: the tokens and the direction of each. of: which of them a row is about. values: None where there is no cell.
-    """
-    return {
-        "note": note,
-        "texts": [{"tokens": list(tokens), "direction": direction} for tokens, direction in texts],
-        "of": list(of),
-        "values": [[None if own is None else list(own) for own in row] for row in values],
-    }
 
 
 def scatter(
@@ -102,30 +78,6 @@ def scatter(
     }  # fmt: skip
 
 
-def cloud(
-    title: str,
-    note: str,
-    axes: tuple[str, str],
-    points: Data,
-    groups: Sequence[str],
-    of: Data,
-    *,
-    most: int,
-    called: tuple[str, str, str] = ("label", "group", "text"),
-    name: str = "",
-) -> Data:
-    """Write a cloud of any size for a page that is served: numbers, and what each point is, the server says.
-
-    points, of: where the page keeps (n, 2) coordinates on axes with one scale, and the number of each point's group.
-    most: points that a file without a server shows, as a scatter.
-    """
-    return {
-        "kind": "cloud", "name": name or title, "title": title, "note": note, "x": axes[0], "y": axes[1],
-        "points": points, "groups": list(groups), "of": of, "most": most,
-        "called": dict(zip(("label", "group", "context"), called, strict=True)),
-    }  # fmt: skip
-
-
 def point(x: float, y: float, label: str, group: str, after: int | None = None, *, context: Data | None = None) -> Data:
     """Write a point. group: those of one share a colour. after: the number of the point that this one moved from.
 
@@ -137,25 +89,6 @@ def point(x: float, y: float, label: str, group: str, after: int | None = None, 
 def in_context(left: str, form: str, right: str) -> Data:
     """Write a word as it stands in a text, which marks it: a cell of a table, or what a point shows."""
     return {"left": left, "form": form, "right": right}
-
-
-def strip(
-    title: str,
-    note: str,
-    tokens: Sequence[str],
-    values: Sequence[float | None],
-    *,
-    signed: bool = False,
-    unit: str = "",
-    digits: int = 3,
-    name: str = "",
-) -> Data:
-    """Write tokens with a number each. digits: decimals of the numbers."""
-    own = [_finite(value) for value in values]
-    return {
-        "kind": "strip", "name": name or title, "title": title, "note": note, "tokens": list(tokens), "values": own,
-        "signed": signed, "unit": unit, "digits": digits,
-    }  # fmt: skip
 
 
 def curves(title: str, note: str, x: str, y: str, series: Sequence[Data], *, digits: int = 3, name: str = "") -> Data:

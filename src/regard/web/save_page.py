@@ -2,27 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from regard.errors import RegardError
 from regard.files import check_target
 from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
-from regard.web.answers import answer_page
 from regard.web.assemble import Choice, Opening, Shown, page_of
 from regard.web.built_page import Shell, built_shell
 from regard.web.html_file import write_html
 from regard.web.join_pages import add_panels, joined
 from regard.web.numbers import Encoding
-from regard.web.page import Page
+from regard.web.page import HasPage, Page
 from regard.web.sizes import LIMIT, check_size
-
-if TYPE_CHECKING:  # of what traces do without
-    from regard.web.answers import Answer
 
 
 def save_page(
-    traces: "Shown | Answer | Sequence[Shown | Answer]",
+    traces: Shown | HasPage | Sequence[Shown | HasPage],
     file: str | Path,
     *,
     word: str | None = None,
@@ -73,7 +69,7 @@ def save_page(
     check_target(path, (".html",), "save_page")
     shell = built_shell()
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
-    answers = {n: page for n, one in enumerate(every) if (page := answer_page(one)) is not None}
+    answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if answers and len(answers) == len(every):
         chosen = {
             "word": word, "references": references or None, "control": control, "layers": layers, "heads": heads,

@@ -12,16 +12,15 @@ from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
 from regard.trace.trace import PairTrace, Trace
-from regard.web.answers import is_answer
 from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
+from regard.web.page import HasPage
 from regard.web.save_page import chosen_control, chosen_references, save_page
 from regard.web.sizes import LIMIT, sides
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from regard.web.answers import Answer
     from regard.web.widget import AttentionWidget
 
 EXTRA = "The live page needs anywidget: pip install 'regard[notebook]' and restart the kernel. Without it:"
@@ -43,7 +42,7 @@ class StaticView(display.Shown):
 
 
 def show(
-    traces: "Shown | Answer | Sequence[Shown | Answer]",
+    traces: Shown | HasPage | Sequence[Shown | HasPage],
     *,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
@@ -73,7 +72,7 @@ def show(
         RegardError: as `regard.save_page`.
     """
     given = list(traces) if isinstance(traces, list | tuple) else [traces]
-    if file is None and in_notebook() and any(is_answer(one) for one in given):
+    if file is None and in_notebook() and any(isinstance(one, HasPage) for one in given):
         return StaticView(shown_answers(given), ANSWERED)
     if file is None and in_notebook():
         traces = cast("Shown | Sequence[Shown]", traces)

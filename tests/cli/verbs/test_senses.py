@@ -23,7 +23,7 @@ def test_senses_in_a_spreadsheet_a_picture_and_json(regard_command, bank_folder:
     kinds = {(row["sense"], row["metadata.kind"]) for row in rows}
     assert len(kinds) == len(data["senses"]) == 2
     assert "16 occurrences, 2 senses" in result.stdout
-    assert "changed" in result.stdout
+    assert "changes" in result.stdout
 
 
 def test_labelled_sentences(regard_command, bank_folder: Path, tmp_path: Path) -> None:

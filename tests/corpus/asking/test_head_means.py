@@ -26,7 +26,7 @@ def store(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def test_means_of_a_corpus_weigh_its_texts_by_their_queries(minilm: Any, store: Store) -> None:
-    found, each = store.stats(), [head_scores(minilm.trace(text)) for text in TEXTS]
+    found, each = store.stats().tables["corpus"], [head_scores(minilm.trace(text)) for text in TEXTS]
     assert len(store.manifest.shards) == 2
     assert found.counts["queries"] == sum(scores.queries for scores in each)
     over = {"duplicate": "duplicates", "induction": "inductions"}

@@ -7,7 +7,7 @@ import numpy as np
 from regard.corpus.asking.head_means import OVER
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS
-from regard.questions.heads.answer import CORPUS, Heads, of_corpus
+from regard.questions.heads.answer import Heads
 from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 
@@ -22,9 +22,14 @@ def made() -> HeadMeans:
     return HeadMeans(scores, counts, model="a model", notes=("the store is not finished",))
 
 
+def answer_of(found: HeadMeans) -> Heads:
+    """The answer of a corpus with one table."""
+    return Heads({"corpus": found})
+
+
 def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> None:
     found = made()
-    page: Any = of_corpus(found).page().data()
+    page: Any = answer_of(found).page().data()
     script_json(page)
     assert page["title"] == "What 6 attention heads do over 1,234 tokens"
     assert page["findings"][-1] == "the store is not finished"
@@ -67,7 +72,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
 
 def test_rows_are_named_by_their_layers() -> None:
     found = HeadMeans({"looked": np.array([[0.5], [0.25]])}, {"queries": 5}, (2, 7))
-    overview, grid, table = of_corpus(found).page().panels
+    overview, grid, table = answer_of(found).page().panels
     assert grid["rows"] == ["layer 2", "layer 7"]
     assert [row[0] for row in table["rows"]] == ["2.0", "7.0"]  # type: ignore[attr-defined]
     assert overview["rows"] == []  # what heads look at when tokens are exchanged is beside position and content
@@ -75,13 +80,13 @@ def test_rows_are_named_by_their_layers() -> None:
 
 def test_several_tables_are_one_page() -> None:
     page = Heads({"texts": made(), "a test": made()}).page()
-    one = [str(panel["name"]) for panel in of_corpus(made()).page().panels]
+    one = [str(panel["name"]) for panel in answer_of(made()).page().panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
     assert "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)." in page.findings
     assert page.panels[0]["title"] == "Texts: the heads with most of each score (over 1,234 tokens)"
-    alone = Heads({CORPUS: made()}).page().data()
-    assert alone == of_corpus(made()).page().data()
+    alone = Heads({"corpus": made()}).page().data()
+    assert alone == answer_of(made()).page().data()
 
 
 def shown(found: Heads, width: int) -> dict[str, str]:
@@ -91,7 +96,7 @@ def shown(found: Heads, width: int) -> dict[str, str]:
 
 
 def test_every_score_has_a_line_with_its_largest_heads() -> None:
-    lines = shown(of_corpus(made()), 80)
+    lines = shown(answer_of(made()), 80)
     assert set(OVER) <= set(lines)
     assert lines["score"] == "score looks at … most: layer.head, mean all"
     assert lines["previous"] == "previous the token before 2.1 0.50, 2.0 0.40, 1.1 0.30 0.25"

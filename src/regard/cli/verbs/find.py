@@ -16,6 +16,7 @@ from regard.cli.store_options import (
     StoreModel,
     check_store,
 )
+from regard.cli.telling import tell
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to find, or words that stand together.")]
 Like = Annotated[
@@ -28,7 +29,7 @@ Top = Annotated[int | None, options.number("K", "The first K lines; by default a
 SHOWN = 25
 
 
-@writes("csv", "parquet", "json", said=OCCURRENCES)
+@writes("html", "csv", "parquet", "json", said=OCCURRENCES)
 def find(
     word: Word,
     store: StoreFolder,
@@ -45,20 +46,16 @@ def find(
     """Find every occurrence of a word in a store, in its context."""
     outputs.check()
     check_store(store, layer)
-    from regard.cli.console import consoles, finish
-    from regard.corpus.asking.find import find as found_in
+    from regard.cli.console import consoles
     from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
-    from regard.views.asked import find_data
-    from regard.views.terminal.concordance import show_concordance
+    from regard.questions.find.answer import find as found_in
 
-    console, errors = consoles(outputs.json)
+    screens = consoles(outputs.json)
     with StoreTables(store, model=model) as opened:
         if like is not None:
-            with errors.status("loading the model …"):
+            with screens[1].status("loading the model …"):
                 _ = opened.model
         found = found_in(
             opened, word, like=like, everywhere=everywhere, by=by, sort=sort, top=top, layer=layer, context=context
         )
-        outputs.write(rows=found.rows, data=lambda: find_data(found))
-    show_concordance(found, console, SHOWN if top is None else top)
-    finish(console, errors, outputs.files)
+        tell(found, outputs, screens, SHOWN if top is None else top)

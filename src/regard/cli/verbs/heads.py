@@ -9,7 +9,8 @@ from regard.cli import options
 from regard.cli.asking import ask
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import EVERY_SCORE
+from regard.cli.store_options import EVERY_SCORE, check_store
+from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked
 
@@ -37,9 +38,14 @@ def heads(
         for option, given in (("TEXT", texts), ("--target", targets), ("--model", model), ("--tests", tests)):
             if given:
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of both")
-        from regard.cli.verbs.stats import stats
+        outputs.check()
+        check_store(store)
+        from regard.cli.console import consoles
+        from regard.corpus.store import Store
 
-        stats(store=store, outputs=outputs)
+        with Store(store) as opened:
+            found = opened.stats()
+        tell(found, outputs, consoles(outputs.json))
         return
     asked = HeadsAsked(tests=tests, seed=seed)
     ask("heads", asked, texts=texts, targets=targets, model=model, top=None, outputs=outputs)

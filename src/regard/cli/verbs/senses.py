@@ -1,14 +1,13 @@
 """`regard senses`: the senses of a word in a store, with examples and the words that tell them, checked by ablation."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.page_file import PageFile
 from regard.cli.store_options import (
     OCCURRENCES,
     By,
@@ -19,10 +18,8 @@ from regard.cli.store_options import (
     StoreModel,
     check_store,
 )
+from regard.cli.telling import tell
 from regard.errors import RegardError
-
-if TYPE_CHECKING:
-    from regard.web.page import Page
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
 K = Annotated[int | None, options.number("N", "How many senses; by default as many as the silhouette says.")]
@@ -56,31 +53,15 @@ def senses(
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     check_store(store, layer)
     start.settle()  # scikit-learn needs scipy, which a command does without at its start
-    from regard.cli.console import consoles, finish
+    from regard.cli.console import consoles
     from regard.corpus.asking.labelled import read_labelled
     from regard.corpus.store import Store
-    from regard.views.asked import senses_data
-    from regard.views.terminal.senses import show_senses
 
-    console, errors = consoles(outputs.json)
-    with Store(store, model=model) as opened, errors.status("clustering, and cutting words …"):
+    screens = consoles(outputs.json)
+    with Store(store, model=model) as opened, screens[1].status("clustering, and cutting words …"):
         labelled = None if train is None else read_labelled(train)
         found = opened.senses(
             word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,
             context=context, seed=seed,
         )  # fmt: skip
-
-        def draw(file: Path) -> list[str]:
-            from regard.views.figures.senses import draw_senses
-
-            draw_senses(found, file)
-            return []
-
-        def page(html: PageFile) -> "Page":
-            from regard.web.senses import senses_page
-
-            return senses_page(found)
-
-        outputs.write(rows=lambda: found.rows(context), data=lambda: senses_data(found), draw=draw, page=page)
-    show_senses(found, console)
-    finish(console, errors, outputs.files)
+    tell(found, outputs, screens)

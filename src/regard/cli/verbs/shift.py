@@ -9,6 +9,7 @@ from regard.cli import options, start
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.store_options import OCCURRENCES, By, Context, LayerOption, Seed, check_store
+from regard.cli.telling import tell
 from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
@@ -22,7 +23,7 @@ Rounds = Annotated[int, options.number("N", "Permutations of the test.")]
 Examples = Annotated[int, options.number("N", "Good examples of each sense.")]
 
 
-@writes("csv", "parquet", "json", said=OCCURRENCES)
+@writes("figure", "html", "csv", "parquet", "json", said=OCCURRENCES)
 def shift(
     word: Word,
     stores: Stores,
@@ -48,20 +49,16 @@ def shift(
     from contextlib import ExitStack
 
     start.settle()  # scikit-learn needs scipy, which a command does without at its start
-    from regard.cli.console import consoles, finish
+    from regard.cli.console import consoles
     from regard.corpus.store import Store
-    from regard.views.asked import shift_data
-    from regard.views.terminal.shift import show_shift
 
-    console, errors = consoles(outputs.json)
+    screens = consoles(outputs.json)
     chosen = None if values is None else [each.strip() for each in values.split(",")]
     with ExitStack() as stack:
         first, *others = [stack.enter_context(Store(each)) for each in stores]
-        with errors.status("comparing …"):
+        with screens[1].status("comparing …"):
             found = first.shift(
                 word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
                 examples=examples, context=context, seed=seed,
             )  # fmt: skip
-        outputs.write(rows=lambda: found.rows(context), data=lambda: shift_data(found))
-    show_shift(found, console)
-    finish(console, errors, outputs.files)
+        tell(found, outputs, screens)

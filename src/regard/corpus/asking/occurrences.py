@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,6 +12,8 @@ from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 
 COLUMNS = ("word", "form", "document", "part", "start", "end")
+CONTEXT = 60  # characters on either side
+MOST = 20_000  # occurrences of a page, each an element: in Chromium, on one busy core, as many took 9 s to open
 BLANKS = re.compile(r"\s+")
 PARTS = ("start", "text", "source", "line", "metadata")
 FIELDS = ("word", "lemma")  # what a word may be looked up by
@@ -164,6 +166,16 @@ def in_store_order(tables: StoreTables, rows: Columns) -> Occurrences:
     word, form, document = (tuple(rows.list(name)) for name in ("word", "form", "document"))
     found = Occurrences(tables, tuple(rows.shard), rows.row, part, start, end, word, form, document)
     return found.take(np.lexsort((start, part, shard)))
+
+
+def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:
+    """Turn lines into rows of one table, in which each name of the metadata is a column."""
+    names = sorted({name for line in lines for name in line.metadata})
+    rows = []
+    for line in lines:
+        row = {name: value for name, value in asdict(line).items() if name != "metadata"}
+        rows.append(row | {f"metadata.{name}": line.metadata.get(name) for name in names})
+    return rows
 
 
 def _one_line(text: str) -> str:

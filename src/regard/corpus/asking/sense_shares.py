@@ -14,6 +14,8 @@ most α, however many there are. Senses are clusters of both groups together, fo
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+ABSENT, PRESENT = 0.02, 0.10  # shares of a group's occurrences
+ALARM = 0.05  # p from which on down a difference is more than chance
 LEAST = 5  # occurrences of a sense in both groups together, from which on it is tested
 NUMBERS = 1 << 22  # of a block of permutations
 ROUNDING = 1e-9

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.asking.find import find
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.errors import RegardError
+from regard.questions.find.answer import find
 from tests.support import MONEY, RIVER
 from tests.support.stores import Document, summary_of, word_rows, write_store
 

@@ -3,16 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from regard.corpus.asking.sense_sentences import (
+from regard.questions.senses.answer import ContextWord, Sense
+from regard.questions.senses.sentences import (
     ablation_sentence,
     how_found,
     not_told_apart,
-    sense_label,
+    of_senses,
     sense_name,
-    sense_sentences,
     senses_title,
 )
-from regard.corpus.asking.senses import ContextWord, Sense
 
 
 def sense(*words: ContextWord, name: str = "1") -> Sense:
@@ -38,7 +37,7 @@ def test_words_that_changed_as_much_stand_together_the_most_first() -> None:
 def test_every_sense_has_a_sentence_and_all_cuts_one(bank_store: Any) -> None:
     found = bank_store.senses("bank", checked=0, words=2)
     own = [sense(word("river", 6, 0.5, 0.0), word("the", 6, 0.0, 0.5)), sense(name="2")]
-    first, second, cut = sense_sentences(replace(found, senses=tuple(own)))
+    first, second, cut = of_senses(replace(found, senses=tuple(own)))
     assert first == "Sense 1: 12 of 16 occurrences (75%); more often near it: “river” and “the”."
     assert second == "Sense 2: 12 of 16 occurrences (75%)."
     assert cut == (
@@ -46,19 +45,16 @@ def test_every_sense_has_a_sentence_and_all_cuts_one(bank_store: Any) -> None:
         "sense than a random word does: “river” (sense 1: 50%, random 0%)."
     )
     own = [sense(word("the", 6, 0.0, 0.0))]
-    assert sense_sentences(replace(found, senses=(*own, *own)))[-1].startswith(
+    assert of_senses(replace(found, senses=(*own, *own)))[-1].startswith(
         "Of 2 such words, cut one at a time (the occurrence may not attend to it), none turns more occurrences"
     )
-    assert sense_sentences(found)[-1] == (
-        "Whether these words are what gives a sense was not checked: none of them was cut."
-    )
+    assert of_senses(found)[-1] == ("Whether these words are what gives a sense was not checked: none of them was cut.")
 
 
 def test_one_sense_that_was_asked_for_is_one(bank_store: Any) -> None:
     found = bank_store.senses("bank", 1)
-    assert len(sense_sentences(found)) == 1  # k was given: there is nothing to explain
+    assert len(of_senses(found)) == 1  # k was given: there is nothing to explain
     assert sense_name(found, found.senses[0]) == "sense 1"
-    assert sense_label(found, found.senses[0]) == "1: 16 (100%)"
     assert senses_title(found) == "“bank”: 16 occurrences, 1 sense"
 
 
@@ -66,17 +62,15 @@ def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
     found = cloud_store.senses("bank")
     assert [each.name for each in found.senses] == ["could not be told apart"]
     assert senses_title(found) == "“bank”: 30 occurrences, whose senses could not be told apart"
-    (said,) = sense_sentences(found)
+    (said,) = of_senses(found)
     assert said.startswith("The senses of “bank” could not be told apart: of the numbers tried (2, 3")
     assert said.endswith(f"{max(found.silhouettes.values()):.2f}, and 0.25 is needed.")
-    assert (sense_name(found, found.senses[0]), sense_label(found, found.senses[0])) == (
-        "could not be told apart", "could not be told apart: 30"
-    )  # fmt: skip
+    assert sense_name(found, found.senses[0]) == "could not be told apart"
     found = replace(found, silhouettes={2: 0.125, 3: 0.2499})
     assert how_found(found) == (
         "layer 5; mean silhouette by number of senses: 2: 0.12, 3: 0.25; below 0.25 not told apart"
     )
-    assert sense_sentences(found)[0].endswith(
+    assert of_senses(found)[0].endswith(
         "of the numbers tried (2 and 3) 3 senses lie apart most, with a mean silhouette of 0.2499, and 0.25 is needed."
     )
     assert not_told_apart("bank", 3, {}) == (

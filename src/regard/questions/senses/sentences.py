@@ -1,11 +1,14 @@
 """Say in sentences what the senses of a word are, which words of the context tell them, and what cutting those did."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
-from regard.corpus.asking.senses import ContextWord, Sense, Senses
 from regard.explain.findings.wording import capital, listed
 from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.senses.answer import ContextWord, Sense, Senses
 
 FEW = 3  # words that a sentence names as those that did most
 CUT = (
@@ -14,7 +17,7 @@ CUT = (
 )
 
 
-def how_found(found: Senses) -> str:
+def how_found(found: "Senses") -> str:
     """Say how it was decided how many senses there are, and in which layer."""
     if found.learned is not None:
         rate = found.learned.accuracy
@@ -28,17 +31,12 @@ def how_found(found: Senses) -> str:
     return f"layer {found.layer}"
 
 
-def sense_name(found: Senses, sense: Sense) -> str:
+def sense_name(found: "Senses", sense: "Sense") -> str:
     """Return what a sense is called: its label, or "sense 1" where it has a number alone; or that there is none."""
     return f"sense {sense.name}" if found.learned is None and found.told_apart else sense.name
 
 
-def sense_label(found: Senses, sense: Sense) -> str:
-    """Return what a sense is called, shortly, with its size."""
-    return f"{sense.name}: {sense.occurrences:,}" + (f" ({sense.share:.0%})" if found.told_apart else "")
-
-
-def senses_title(found: Senses) -> str:
+def senses_title(found: "Senses") -> str:
     """Head what was found: the word, how often it occurs, and how many senses were told apart."""
     rows, count = len(found.found), len(found.senses)
     senses = f"{count} sense{'s' if count != 1 else ''}" if found.told_apart else f"whose senses {NOT_TOLD_APART}"
@@ -61,7 +59,7 @@ def not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]
     )
 
 
-def sense_sentences(found: Senses) -> list[str]:
+def of_senses(found: "Senses") -> list[str]:
     """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
     if not found.told_apart:
         return [not_told_apart(found.word, len(found.found), found.silhouettes)]
@@ -74,7 +72,7 @@ def sense_sentences(found: Senses) -> list[str]:
     return sentences
 
 
-def ablation_sentence(sense: Sense) -> str:
+def ablation_sentence(sense: "Sense") -> str:
     """Say what cutting each of a sense's words changed, beside words drawn at random; empty where none was cut."""
     done = [word for word in sense.words if word.checked]
     if not done:
@@ -90,20 +88,20 @@ def ablation_sentence(sense: Sense) -> str:
     )
 
 
-def _titled(found: Senses, sense: Sense) -> str:
+def _titled(found: "Senses", sense: "Sense") -> str:
     return capital(sense_name(found, sense)) if found.learned is None else quoted(sense.name)
 
 
-def _size(found: Senses, sense: Sense) -> str:
+def _size(found: "Senses", sense: "Sense") -> str:
     return f"{sense.occurrences:,} of {len(found.found):,} occurrences ({sense.share:.0%})"
 
 
-def _told_by(sense: Sense) -> str:
+def _told_by(sense: "Sense") -> str:
     """Name the words that stand near a sense more often than near the others."""
     return f"; more often near it: {listed([quoted(word.word) for word in sense.words])}" if sense.words else ""
 
 
-def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
+def _all_cut(found: "Senses", done: "Sequence[tuple[Sense, ContextWord]]") -> str:
     """How many of the words turn more occurrences to another sense than a random word does, and which most."""
     more = [(sense, word) for sense, word in done if (word.changed or 0.0) > (word.random_changed or 0.0)]
     more.sort(key=lambda each: (each[1].random_changed or 0.0) - (each[1].changed or 0.0))
@@ -128,3 +126,12 @@ def _all_cut(found: Senses, done: Sequence[tuple[Sense, ContextWord]]) -> str:
 
 def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
+
+
+def exactness(found: "Senses") -> list[str]:
+    """Say what embedded the word, how its senses were found, and what an occurrence is."""
+    return [
+        f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",
+        "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; senses are its nearest "
+        "centroids by cosine.",
+    ]

@@ -1,8 +1,8 @@
 from dataclasses import replace
 from typing import Any
 
-from regard.corpus.asking.shift import SharedSense
-from regard.corpus.asking.shift_sentences import shift_sentences
+from regard.questions.shift.answer import SharedSense
+from regard.questions.shift.sentences import of_shift
 
 
 def shared(name: str, one: int, other: int, fate: Any, p: float | None) -> SharedSense:
@@ -14,7 +14,7 @@ def test_what_came_what_went_and_what_is_not_shown(cloud_store: Any) -> None:
     change = replace(found.change, p=0.975)
     senses = (shared("1", 9, 7, "kept", 0.4), shared("2", 0, 2, "unsure", None), shared("3", 6, 0, "lost", 0.021),
               shared("4", 0, 5, "unsure", 0.05004), shared("5", 0, 1, "kept", 0.01))  # fmt: skip
-    said = shift_sentences(replace(found, change=change, senses=senses))
+    said = of_shift(replace(found, change=change, senses=senses))
     assert said == [
         "“bank” differs between age=a and age=b by no more than chance makes: p = 0.975, 999 permutations of "
         "documents.",
@@ -28,7 +28,7 @@ def test_what_came_what_went_and_what_is_not_shown(cloud_store: Any) -> None:
         "age=b (7%); p = 0.01, corrected for 5 senses.",
     ]
     few = replace(found, change=replace(change, p=0.05), permuted="occurrences", senses=senses[:1] * 2)
-    assert shift_sentences(few) == [
+    assert of_shift(few) == [
         "“bank” differs between age=a and age=b by more than chance: p = 0.05, 999 permutations of occurrences, as if "
         "those of one document were not alike.",
         "None of the 2 senses came or went (at most 2% of one side and at least 10% of the other), and none has a "
@@ -38,6 +38,6 @@ def test_what_came_what_went_and_what_is_not_shown(cloud_store: Any) -> None:
 
 def test_senses_that_could_not_be_told_apart_have_neither_come_nor_gone(cloud_store: Any) -> None:
     found = cloud_store.shift("bank", column="age")
-    assert shift_sentences(found)[1].startswith("The senses of “bank” could not be told apart: of the numbers tried (2")
-    assert len(shift_sentences(found)) == 2
-    assert len(shift_sentences(cloud_store.shift("bank", column="age", k=1))) == 1
+    assert of_shift(found)[1].startswith("The senses of “bank” could not be told apart: of the numbers tried (2")
+    assert len(of_shift(found)) == 2
+    assert len(of_shift(cloud_store.shift("bank", column="age", k=1))) == 1

@@ -1,12 +1,22 @@
 """Say in sentences whether a word differs between two groups, and of each sense whether it came, went or neither."""
 
-from regard.corpus.asking.sense_sentences import not_told_apart
-from regard.corpus.asking.sense_shares import LEAST
-from regard.corpus.asking.shift import ABSENT, ALARM, PRESENT, SharedSense, Shift
+from typing import TYPE_CHECKING
+
+from regard.corpus.asking.sense_shares import ABSENT, ALARM, LEAST, PRESENT
+from regard.questions.senses.sentences import not_told_apart
 from regard.text.quoting import quoted
 
+if TYPE_CHECKING:
+    from regard.questions.shift.answer import SharedSense, Shift
 
-def shift_sentences(found: Shift) -> list[str]:
+
+def title(found: "Shift") -> str:
+    """Which word in which groups, and how often it occurs in each."""
+    one, other = (f"{name} ({count:,})" for name, count in zip(found.groups, found.change.occurrences, strict=True))
+    return f"{quoted(found.word)} in {one} and {other}"
+
+
+def of_shift(found: "Shift") -> list[str]:
     """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
     sentences = [_whole(found)]
     if found.k is None and len(found.senses) == 1:
@@ -20,7 +30,7 @@ def shift_sentences(found: Shift) -> list[str]:
     return [*sentences, *told]
 
 
-def _whole(found: Shift) -> str:
+def _whole(found: "Shift") -> str:
     """The outcome of the test of all occurrences."""
     one, other = found.groups
     test = f"p = {_p(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
@@ -31,7 +41,7 @@ def _whole(found: Shift) -> str:
     return f"{quoted(found.word)} differs between {one} and {other} by no more than chance makes: {test}."
 
 
-def _sense(found: Shift, sense: SharedSense) -> str:
+def _sense(found: "Shift", sense: "SharedSense") -> str:
     """A sense that came, went or has another share, with its counts on both sides and its test."""
     one, other = (
         f"{count:,} of {whole:,} occurrences in {name} ({share:.0%})"

@@ -5,24 +5,29 @@ set a sense apart (`context_words`) are each checked by ablation (`check_causes`
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.checks import megabytes
 from regard.corpus.asking.axes import principal_axes
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters, unit
 from regard.corpus.asking.context_words import excerpt, near, telling_words
 from regard.corpus.asking.disambiguate import Disambiguator, train
-from regard.corpus.asking.find import CONTEXT, flat_rows
 from regard.corpus.asking.labelled import Labelled
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.occurrences import Line, Occurrences
+from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
 from regard.corpus.asking.places import Place
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import InContext
 from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.questions.senses import panels, sentences
+from regard.questions.senses.contexts import LONGEST, contexts_of, length_of
 
 if TYPE_CHECKING:
     from regard.corpus.asking.check_causes import Checked
@@ -67,15 +72,20 @@ class Sense:
     words: tuple[ContextWord, ...]
 
 
-@dataclass(frozen=True)
-class Senses:
+@dataclass(frozen=True, eq=False, repr=False)
+class Senses(Answer):
     """The senses of a word, the largest first.
 
     silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
     where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
     sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
-    senses were asked for, None where the silhouette was to say it.
+    senses were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
     """
+
+    format: ClassVar[str] = "regard senses"
+    title = sentences.senses_title
+    exactness = sentences.exactness
+    panels = panels.of_senses
 
     word: str
     layer: int
@@ -89,25 +99,69 @@ class Senses:
     learned: Disambiguator | None = None
     context: int = CONTEXT
     k: int | None = None
+    contexts: Sequence[InContext] = field(default=(), repr=False)
 
     @property
     def told_apart(self) -> bool:
         """Whether there are senses: asked for by their number, learned, or told apart by the silhouette."""
         return self.learned is not None or self.k is not None or len(self.senses) > 1
 
+    def findings(self) -> list[str]:
+        """Say of every sense how large it is and what tells it; then what is to be known of the store."""
+        return [*sentences.of_senses(self), *self.notes]
+
     def order(self) -> Int[np.ndarray, " R"]:
         """Number the occurrences sense by sense, the nearest to the centroid first."""
         return np.lexsort((self.clusters.distances, self.clusters.labels))
 
-    def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
-        """List every occurrence with its sense, sense by sense, the nearest to the centroid first."""
+    def rows(self, context: int | None = None) -> list[Row]:
+        """List every occurrence with its sense, sense by sense, the nearest to the centroid first.
+
+        context: characters on either side, None for as many as were asked for.
+        """
         order = self.order()
-        lines = flat_rows(self.found.take(order).lines(context))
+        lines = flat_rows(self.found.take(order).lines(self.context if context is None else context))
         labels, distances = self.clusters.labels[order], self.clusters.distances[order]
         return [
             {"sense": self.senses[int(label)].name, "distance": float(distance), **row}
             for label, distance, row in zip(labels, distances, lines, strict=True)
         ]
+
+    def data(self) -> dict[str, object]:
+        """The senses with examples and the words that tell them, and of each occurrence its sense and place."""
+        places = zip(
+            self.points.tolist(), self.clusters.labels.tolist(), self.found.shard, self.found.row.tolist(), strict=True
+        )
+        return {
+            "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
+            "senses": [asdict(each) for each in self.senses],
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "accuracy": None if self.learned is None else _accuracy(self.learned),
+            "points": [
+                {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
+                for (x, y), label, shard, row in places
+            ],
+            "axes": list(self.axes), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def for_page(self) -> "Senses":
+        """Put every point into its sentence: a page shows it.
+
+        Raises:
+            RegardError: there are more occurrences than a page draws, or a text is missing in the store.
+        """
+        if len(self.found) > MOST:
+            raise RegardError(
+                f"page: {self.word!r} has {len(self.found):,} occurrences, {MOST:,} are the most that a page shows: "
+                "--csv and --figure have all of them, or embed fewer texts"
+            )
+        contexts = contexts_of(self.found, self.context)
+        if (size := length_of(contexts)) > LONGEST:
+            raise RegardError(
+                f"page: its sentences would have about {megabytes(size)}, {megabytes(LONGEST)} are the most: give "
+                f"fewer characters on either side than {self.context:,} (context=, --context)"
+            )
+        return replace(self, contexts=contexts)
 
 
 def find_senses(
@@ -224,3 +278,16 @@ def _context_words(
             ranked.append(each)
         found.append(tuple(ranked))
     return found
+
+
+def _accuracy(learned: Disambiguator) -> dict[str, object]:
+    """How well labelled sentences taught the senses, as JSON has it."""
+    rates = learned.accuracy
+    return {
+        "micro": rates.micro, "macro": rates.macro, "most_frequent": rates.most_frequent,
+        "by_word": {word: {"right": right, "asked": asked} for word, (right, asked, _) in rates.by_word.items()},
+        "layer": learned.layer, "pooling": learned.pooling,
+        "tried": [
+            {"layer": layer, "pooling": pooling, "accuracy": rate} for (layer, pooling), rate in learned.tried.items()
+        ],
+    }  # fmt: skip

@@ -7,26 +7,26 @@ way round. Where the shares are such and the test does not bear it out, it is "u
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
-from regard.corpus.asking.find import CONTEXT, flat_rows
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.occurrences import Line, Occurrences
-from regard.corpus.asking.sense_shares import share_test
+from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
+from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, share_test
 from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
 from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.questions.shift import panels, sentences
 
-ABSENT, PRESENT = 0.02, 0.10  # shares of a group's occurrences
 DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
 EXAMPLES = 3
-ALARM = 0.05  # p from which on down a difference is more than chance
 Fate = Literal["gained", "lost", "kept", "unsure"]
 
 
@@ -46,12 +46,16 @@ class SharedSense:
     p: float | None = None
 
 
-@dataclass(frozen=True)
-class Shift:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shift(Answer):
     """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
 
-    k: how many senses were asked for, None where the silhouette was to say it.
+    k: how many senses were asked for, None where the silhouette was to say it. context: characters on either side.
     """
+
+    format: ClassVar[str] = "regard shift"
+    title = sentences.title
+    panels = panels.of_shift
 
     word: str
     layer: int
@@ -64,20 +68,38 @@ class Shift:
     found: tuple[Occurrences, Occurrences] = field(repr=False)
     clusters: Clusters = field(repr=False)
     k: int | None = None
+    context: int = CONTEXT
 
-    def rows(self, context: int = CONTEXT) -> list[dict[str, str | int | float | None]]:
-        """List every occurrence with its group and sense: group by group, sense by sense, good examples first."""
-        rows: list[dict[str, str | int | float | None]] = []
+    def findings(self) -> list[str]:
+        """Say how the tests ended; then what is to be known of the stores, and of the test."""
+        return [*sentences.of_shift(self), *self.notes]
+
+    def rows(self, context: int | None = None) -> list[Row]:
+        """List every occurrence with its group and sense: group by group, sense by sense, good examples first.
+
+        context: characters on either side, None for as many as were asked for.
+        """
+        rows: list[Row] = []
         first = 0
         for name, found in zip(self.groups, self.found, strict=True):
             labels = self.clusters.labels[first : first + len(found)]
             distances = self.clusters.distances[first : first + len(found)]
             first += len(found)
             order = np.lexsort((distances, labels))
-            for n, row in zip(order, flat_rows(found.take(order).lines(context)), strict=True):
+            for n, row in zip(
+                order, flat_rows(found.take(order).lines(self.context if context is None else context)), strict=True
+            ):
                 sense, distance = self.senses[int(labels[n])].name, float(distances[n])
                 rows.append({"group": name, "sense": sense, "distance": distance, **row})
         return rows
+
+    def data(self) -> dict[str, object]:
+        """The change, its test, and the senses of both groups."""
+        return {
+            "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
+            "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()}, "notes": list(self.notes),
+        }  # fmt: skip
 
 
 def find_shift(
@@ -137,7 +159,8 @@ def find_shift(
     permuted = "documents" if whole else "occurrences"
     notes += clusters.notes
     return Shift(
-        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k
+        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k,
+        context,
     )  # fmt: skip
 
 

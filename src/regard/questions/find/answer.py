@@ -6,9 +6,8 @@ without a parameter, where senses would need their number. What is near is near 
 which carry more than meanings: `benchmarks/like.py` measures how many of the first lines have the meaning asked for.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,22 +15,28 @@ from jaxtyping import Float, Int
 from regard.corpus.asking.axes import principal_axes
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.nearest import cosines, largest
-from regard.corpus.asking.occurrences import COLUMNS, Line, Occurrences, in_store_order
+from regard.corpus.asking.occurrences import COLUMNS, CONTEXT, MOST, Line, Occurrences, flat_rows, in_store_order
 from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
 from regard.errors import RegardError
 from regard.explain.findings.wording import listed
+from regard.explain.frames import Row
+from regard.questions.find import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-CONTEXT = 60  # characters on either side
 NEAREST = 100  # lines of a search among all words, where no other number is given
 
 
-@dataclass(frozen=True)
-class Concordance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Concordance(Answer):
     """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
+
+    format: ClassVar[str] = "regard find"
+    findings = sentences.of_lines
+    panels = panels.of_lines
 
     word: str
     lines: tuple[Line, ...]
@@ -42,9 +47,31 @@ class Concordance:
     notes: tuple[str, ...]
     everywhere: bool = False
 
-    def rows(self) -> list[dict[str, str | int | float | None]]:
+    def title(self) -> str:
+        """Which word."""
+        return f"{quoted(self.word)} in the corpus"
+
+    def rows(self) -> list[Row]:
         """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
         return flat_rows(self.lines)
+
+    def data(self) -> dict[str, object]:
+        """All that is known of the lines, and what was asked."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
+        return own | {"lines": [asdict(line) for line in self.lines]}
+
+    def exactness(self) -> list[str]:
+        """What is to be known of the store, and of how the word was found."""
+        return list(self.notes)
+
+    def for_page(self) -> "Concordance":
+        """Refuse to show more lines than a page draws."""
+        if len(self.lines) > MOST:
+            raise RegardError(
+                f"page: {self.word!r} has {len(self.lines):,} lines, {MOST:,} are the most that a page shows: ask for "
+                "the first of them (top=, --top), --csv has all"
+            )
+        return self
 
 
 def find(
@@ -101,16 +128,6 @@ def find(
         lines = sorted(lines, key=lambda line: _context_key(line, chosen))[:top]
     used = tables.layer if layer is None else layer
     return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
-
-
-def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]]:
-    """Turn lines into rows of one table, in which each name of the metadata is a column."""
-    names = sorted({name for line in lines for name in line.metadata})
-    rows = []
-    for line in lines:
-        row = {name: value for name, value in asdict(line).items() if name != "metadata"}
-        rows.append(row | {f"metadata.{name}": line.metadata.get(name) for name in names})
-    return rows
 
 
 def embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:

@@ -6,24 +6,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.corpus.asking.sense_sentences import ablation_sentence, sense_sentences
-from regard.corpus.asking.senses import Senses
 from regard.errors import RegardError
-from regard.web import senses
+from regard.questions.senses import answer
+from regard.questions.senses.answer import Senses
+from regard.questions.senses.panels import example_numbers
+from regard.questions.senses.sentences import ablation_sentence, of_senses
+from regard.server.corpora import senses_kept
+from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 from regard.web.numbers import from_byte_planes
-from regard.web.senses import MOST, contexts_of, example_numbers, senses_page, served_senses_page
+from regard.web.page import Page
 
 
 def joined(context: Any) -> str:
     return f"{context['left']}|{context['form']}|{context['right']}"
 
 
+def served(found: Senses) -> Page:
+    return senses_kept(found.found.tables, found).page  # type: ignore[arg-type]  # opened as a Store
+
+
 def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any) -> None:
     found = bank_store.senses("bank", checked=2, words=2)
-    page: Any = senses_page(found).data()
+    page: Any = found.page().data()
     assert page["title"] == "“bank”: 16 occurrences, 2 senses"
-    assert page["findings"] == [*sense_sentences(found), *found.notes]
+    assert page["findings"] == [*of_senses(found), *found.notes]
     assert page["opening"]["view"] == "panel 0"
     cloud, table, words, examples = page["panels"]
     assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Words near it", "Examples"]
@@ -51,58 +58,87 @@ def numbers_of(page: Any, numbers: Any) -> np.ndarray:
 
 def test_a_served_page_has_the_same_points_as_numbers_and_the_same_tables(bank_store: Any) -> None:
     found: Senses = bank_store.senses("bank", checked=2, words=2)
-    whole, page = senses_page(found), served_senses_page(found)
+    whole, page = found.page(), served(found)
     assert (page.title, page.findings, page.status) == (whole.title, whole.findings, whole.status)
     [cloud, *tables], [scatter, *same] = page.panels, whole.panels
-    assert tables == same
+    assert [{**table, "places": None} for table in tables] == [{**table, "places": None} for table in same]
     points: Any = scatter["points"]
     np.testing.assert_allclose(numbers_of(page, cloud["points"]), [(p["x"], p["y"]) for p in points], atol=1e-6)
     groups = [cloud["groups"][n] for n in numbers_of(page, cloud["of"])]  # type: ignore[index]
     assert groups == [point["group"] for point in points]
     for name in ("name", "title", "note", "x", "y", "called"):
         assert cloud[name] == scatter[name]
-    assert cloud["most"] == MOST
+    assert cloud["most"] == 20_000
     examples = [line for sense in found.senses for line in sense.examples]
     shown = found.found.take(example_numbers(found))
     assert list(zip(shown.shard, shown.row.tolist(), strict=True)) == [(line.shard, line.row) for line in examples]
 
 
 def test_labels_are_the_names_and_one_sense_has_no_words(bank_store: Any) -> None:
-    page: Any = senses_page(bank_store.senses("bank", 1)).data()
+    page: Any = bank_store.senses("bank", 1).page().data()
     assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Examples"]
     assert {point["group"] for point in page["panels"][0]["points"]} == {"sense 1"}
     assert page["title"] == "“bank”: 16 occurrences, 1 sense"
 
 
-def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_store: Any) -> None:
-    found = bank_store.senses("bank", 1, context=12)
-    contexts = {name: joined(each) for name, each in zip(found.found.document, contexts_of(found), strict=True)}
-    assert contexts["r0"] == "… the muddy |bank| of the …"  # "The boat drifted towards the muddy bank of the river."
-    assert contexts["r5"] == "… up on the |bank| of the …"
-    assert contexts["m1"] == "The |bank| raised its …"
-    found = bank_store.senses("bank", 1, context=0)
-    assert {joined(each) for each in contexts_of(found)} == {"… |bank| …"}
-
-
 def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bank_store.senses("bank", 1)
-    monkeypatch.setattr(senses, "LIMIT", 500)
+    monkeypatch.setattr(answer, "LONGEST", 500)
     with pytest.raises(RegardError, match=r"fewer characters on either side than 60 \(context=, --context\)"):
-        senses_page(found)
-    monkeypatch.setattr(senses, "MOST", 15)
-    assert served_senses_page(found).panels[0]["kind"] == "cloud"
+        found.page()
+    monkeypatch.setattr(answer, "MOST", 15)
+    assert served(found).panels[0]["kind"] == "cloud"
     with pytest.raises(RegardError, match="'bank' has 16 occurrences, 15 are the most that a page shows"):
-        senses_page(found)
+        found.page()
 
 
 def test_what_could_not_be_told_apart_is_said_to_be_so_in_title_sentence_cloud_and_tables(cloud_store: Any) -> None:
     found = cloud_store.senses("bank")
-    for page in (senses_page(found), served_senses_page(found)):
+    for page in (found.page(), served(found)):
         data: Any = page.data()
         assert data["title"] == "“bank”: 30 occurrences, whose senses could not be told apart"
-        assert data["findings"] == sense_sentences(found)
+        assert data["findings"] == of_senses(found)
         assert "sense 1" not in str(data).lower()
         assert "1 sense" not in str(data).lower()
         assert data["panels"][1]["rows"][0][0] == "could not be told apart"
-    drawn: Any = senses_page(found).data()["panels"][0]
+    drawn: Any = found.page().data()["panels"][0]
     assert {point["group"] for point in drawn["points"]} == {"could not be told apart"}
+
+
+def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, cloud_store: Any) -> None:
+    found = bank_store.senses("bank", checked=2, words=1, examples=1)
+    said = "\n".join(lines_of(found.shown(80), 80))
+    assert "“bank”: 16 occurrences, 2 senses" in said
+    for sense in found.senses:
+        assert sense.words[0].word in said
+        assert sense.examples[0].document in said
+    assert f"2: {found.silhouettes[2]:.2f}" in found.exactness()[0]
+    assert max(map(len, said.splitlines())) <= 80
+    said = "\n".join(lines_of(cloud_store.senses("bank").shown(200), 200))
+    assert "30 occurrences, whose senses could not be told apart" in said
+    assert "sense 1" not in said
+
+
+def test_every_occurrence_is_drawn_in_its_sense(bank_store: Any, cloud_store: Any) -> None:
+    found = bank_store.senses("bank", checked=0)
+    axes = found.plot().axes[0]
+    order = found.order()
+    for number, line in enumerate(axes.lines):
+        own = found.points[order[found.clusters.labels[order] == number]]
+        np.testing.assert_allclose(line.get_xydata(), own, atol=1e-6)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["sense 1", "sense 2"]
+    axes = cloud_store.senses("bank").plot().axes
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["could not be told apart"]
+    assert len(axes) == 1
+
+
+def test_json_has_each_sense_and_each_point(bank_store: Any, cloud_store: Any) -> None:
+    found = bank_store.senses("bank", checked=0)
+    data: Any = found.to_json()
+    assert [each["occurrences"] for each in data["senses"]] == found.clusters.sizes()
+    assert (data["format"], len(data["points"]), data["accuracy"]) == ("regard senses", 16, None)
+    found = cloud_store.senses("bank")
+    data = found.to_json()
+    assert (data["told_apart"], data["findings"]) == (False, of_senses(found))
+    assert {each["sense"] for each in [*data["points"], *found.rows()]} == {"could not be told apart"}
+    assert bank_store.senses("bank", 1).to_json()["told_apart"] is True

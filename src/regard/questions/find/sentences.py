@@ -1,7 +1,11 @@
 """Say in sentences which lines of a concordance these are, in which order, and what is near where lines are near."""
 
-from regard.corpus.asking.find import Concordance
+from typing import TYPE_CHECKING
+
 from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.find.answer import Concordance
 
 ORDERS = {
     "source": "in the order of the texts",
@@ -15,20 +19,19 @@ NEAR = (
 )
 
 
-def concordance_sentences(found: Concordance, most: int | None = None) -> list[str]:
-    """Say how often the word occurs and which lines are shown, in what order. most: of its lines the first so many."""
-    shown = len(found.lines) if most is None else min(most, len(found.lines))
-    order = ORDERS[found.sort]
+def of_lines(found: "Concordance") -> list[str]:
+    """Say how often the word occurs and which of its lines were found, in what order."""
+    shown, order = len(found.lines), ORDERS[found.sort]
     if found.like is not None and found.sort == "meaning":
         order = (
             f"from the largest to the smallest cosine with the embedding (layer {found.layer}) of {quoted(found.word)} "
             f"in “{found.like}”"
         )
-    which = "all" if shown == found.total else f"the first {shown:,}"
+    which = "they stand here" if shown == found.total else f"here are the first {shown:,},"
     if found.everywhere:
-        said = f"The store has {found.total:,} words; here are {which}, {order}."
+        said = f"The store has {found.total:,} words; {which} {order}."
     else:
         times = "once" if found.total == 1 else f"{found.total:,} times"
-        here = "here it is" if found.total == 1 else f"here are {which}, {order}"
+        here = "here it is" if found.total == 1 else f"{which} {order}"
         said = f"{quoted(found.word)} occurs {times}; {here}."
     return [said, NEAR] if found.like is not None else [said]

@@ -1,0 +1,1 @@
+"""Where a word occurs in a store, each in its context."""

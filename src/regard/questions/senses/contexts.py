@@ -1,0 +1,38 @@
+"""Put occurrences into their sentences, cut where words end; … stands where a text goes on."""
+
+from collections.abc import Sequence
+
+from regard.corpus.asking.context_words import excerpt
+from regard.corpus.asking.occurrences import BLANKS, Occurrences, Part
+from regard.display.panels import InContext
+from regard.errors import RegardError
+
+LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open more
+
+
+def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
+    """Put occurrences into contexts of so many characters on either side.
+
+    Raises:
+        RegardError: a text is missing in the store.
+    """
+    texts = found.texts()
+    spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
+    contexts = []
+    for key, (start, end) in zip(zip(found.shard, found.part.tolist(), strict=True), spans, strict=True):
+        if key not in texts:
+            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet has not")
+        contexts.append(_context(texts[key], start, end, reach))
+    return contexts
+
+
+def length_of(contexts: Sequence[InContext]) -> int:
+    """How long contexts are in a page, which has them twice: once for those without JavaScript."""
+    return 2 * sum(len(each.left) + len(each.right) for each in contexts)
+
+
+def _context(part: Part, start: int, end: int, reach: int) -> InContext:
+    place = excerpt(part, start, end, reach)
+    left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
+    before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
+    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
