@@ -24,8 +24,6 @@ import regard
 from benchmarks.measure import MIB, machine, rounds, verdict
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.model import Model
-from regard.questions.attribution.heads import attribute_to_heads
-from regard.questions.attribution.tokens import attribute_to_tokens
 
 FOLDER = os.environ.get("REGARD_SMOLLM2", "")
 LENGTH, MOST = 512, 2.0  # tokens, and how often a trace's time a direct attribution may take
@@ -84,9 +82,9 @@ def speed() -> None:
     last = LENGTH - 1
     ways: tuple[tuple[str, Callable[[], object], int, float | None], ...] = (
         ("direct", lambda: model.attribution(trace, last, TOKENS[0], against=TOKENS[1]), 5, MOST),
-        ("gradient x input", lambda: attribute_to_tokens(model, trace, outcome, method="gradient x input"), 3, None),
-        ("heads by gradient", lambda: attribute_to_heads(model, trace, outcome), 3, None),
-        ("integrated gradients, 8 steps", lambda: attribute_to_tokens(model, trace, outcome, steps=8), 1, None),
+        ("gradient x input", lambda: model.attribute_to_tokens(trace, outcome, method="gradient x input"), 3, None),
+        ("heads by gradient", lambda: model.attribute_to_heads(trace, outcome), 3, None),
+        ("integrated gradients, 8 steps", lambda: model.attribute_to_tokens(trace, outcome, steps=8), 1, None),
     )
     for name, call, count, target in ways:
         theirs, ours, ratio = rounds(lambda: model.trace(ids=ids), call, count)
@@ -152,14 +150,14 @@ def compare(name: str, model: Model, cases: list[tuple[str, str, Outcome]]) -> N
     found: dict[str, list[tuple[float, float, int]]] = {"ablating": [], "patching": []}
     for text, other, outcome in cases:
         trace, source = model.trace(text), model.trace(other)
-        calls = attribute_to_heads(model, trace, outcome)
+        calls = model.attribute_to_heads(trace, outcome)
         places = [(row["layer"], row["head"]) for row in calls.rows()]
         sets: dict[str, list[list[Any]]] = {
             "ablating": [[regard.ablate(regard.head(*each))] for each in places],
             "patching": [[regard.patch("head_outputs", layer=n, head=head, source=source)] for n, head in places],
         }
         for way, each in sets.items():
-            own = calls if way == "ablating" else attribute_to_heads(model, trace, outcome, baseline=source)
+            own = calls if way == "ablating" else model.attribute_to_heads(trace, outcome, baseline=source)
             measured = torch.zeros(len(places), dtype=torch.float64)
             for n, run in model.ablated(text, each):
                 measured[n] = outcome.of(trace) - outcome.of(run)

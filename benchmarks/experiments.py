@@ -21,7 +21,6 @@ import regard
 from benchmarks.measure import machine, verdict
 from regard.explain.causes.outcomes import Outcome
 from regard.models.model import Model
-from regard.questions.patch.sweep import patch_sweep
 
 TEXT = (
     "we sat on the quiet {} bank and saw a small boat on the blue water there before the night came and all of us went "
@@ -102,7 +101,7 @@ def sweep(
     inputs = model.tokenizer(corrupted, return_tensors="pt")
 
     def ours(first: int = 0) -> list[list[float]]:
-        return patch_sweep(model, clean, corrupted, outcome, layers=range(first, depth)).outcomes
+        return model.patch_sweep(clean, corrupted, outcome, layers=range(first, depth)).outcomes
 
     sdpa = by_hand(with_attention(model, "sdpa"), layers, inputs, states, of)
 

@@ -13,8 +13,6 @@ from regard.explain.causes.removal import removal
 from regard.explain.frames import to_frame
 from regard.explain.weights.cross_head_scores import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
-from regard.questions.attribution.heads import attribute_to_heads
-from regard.questions.attribution.tokens import attribute_to_tokens
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +84,14 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.trace.save(3), "save: given int, needs the name of a file"),
     (lambda g: regard.open(3), "open: given int, needs the name of a file"),
     (lambda g: logit(g.model, 1.5), "given 1.5, needs a token: its text, or its id"),
-    (lambda g: attribute_to_heads(g.model, g.trace, "bank"), "outcome: given str, needs an Outcome"),
-    (lambda g: attribute_to_heads(g.model, "bank", LENGTH), "gradients: given str, needs the trace of one text"),
+    (lambda g: g.model.attribute_to_heads(g.trace, "bank"), "outcome: given str, needs an Outcome"),
+    (lambda g: g.model.attribute_to_heads("bank", LENGTH), "gradients: given str, needs the trace of one text"),
     (
-        lambda g: attribute_to_heads(g.model, g.trace, LENGTH, baseline="none"),
+        lambda g: g.model.attribute_to_heads(g.trace, LENGTH, baseline="none"),
         "baseline: given 'none', needs 'zero', 'mean' or a trace of the same model",
     ),
     (
-        lambda g: attribute_to_tokens(g.model, g.trace, LENGTH, steps="8"),
+        lambda g: g.model.attribute_to_tokens(g.trace, LENGTH, steps="8"),
         "steps: given '8', needs a whole number, 1 or more",
     ),
 ]

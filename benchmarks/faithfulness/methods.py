@@ -20,7 +20,7 @@ from regard.explain.causes.contributions import Contributions, contributions
 from regard.explain.causes.outcomes import number_of
 from regard.explain.causes.rollout import rollout
 from regard.models.gradient_runs import gradient_run
-from regard.questions.attribution.tokens import STEPS, attribute_to_tokens
+from regard.questions.attribution.tokens import STEPS
 from regard.trace.trace import PairTrace
 
 Sides = Sequence[Float[Tensor, " S"]]  # a number for each token, side by side
@@ -91,7 +91,7 @@ def rolled_out(case: Case) -> list[float]:
 
 def gradient_times_input(case: Case) -> list[float]:
     """Gradient x input, of the learned embeddings."""
-    found = attribute_to_tokens(case.model, case.trace, case.outcome, method="gradient x input")
+    found = case.model.attribute_to_tokens(case.trace, case.outcome, method="gradient x input")
     return by_source(case, found.scores.split(list(found.sides)))
 
 

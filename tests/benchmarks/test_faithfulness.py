@@ -20,7 +20,6 @@ from benchmarks.faithfulness.methods import METHODS, at_random, mean_weight, pat
 from benchmarks.faithfulness.removal import measured, own_edges, removed_sources, without
 from regard.explain.causes.outcomes import Outcome
 from regard.models.gradient_runs import gradient_run
-from regard.questions.attribution.tokens import attribute_to_tokens
 
 WEIGHTS = [4.0, -1.0, 2.0, 0.5, 0.25]
 CELL = re.compile(r"\(?\**(-?\d\.\d+) \[(-?\d\.\d+), (-?\d\.\d+)\]\**\)?")
@@ -129,7 +128,7 @@ def test_removal_is_what_it_says(minilm, case) -> None:
 
 def test_batches_are_what_the_library_computes_one_by_one(minilm, case) -> None:
     found, baseline = integrated_gradients(case, 8)
-    expected = attribute_to_tokens(minilm, case.trace, case.outcome, steps=8)
+    expected = minilm.attribute_to_tokens(case.trace, case.outcome, steps=8)
     torch.testing.assert_close(torch.cat(found), expected.scores, atol=1e-5, rtol=1e-4)
     assert baseline == pytest.approx(expected.baseline, abs=1e-5)
     bank = next(n for n, each in enumerate(case.sources) if each.name == "bank.")

@@ -13,7 +13,6 @@ from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.model_files.sizes import read_sizes
 from regard.questions.patch.asked import PatchAsked
-from regard.questions.patch.sweep import patch_sweep
 from tests.support import in_one_process, make_tiny
 
 OUT_OF_RANGE = "layer 99 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"
@@ -186,6 +185,6 @@ def test_what_is_told_early_is_what_is_told_late(folder: Path, minilm) -> None:
     default = read_sizes(None)
     assert (default.name, default.layers, default.heads, default.pairs) == (minilm.name, 6, 12, minilm.pairs)
     with pytest.raises(RegardError) as late:
-        patch_sweep(minilm, "A bank", "A river bank", cosine("bank", minilm.trace("bank")["bank"], "alone"))
+        minilm.patch_sweep("A bank", "A river bank", cosine("bank", minilm.trace("bank")["bank"], "alone"))
     with pytest.raises(RegardError, match=re.escape(str(late.value))):
         PatchAsked(word="bank").check_default(["A bank", "A river bank"])

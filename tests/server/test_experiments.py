@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.questions.patch.asked import PatchAsked
-from regard.questions.patch.sweep import patch_sweep
 from regard.server.asked import ExperimentAsked
 from regard.server.experiments import experiment_page
 from regard.server.limits import Limits
@@ -32,7 +31,7 @@ def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> 
     job = Job(1000.0)
     page = page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank", "what": "head_outputs"})
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "what it is in the clean text")
-    found = patch_sweep(minilm, CLEAN, CORRUPTED, outcome, what="head_outputs")
+    found = minilm.patch_sweep(CLEAN, CORRUPTED, outcome, what="head_outputs")
     shown = panel(page, "Patches")["values"]
     for row, shares in zip(shown, found.shares, strict=True):
         assert row == pytest.approx(list(shares), abs=1e-5)

@@ -9,7 +9,6 @@ import pytest
 import regard
 from regard.explain.causes.outcomes import cosine
 from regard.questions.patch.panels import said
-from regard.questions.patch.sweep import patch_sweep
 from regard.questions.score.panels import plain
 from tests.questions.patch.test_panels import made
 from tests.web.tables import open_twin, rows_of, total_of
@@ -27,7 +26,7 @@ TABS = [
 def found(minilm: Any) -> tuple[Any, Any, Any]:
     """A sweep, an outcome's parts, a score: all of one text."""
     trace = minilm.trace(RIVER)
-    sweep = patch_sweep(minilm, RIVER, MONEY, cosine("bank", trace["bank"], "the river's bank"))
+    sweep = minilm.patch_sweep(RIVER, MONEY, cosine("bank", trace["bank"], "the river's bank"))
     parts = minilm.attribution(trace, "bank", toward=trace["river"])
     score = minilm.score_sources(trace, "bank", "river", layer=2, head=3)
     return sweep, parts, score

@@ -1,10 +1,15 @@
-"""Types of the keyword arguments of `Model.trace` and `Model.generate`, which all their overloads share."""
+"""Types of the keyword arguments of methods of `Model`: of `trace` and `generate` for all their overloads."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.given import Intervention
+
+if TYPE_CHECKING:
+    from regard.capture.interventions.names import Part
+    from regard.capture.interventions.patch import What
+    from regard.explain.places import Place
 
 
 class TraceOptions(TypedDict, total=False):
@@ -15,6 +20,27 @@ class TraceOptions(TypedDict, total=False):
     logits: bool
     attention_outputs: bool
     statistics: bool | Statistics
+
+
+class PatchOptions(TypedDict, total=False):
+    """What is patched, and where; see `regard.questions.patch.sweep.patch_sweep`."""
+
+    what: "What"
+    by: Literal["positions", "heads"] | None
+    direction: Literal["denoising", "noising"]
+    layers: "Collection[int | Literal['input']] | None"
+    at: "Place | Sequence[Place] | None"
+    targets: tuple[str, str] | None
+    part: "Part | None"
+    progress: Callable[[int, int], None] | None
+
+
+class TokenOptions(TypedDict, total=False):
+    """How tokens are given their parts; see `regard.questions.attribution.tokens.attribute_to_tokens`."""
+
+    method: Literal["gradient x input", "integrated gradients"]
+    steps: int
+    baseline: Literal["mean", "zero"] | int
 
 
 class GenerateOptions(TypedDict, total=False):

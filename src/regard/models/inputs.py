@@ -9,7 +9,7 @@ from regard.checks import is_whole, no_target
 from regard.errors import RegardError
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
-from regard.trace.trace import Trace
+from regard.trace.trace import PairTrace, Trace
 
 
 def read_inputs(
@@ -48,6 +48,19 @@ def read_inputs(
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
     return single, sources, targets
+
+
+def given_again(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
+    """What the model reads to give a trace again, (source, target). asker: who is given the trace.
+
+    Raises:
+        RegardError: it is no trace.
+    """
+    if not isinstance(trace, (Trace, PairTrace)):
+        raise RegardError(f"{asker}: given {type(trace).__name__}, needs a trace of this model")
+    source, *targets = trace.sides
+    target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
+    return source_of(reader, source), target
 
 
 def source_of(reader: Reader, trace: Trace) -> Encoded:

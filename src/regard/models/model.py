@@ -24,20 +24,23 @@ from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.model_files.pooling import Pooling
-from regard.models.call_options import GenerateOptions, TraceOptions
-from regard.models.inputs import read_inputs, source_of, token_id
+from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
+from regard.models.inputs import given_again, read_inputs, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import encoded_ids
 from regard.text.words import Word
 from regard.trace.sentence_embedding import check_pooling
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
+    import regard.explain.causes.outcomes
     import regard.questions.attribution.direct
+    import regard.questions.attribution.heads
+    import regard.questions.attribution.tokens
+    import regard.questions.patch.answer
     import regard.questions.score.sources
     import regard.questions.why.answer
 
@@ -338,14 +341,11 @@ class Model:
         """
         from regard.questions.why.causes import only_occurrence, why  # a layer above: see import-linter's exception
 
-        if not isinstance(trace, (Trace, PairTrace)):
-            raise RegardError(f"why: given {type(trace).__name__}, needs a trace of this model")
+        source, target = given_again(self._reader, trace, "why")
         if not isinstance(word, (str, Word)):
             raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
         of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
-        source, *targets = trace.sides
-        target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
-        runs = partial(self._runner.ablated, source_of(self._reader, source), target, logits=True)
+        runs = partial(self._runner.ablated, source, target, logits=True)
         return why(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
 
     def score_sources(
@@ -374,11 +374,8 @@ class Model:
         """
         from regard.questions.score.sources import score_sources  # as in `why`
 
-        if not isinstance(trace, (Trace, PairTrace)):
-            raise RegardError(f"score_sources: given {type(trace).__name__}, needs a trace of this model")
-        source, *targets = trace.sides
-        target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
-        split = partial(score_path, self._session, source_of(self._reader, source), target)
+        source, target = given_again(self._reader, trace, "score_sources")
+        split = partial(score_path, self._session, source, target)
         return score_sources(trace, query, key, layer, head, split, part=part)
 
     def attribution(
@@ -406,15 +403,95 @@ class Model:
         """
         from regard.questions.attribution.direct import attribution  # as in `why`
 
-        if not isinstance(trace, (Trace, PairTrace)):
-            raise RegardError(f"attribution: given {type(trace).__name__}, needs a trace of this model")
+        source, target = given_again(self._reader, trace, "attribution")
         if (token is None) == (toward is None) or (against is not None and token is None):
             raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
         ids = [None if t is None else token_id(self.tokenizer, t, "attribution") for t in (token, against)]
-        source, *targets = trace.sides
-        target = encoded_ids([each.id for each in targets[0].tokens]) if targets else None
-        split = partial(outcome_path, self._session, source_of(self._reader, source), target)
+        split = partial(outcome_path, self._session, source, target)
         return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
+
+    def attribute_to_tokens(
+        self,
+        trace: Trace | PairTrace,
+        outcome: "regard.explain.causes.outcomes.Outcome",
+        **options: Unpack[TokenOptions],
+    ) -> "regard.questions.attribution.tokens.TokenAttribution":
+        """Attribute an outcome of a trace of this model to its tokens, by gradients.
+
+        Args:
+            trace: of this model, without interventions.
+            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
+            options: method, steps and baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
+
+        Raises:
+            RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
+        """
+        from regard.questions.attribution.tokens import attribute_to_tokens  # as in `why`
+
+        return attribute_to_tokens(self, trace, outcome, **options)
+
+    def attribute_to_heads(
+        self,
+        trace: Trace | PairTrace,
+        outcome: "regard.explain.causes.outcomes.Outcome",
+        *,
+        baseline: Literal["zero", "mean"] | Trace | PairTrace = "zero",
+    ) -> "regard.questions.attribution.heads.HeadAttribution":
+        """Attribute an outcome of a trace of this model to its heads, by one gradient.
+
+        Args:
+            trace: of this model, without interventions.
+            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
+            baseline: what each head is compared with: "zero", its "mean" output, or what it gave in another trace.
+
+        Raises:
+            RegardError: another baseline, an outcome that is no tensor, or heads that are not seen.
+        """
+        from regard.questions.attribution.heads import attribute_to_heads  # as in `why`
+
+        return attribute_to_heads(self, trace, outcome, baseline=baseline)
+
+    def patch_sweep(
+        self,
+        clean: str,
+        corrupted: str,
+        outcome: "regard.explain.causes.outcomes.Outcome",
+        **options: Unpack[PatchOptions],
+    ) -> "regard.questions.patch.answer.PatchSweep":
+        """Patch one text's run with another's at every layer and place, or every head, and measure each by an outcome.
+
+        Args:
+            clean, corrupted: the two texts; patches are taken from one and put into the other.
+            outcome: the number that is measured, such as `outcomes.logit_difference` or `cosine`.
+            options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
+
+        Raises:
+            RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
+        """
+        from regard.questions.patch.sweep import patch_sweep  # as in `why`
+
+        return patch_sweep(self, clean, corrupted, outcome, **options)
+
+    def attribution_patching(
+        self,
+        clean: str,
+        corrupted: str,
+        outcome: "regard.explain.causes.outcomes.Outcome",
+        *,
+        direction: Literal["denoising", "noising"] = "denoising",
+    ) -> "regard.questions.patch.answer.PatchSweep":
+        """Estimate what every patch of hidden states would do to an outcome, from two runs and one gradient.
+
+        Args:
+            clean, corrupted: the two texts, of as many tokens each. outcome: one that gives a tensor.
+            direction: "denoising" puts the clean text's states into the corrupted run, "noising" the other way round.
+
+        Raises:
+            RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
+        """
+        from regard.questions.patch.estimated import attribution_patching  # as in `why`
+
+        return attribution_patching(self, clean, corrupted, outcome, direction=direction)
 
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None

@@ -40,7 +40,7 @@ def save_page(
     Args:
         traces: of a text, of a text and its target, of a long text in windows, what `model.generate` gives, or several
             of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what was
-            found, by `patch_sweep`, `model.attribution`, `model.score_sources`, `attribute_to_tokens`,
+            found, by `model.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
             `store.senses(word)` or `store.stats()`: one, or several in a list, with traces or without. Without them
             title, findings and limit alone count.
         file: its ending is .html.

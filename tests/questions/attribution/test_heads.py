@@ -9,7 +9,6 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, number_of
-from regard.questions.attribution.heads import attribute_to_heads
 from tests.support import generation
 from tests.support.own_models import TEXTS, opened, pair
 
@@ -29,7 +28,7 @@ def outcome(minilm: Any) -> Outcome:
 
 @pytest.fixture(scope="module")
 def found(minilm: Any, river: Any, outcome: Outcome) -> Any:
-    return attribute_to_heads(minilm, river, outcome)
+    return minilm.attribute_to_heads(river, outcome)
 
 
 def test_a_head_that_gives_a_little_more_moves_the_outcome_by_its_number(
@@ -52,7 +51,7 @@ def test_they_go_with_what_ablating_and_patching_measure(minilm: Any, river: Any
     heads = [(layer, head) for layer in range(6) for head in range(12)]
     other = minilm.trace("A man on a money bank.")
     patches = [[regard.patch("head_outputs", layer=n, head=head, source=other)] for n, head in heads]
-    near = attribute_to_heads(minilm, river, outcome, baseline=other)
+    near = minilm.attribute_to_heads(river, outcome, baseline=other)
 
     def measured(sets: list[list[Any]]) -> torch.Tensor:
         effects = torch.zeros(len(heads), dtype=torch.float64)
@@ -87,23 +86,23 @@ def test_the_split_is_weight_times_value_times_slope(minilm: Any, river: Any, ou
 
 
 def test_towards_the_mean_and_another_text(minilm: Any, river: Any, outcome: Outcome) -> None:
-    mean = attribute_to_heads(minilm, river, outcome, baseline="mean")
+    mean = minilm.attribute_to_heads(river, outcome, baseline="mean")
     assert mean.sources is None
     with pytest.raises(RegardError, match='compared with mean, heads do not split: baseline="zero" does'):
         mean.from_tokens(0, 0)
-    other = attribute_to_heads(minilm, river, outcome, baseline=minilm.trace("A man on a money bank."))
-    same = attribute_to_heads(minilm, river, outcome, baseline=river)
+    other = minilm.attribute_to_heads(river, outcome, baseline=minilm.trace("A man on a money bank."))
+    same = minilm.attribute_to_heads(river, outcome, baseline=river)
     assert other.best(1)[0][2] != 0
     assert max(abs(score) for *_, score in same.best(72)) < 1e-6
     with pytest.raises(RegardError, match="baseline: its trace has 6 tokens, this one 9: as many are needed"):
-        attribute_to_heads(minilm, river, outcome, baseline=minilm.trace("A man sat."))
+        minilm.attribute_to_heads(river, outcome, baseline=minilm.trace("A man sat."))
 
 
 def test_of_a_causal_model_later_tokens_bring_nothing() -> None:
     model = generation.opened("llama")
     trace = model.trace(ids=generation.IDS)
     inner = Outcome("a logit", lambda each: each.sides[-1].logits[2, 3])
-    found = attribute_to_heads(model, trace, inner)
+    found = model.attribute_to_heads(trace, inner)
     assert all(bool((each[:, 3:] == 0).all()) for each in found.sources or ())
     assert all(bool((each[:, :3] != 0).any()) for each in found.sources or ())
 
@@ -111,7 +110,7 @@ def test_of_a_causal_model_later_tokens_bring_nothing() -> None:
 def test_rows_and_names() -> None:
     model = opened("gpt")
     trace = model.trace(TEXTS[0])
-    found = attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3]))
+    found = model.attribute_to_heads(trace, Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3]))
     rows = found.rows()
     assert [(row["layer"], row["head"]) for row in rows] == [(layer, head) for layer in (0, 1) for head in (0, 1, 2)]
     name, score = found.by()[0]
@@ -124,7 +123,7 @@ def test_rows_and_names() -> None:
 def test_of_a_pair() -> None:
     model = pair()
     trace = model.trace(TEXTS[0], target="Un homme")
-    found = attribute_to_heads(model, trace, Outcome("a logit", lambda each: each.sides[-1].logits[1, 3]))
+    found = model.attribute_to_heads(trace, Outcome("a logit", lambda each: each.sides[-1].logits[1, 3]))
     assert {row["part"] for row in found.rows()} == {"encoder", "decoder", "cross"}
     assert found.from_tokens(1, 0, part="cross").shape == (len(trace.encoder.tokens),)
     assert any(name.startswith("cross-attention layer") for name, _ in found.by())

@@ -12,7 +12,6 @@ from regard.capture.score_path import SideParts, Writer
 from regard.display.figure import MOST
 from regard.display.page import LISTED
 from regard.explain.causes.outcomes import cosine
-from regard.questions.attribution.heads import attribute_to_heads
 from regard.views.figures.elements.canvas import all_axes
 from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
@@ -161,7 +160,7 @@ def test_heads_of_a_picture_are_in_their_cells() -> None:
 
 
 def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, bank: Any) -> None:
-    found = attribute_to_heads(minilm, bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
+    found = minilm.attribute_to_heads(bank[0], cosine("bank", bank[1]["bank"], "the money's bank"))
     page: Any = found.page().data()
     script_json(page)
     grid, bars = page["panels"]
@@ -179,7 +178,7 @@ def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, ba
 
 def test_beside_another_text_heads_do_not_split(minilm: Any) -> None:
     own, other = minilm.trace([RIVER.replace("river", "money"), RIVER])
-    found = attribute_to_heads(minilm, own, cosine("bank", other["bank"], "there"), baseline=other)
+    found = minilm.attribute_to_heads(own, cosine("bank", other["bank"], "there"), baseline=other)
     grid = found.page().data()["panels"][0]
     assert grid["behind"] is None
     assert "Choose" not in grid["note"]

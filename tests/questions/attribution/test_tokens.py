@@ -9,7 +9,6 @@ import regard
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.gradient_runs import gradient_run
-from regard.questions.attribution.tokens import attribute_to_tokens
 from tests.support import generation
 from tests.support.own_models import no_checks_of_annotations
 
@@ -31,13 +30,13 @@ def outcome(minilm: Any) -> Outcome:
 def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
     minilm: Any, river: Any, outcome: Outcome
 ) -> None:
-    found = attribute_to_tokens(minilm, river, outcome)
+    found = minilm.attribute_to_tokens(river, outcome)
     assert found.outcome == pytest.approx(outcome.of(river), abs=1e-6)
     assert found.baseline is not None
     assert float(found.scores.sum()) == pytest.approx(found.outcome - found.baseline, abs=1e-3)
     assert found.gap == pytest.approx(abs(float(found.scores.sum()) - (found.outcome - found.baseline)))
     assert found.word("bank") == max(float(each) for each in found.scores)
-    rough = attribute_to_tokens(minilm, river, outcome, steps=1)
+    rough = minilm.attribute_to_tokens(river, outcome, steps=1)
     assert rough.gap is not None
     assert found.gap is not None
     assert rough.gap > 10 * found.gap
@@ -46,7 +45,7 @@ def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
 
 def test_gradient_times_input_is_the_slope_along_the_embedding(minilm: Any, river: Any, outcome: Outcome) -> None:
     """Making one token's learned embedding a little longer moves the outcome by its score."""
-    found = attribute_to_tokens(minilm, river, outcome, method="gradient x input")
+    found = minilm.attribute_to_tokens(river, outcome, method="gradient x input")
     assert (found.baseline, found.gap) == (None, None)
     for token in (0, 5, 6):
         ends = []
@@ -61,12 +60,12 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
     model = generation.opened("llama")
     trace = model.trace(ids=generation.IDS)
     last = Outcome("a logit", lambda each: each.sides[-1].logits[-1, 3])
-    found = attribute_to_tokens(model, trace, last, steps=64)
+    found = model.attribute_to_tokens(trace, last, steps=64)
     assert found.gap is not None
     assert found.gap < 1e-2 * abs(found.outcome - (found.baseline or 0)) + 1e-4
     assert bool((found.scores != 0).all())
     inner = Outcome("a logit", lambda each: each.sides[-1].logits[2, 3])
-    early = attribute_to_tokens(model, trace, inner, method="gradient x input")
+    early = model.attribute_to_tokens(trace, inner, method="gradient x input")
     assert bool((early.scores[:3] != 0).all())
     assert not bool(early.scores[3:].any())
 
@@ -80,18 +79,18 @@ def test_of_a_causal_model_the_last_token_is_reached_by_all_and_others_by_those_
 )
 def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, said: str) -> None:
     with pytest.raises(RegardError, match=said):
-        attribute_to_tokens(minilm, river, outcome, **given)
+        minilm.attribute_to_tokens(river, outcome, **given)
 
 
 def test_an_outcome_without_a_gradient_is_refused(minilm: Any, river: Any) -> None:
     with pytest.raises(RegardError, match="outcome 'length' gives a plain number: gradients need"):
-        attribute_to_tokens(minilm, river, Outcome("length", lambda trace: trace.contextual.norm().item()))
+        minilm.attribute_to_tokens(river, Outcome("length", lambda trace: trace.contextual.norm().item()))
 
 
 def test_another_models_trace_is_refused(minilm: Any, river: Any, outcome: Outcome) -> None:
     changed = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 2))])
     with pytest.raises(RegardError, match="the last hidden state is .* of its length from the trace's"):
-        attribute_to_tokens(minilm, changed, outcome)
+        minilm.attribute_to_tokens(changed, outcome)
 
 
 def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
@@ -103,7 +102,7 @@ def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
     model = regard.load(regard.Transformer(sizes), tokenizer=words)
     pair = model.trace("the white table stands", target="la table blanche reste")
     outcome = logit_difference(model, "blanche", "reste", at="table")
-    found = attribute_to_tokens(model, pair, outcome, steps=64)
+    found = model.attribute_to_tokens(pair, outcome, steps=64)
     assert found.gap is not None
     assert found.gap < 0.02 * abs(found.outcome - (found.baseline or 0))
     assert {row["side"] for row in found.rows()} == {"source", "target"}
@@ -118,7 +117,7 @@ def test_norms_and_words(minilm: Any) -> None:
     text = "The riverbankers sat on a bank."
     trace = minilm.trace(text)
     outcome = cosine("bank", minilm.trace(MONEY)["bank"])
-    found = attribute_to_tokens(minilm, trace, outcome, method="gradient x input")
+    found = minilm.attribute_to_tokens(trace, outcome, method="gradient x input")
     done, own = gradient_run(minilm, trace)
     (slope,) = done.gradients(outcome.number(own), done.embeddings)
     product = trace.learned.double() * slope.double()

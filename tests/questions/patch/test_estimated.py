@@ -7,8 +7,6 @@ import pytest
 
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
-from regard.questions.patch.estimated import attribution_patching
-from regard.questions.patch.sweep import patch_sweep
 from tests.support import generation
 
 CLEAN, CORRUPTED = "The man sat by the river bank.", "The man sat by the money bank."
@@ -16,8 +14,8 @@ CLEAN, CORRUPTED = "The man sat by the river bank.", "The man sat by the money b
 
 def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
-    found = attribution_patching(minilm, CLEAN, CORRUPTED, outcome)
-    measured = patch_sweep(minilm, CLEAN, CORRUPTED, outcome)
+    found = minilm.attribution_patching(CLEAN, CORRUPTED, outcome)
+    measured = minilm.patch_sweep(CLEAN, CORRUPTED, outcome)
     assert (found.layers, found.columns) == (measured.layers, measured.columns)
     assert (found.run, found.source) == pytest.approx((measured.run, measured.source), abs=1e-5)
     one, other = (np.array(each.outcomes) - each.run for each in (found, measured))
@@ -37,10 +35,10 @@ def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
 def test_texts_of_different_length_are_refused(minilm: Any) -> None:
     outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
     with pytest.raises(RegardError, match="texts of one length are needed"):
-        attribution_patching(minilm, CLEAN, "A bank.", outcome)
+        minilm.attribution_patching(CLEAN, "A bank.", outcome)
 
 
 def test_it_is_for_texts(minilm: Any) -> None:
     model = generation.opened("llama")
     with pytest.raises(RegardError, match="no tokenizer"):
-        attribution_patching(model, "a", "b", cosine(1, minilm.trace("A text.").contextual[0]))
+        model.attribution_patching("a", "b", cosine(1, minilm.trace("A text.").contextual[0]))

@@ -12,7 +12,6 @@ from regard.capture import ablation_batches
 from regard.capture.interventions.patch import What
 from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
-from regard.questions.patch.sweep import patch_sweep
 from regard.text import tokenizers
 from tests.support import own_models
 from tests.support.own_models import no_checks_of_annotations
@@ -30,7 +29,7 @@ def river(minilm):
 def test_each_cell_is_one_patch(minilm, river) -> None:
     outcome = cosine("bank", river["bank"])
     for what in ("hidden_states", "feed_forward"):
-        found = patch_sweep(minilm, RIVER, MONEY, outcome, what=what)
+        found = minilm.patch_sweep(RIVER, MONEY, outcome, what=what)
         first = ["input"] if what == "hidden_states" else []
         assert (found.layers, len(found.columns), found.by) == ((*first, *range(6)), 10, "positions")
         for layer, place in ((2, 7), (5, 6), (5, 7), (0, 1)):
@@ -44,8 +43,8 @@ def test_heads_in_both_directions(minilm, river) -> None:
     money = minilm.trace(MONEY)
     outcome = cosine("bank", river["bank"])
     for direction, text, source in (("denoising", MONEY, river), ("noising", RIVER, money)):
-        found = patch_sweep(
-            minilm, RIVER, MONEY, outcome, what="values", direction=direction, layers=[1, 4], at=["bank", 6]
+        found = minilm.patch_sweep(
+            RIVER, MONEY, outcome, what="values", direction=direction, layers=[1, 4], at=["bank", 6]
         )
         assert (found.layers, found.columns, found.by) == ((1, 4), tuple(f"head {n}" for n in range(12)), "heads")
         patch = regard.patch("values", layer=4, head=7, at=["bank", 6], source=source)
@@ -58,11 +57,11 @@ def test_heads_in_both_directions(minilm, river) -> None:
 
 def test_the_ends_of_the_scale(minilm, river) -> None:
     """What leaves the last layer at the word is all of the outcome; elsewhere it is nothing of it."""
-    found = patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[5])
+    found = minilm.patch_sweep(RIVER, MONEY, cosine("bank", river["bank"]), layers=[5])
     assert found.shares[0][7] == pytest.approx(1.0, abs=1e-5)
     assert max(abs(each) for n, each in enumerate(found.shares[0]) if n != 7) <= 1e-5
     assert found.best(1) == [(0, 7)]
-    same = patch_sweep(minilm, RIVER, RIVER, cosine("bank", river["bank"]), layers=[5])
+    same = minilm.patch_sweep(RIVER, RIVER, cosine("bank", river["bank"]), layers=[5])
     assert all(math.isnan(each) for each in same.shares[0])
 
 
@@ -70,8 +69,8 @@ def test_texts_of_other_lengths_are_aligned_by_words(minilm, river) -> None:
     other = "The money is in a bank."
     outcome = cosine("bank", river["bank"])
     with pytest.raises(regard.RegardError, match="give at= the words that both have"):
-        patch_sweep(minilm, RIVER, other, outcome)
-    found = patch_sweep(minilm, RIVER, other, outcome, at=["bank", "."], layers=[5])
+        minilm.patch_sweep(RIVER, other, outcome)
+    found = minilm.patch_sweep(RIVER, other, outcome, at=["bank", "."], layers=[5])
     assert found.columns == ("“bank”", "“.”")
     assert found.shares[0] == [pytest.approx(1.0, abs=1e-5), pytest.approx(0.0, abs=1e-5)]
 
@@ -80,7 +79,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
     model = own_models.opened("llama")
     outcome = logit_difference(model, "bank", "man")
     clean, corrupted = "A man is fishing", "She man is money"
-    found = patch_sweep(model, clean, corrupted, outcome, what="head_outputs")
+    found = model.patch_sweep(clean, corrupted, outcome, what="head_outputs")
     source = model.trace(clean)
     for layer in (0, 1):
         for head in range(3):
@@ -90,7 +89,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
     pair = own_models.pair()
     norm = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
     texts, targets = ("A bank", "A bank"), ("Une banque", "Elle prend")
-    crossed = patch_sweep(pair, *texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
+    crossed = pair.patch_sweep(*texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
     source = pair.trace(texts[0], target=targets[0])
     patch = regard.patch("head_outputs", layer=1, head=2, at=0, source=source, part="cross")
     expected = norm.of(pair.trace(texts[1], target=targets[1], interventions=[patch]))
@@ -107,7 +106,7 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
     model = regard.load(transformers.LlamaForCausalLM(config), tokenizer=words)
     outcome = logit_difference(model, "bank", "man")
     clean, corrupted = "A man is on a river bank.", "She takes money on a river bank."
-    found = patch_sweep(model, clean, corrupted, outcome, what=what, by="positions")
+    found = model.patch_sweep(clean, corrupted, outcome, what=what, by="positions")
     assert FROM_WITHIN in found.status.notes
     source = model.trace(clean)
     for row, layer in enumerate(found.layers):
@@ -116,7 +115,7 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
             expected = outcome.of(model.trace(corrupted, interventions=[patch]))
             assert found.outcomes[row][place] == pytest.approx(expected, abs=1e-5)
     if what in ("values", "head_outputs"):
-        heads = patch_sweep(model, clean, corrupted, outcome, what=what, at="river")
+        heads = model.patch_sweep(clean, corrupted, outcome, what=what, at="river")
         assert FROM_WITHIN in heads.status.notes
         for row, layer in enumerate(heads.layers):
             for head in range(len(heads.columns)):
@@ -126,14 +125,14 @@ def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeyp
 
 
 def test_an_encoder_s_status_says_that_all_tokens_were_computed(minilm, river) -> None:
-    found = patch_sweep(minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
+    found = minilm.patch_sweep(RIVER, MONEY, cosine("bank", river["bank"]), layers=[4, 5])
     assert WHOLE_TEXT in found.status.notes
 
 
 def test_it_is_a_table_a_picture_and_json(minilm, river, tmp_path) -> None:
     counted = []
-    found = patch_sweep(
-        minilm, RIVER, MONEY, cosine("bank", river["bank"]), layers=[1, 5], progress=lambda *n: counted.append(n)
+    found = minilm.patch_sweep(
+        RIVER, MONEY, cosine("bank", river["bank"]), layers=[1, 5], progress=lambda *n: counted.append(n)
     )
     assert counted == [(n, 20) for n in range(1, 21)]
     rows = found.rows()
@@ -168,6 +167,6 @@ def test_what_cannot_be_swept(minilm, river) -> None:
         ({"targets": ("a", "b")}, "targets: .* needs no targets"),
     ):
         with pytest.raises(regard.RegardError, match=says):
-            patch_sweep(minilm, RIVER, MONEY, outcome, **arguments)
+            minilm.patch_sweep(RIVER, MONEY, outcome, **arguments)
     with pytest.raises(regard.RegardError, match="outcome: given str, needs an Outcome"):
-        patch_sweep(minilm, RIVER, MONEY, "bank")
+        minilm.patch_sweep(RIVER, MONEY, "bank")

@@ -74,8 +74,6 @@ class AttributionAsked(OutcomeAsked):
         Raises:
             RegardError: a word or token that is not there, or a model that cannot be asked this.
         """
-        from regard.questions.attribution.heads import attribute_to_heads
-        from regard.questions.attribution.tokens import attribute_to_tokens
 
         trace = traces[0]
         if self.to is not None and trace.sides[-1].logits is None:
@@ -87,17 +85,15 @@ class AttributionAsked(OutcomeAsked):
         at = None if self.to is None or self.at is None else self._at(trace)
         outcome = self.outcome(model, trace, logit, like=self.like, at=at)
         if self.method == "attribution-patching":
-            from regard.questions.patch.estimated import attribution_patching
-
             clean, corrupted = (each.sides[0].text for each in traces)
-            return attribution_patching(model, clean, corrupted, outcome)
+            return model.attribution_patching(clean, corrupted, outcome)
         if self.by == "head":
-            return attribute_to_heads(model, trace, outcome)
+            return model.attribute_to_heads(trace, outcome)
         if self.method == "gradient-x-input":
-            found = attribute_to_tokens(model, trace, outcome, method="gradient x input")
+            found = model.attribute_to_tokens(trace, outcome, method="gradient x input")
         else:
             steps: dict[str, Any] = {} if self.steps is None else {"steps": self.steps}
-            found = attribute_to_tokens(model, trace, outcome, **steps)
+            found = model.attribute_to_tokens(trace, outcome, **steps)
         return replace(found, unit=self.unit)
 
     def _no_language_head(self, name: str, called: Called) -> RegardError:

@@ -64,13 +64,12 @@ class PatchAsked(OutcomeAsked):
             RegardError: texts that cannot be aligned, or a model that cannot be asked this.
         """
         from regard.explain.causes.outcomes import probability
-        from regard.questions.patch.sweep import patch_sweep
 
         clean, corrupted = (each.sides[0].text for each in traces)
         targets = (traces[0].sides[-1].text, traces[1].sides[-1].text) if model.pairs else None
         named: dict[str, Any] = {"what": self.what, "by": self.by, "part": self.part}
         outcome = self.outcome(model, traces[0], probability)
-        return patch_sweep(
-            model, clean, corrupted, outcome, layers=self.layers, at=list(self.at) or None,
+        return model.patch_sweep(
+            clean, corrupted, outcome, layers=self.layers, at=list(self.at) or None,
             direction="noising" if self.noising else "denoising", targets=targets, progress=progress, **named,
         )  # fmt: skip
