@@ -29,10 +29,12 @@ IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
 
 
 def run(file: Path, folder: Path, **extra: str) -> "subprocess.CompletedProcess[str]":
-    """Run a lesson in an empty folder, without the models that are not of the package."""
+    """Run a lesson, or a changed copy, in an empty folder, without the models that are not of the package."""
     without = ("REGARD_OPUS_MT", "REGARD_DISTILBERT", "REGARD_HUB", "REGARD_GLOVE")
     inherited = {name: value for name, value in os.environ.items() if name not in without}
     environment = {**inherited, "REGARD_OUT": "here/out", **extra}
+    if file.parent not in (FOLDER, FOLDER.parent):  # its drawings lie beside the lesson
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FOLDER), environment.get("PYTHONPATH")]))
     return subprocess.run(
         [sys.executable, str(file)],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False,

@@ -18,6 +18,10 @@ def on_startup(**_: Any) -> None:
     # tqdm warns in notebooks without ipywidgets, with a path of this machine; no page shows a progress bar
     quiet = "ignore:IProgress not found"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), quiet]))
+    drawings = os.path.join(
+        os.getcwd(), "docs", "lessons"
+    )  # a script finds what lies beside it, a notebook here does not
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [drawings, os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("REGARD_OUT", os.path.join(os.getcwd(), "out", "lessons"))
 
 

@@ -5,19 +5,20 @@
 # chooses a row of a table of vectors: the token's **learned embedding**. Nothing on this page knows yet what a word
 # means in its sentence; that is what attention is for.
 #
-# Every page of this course is a plain Python file. What it prints was computed while the page was made, and figures
-# that others have published are asserted: were one wrong, the page would not be here.
+# Every page of this course is a plain Python file; its pictures are drawn by the folder `drawings` beside it. What it
+# prints was computed while the page was made, and figures that others have published are asserted: were one wrong, the
+# page would not be here.
 
 # %%
 import torch
 
 import regard
+from drawings import sheet, transformer
+from drawings.kept import keep
+from drawings.token_strip import token_strip
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import dictionary, look_up
-from regard.views.figures.elements.kept import keep
-from regard.views.figures.elements.token_strip import token_strip
-from regard.views.figures.schematic import sheet, transformer
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]

@@ -17,9 +17,9 @@ from pydoc_data.topics import topics
 import torch
 from torch.nn.functional import cross_entropy, logsigmoid, normalize, pad
 
+from drawings.kept import keep
+from drawings.word2vec import skip_gram_and_cbow
 from regard.text.word_vectors import read_static
-from regard.views.figures.elements.kept import keep
-from regard.views.figures.schematic.word2vec import skip_gram_and_cbow
 from regard.views.terminal.numbers import show_numbers
 
 # %%

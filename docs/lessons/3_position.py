@@ -14,11 +14,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
+from drawings.kept import keep
+from drawings.transformer import embedding_process
 from regard.explain.vectors.similarity import table
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention
-from regard.views.figures.elements.kept import keep
-from regard.views.figures.schematic.transformer import embedding_process
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]

@@ -12,11 +12,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
+from drawings import transformer as schematic
+from drawings.kept import keep
 from regard.text import tokenizers
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.figures.elements.kept import keep
 from regard.views.figures.elements.links import links
-from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]

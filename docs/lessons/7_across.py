@@ -12,11 +12,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
+from drawings import attention, transformer
+from drawings.kept import keep
 from regard.explain.weights.alignment import align
 from regard.text import tokenizers
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.figures.elements.kept import keep
-from regard.views.figures.schematic import attention, transformer
 
 # %% [markdown]
 # ## Two lengths

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
+from drawings import transformer as schematic
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
 from regard.trace.word_rows import gives, special_share, vector
 from regard.views.figures.elements import curves, kept
-from regard.views.figures.schematic import transformer as schematic
 from regard.views.terminal.numbers import show_numbers
 
 logging.disable_progress_bar()

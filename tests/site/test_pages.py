@@ -122,6 +122,7 @@ def test_every_page_was_built() -> None:
     assert pages == set(PAGES) - {"404.html"}
     assert sorted(TOLD) == lessons()
     assert not (SITE / "hooks").exists()
+    assert not (SITE / "lessons" / "drawings").exists()
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -6,9 +6,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.text.quoting import quoted
-from regard.textbook import HeadSteps
-from regard.views.figures.schematic.sheet import (
+from drawings.sheet import (
     INPUT,
     KEY,
     OUTPUT,
@@ -23,6 +21,8 @@ from regard.views.figures.schematic.sheet import (
     tensor,
     write,
 )
+from regard.text.quoting import quoted
+from regard.textbook import HeadSteps
 
 SIGNS = "a cell a number: white is 0, below it grey (in grey tensors red)"
 CELL = 0.1  # inches of a cell of a tensor that is drawn to scale

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from drawings.transformer import blocks, diffusion_unet, embedding_process
 from regard.nn.config import TransformerConfig
-from regard.views.figures.schematic.transformer import blocks, diffusion_unet, embedding_process
-from tests.views.figures.schematic.test_attention import told
+from tests.lessons.test_attention import told
 
 
 def test_embedding_process() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from matplotlib.patches import Rectangle
 
-from regard.views.figures.schematic.sheet import INPUT, QUERY, arrow, box, path, plate, sheet, tensor, tint
+from drawings.sheet import INPUT, QUERY, arrow, box, path, plate, sheet, tensor, tint
 
 
 def told(axes) -> list[str]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.views.figures.schematic.word2vec import skip_gram_and_cbow
-from tests.views.figures.schematic.test_attention import told
+from drawings.word2vec import skip_gram_and_cbow
+from tests.lessons.test_attention import told
 
 
 @pytest.mark.parametrize("middle", [0, 2, 4])

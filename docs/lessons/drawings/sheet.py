@@ -1,6 +1,6 @@
 """What schematic figures are drawn from: a sheet in inches, boxes, arrows, and tensors to scale with their numbers.
 
-The figures themselves are in schematic_attention.py and schematic_transformer.py. A colour means one thing in all of
+The figures themselves are in attention.py, transformer.py and word2vec.py. A colour means one thing in all of
 them: grey inputs, blue queries, orange keys, green values, purple what comes out.
 """
 

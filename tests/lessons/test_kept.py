@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from regard.views.figures.elements.kept import keep
+from drawings.kept import keep
 
 
 def drawn() -> Figure:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.views.figures.schematic.sheet import INPUT, KEY, OUTPUT, QUERY, arrow, box, sheet, write
+from drawings.sheet import INPUT, KEY, OUTPUT, QUERY, arrow, box, sheet, write
 
 ROW = 0.42  # inches from a word to the next
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from drawings.attention import cross_attention, multi_head, projections, single_head
 from regard.attention.attend import attend
 from regard.nn.single_head import SelfAttention
 from regard.textbook import steps
-from regard.views.figures.schematic.attention import cross_attention, multi_head, projections, single_head
 
 NAMES = ["one", "two", "three"]
 

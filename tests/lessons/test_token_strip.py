@@ -3,9 +3,9 @@
 import pytest
 from matplotlib.patches import Rectangle
 
+from drawings.sheet import sheet
+from drawings.token_strip import token_strip
 from regard.text.tokens import Token
-from regard.views.figures.elements.token_strip import token_strip
-from regard.views.figures.schematic.sheet import sheet
 
 TOKENS = [
     Token(7, "[CLS]", 0, 0, None, True),

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from torch import Tensor
 
-from regard.nn.config import TransformerConfig
-from regard.views.figures.schematic.sheet import (
+from drawings.sheet import (
     INPUT,
     KEY,
     OUTPUT,
@@ -23,6 +22,7 @@ from regard.views.figures.schematic.sheet import (
     tensor,
     write,
 )
+from regard.nn.config import TransformerConfig
 
 SHOWN = 16  # components of a vector that a strip shows
 

@@ -1,1 +1,0 @@
-"""Schematic figures of attention, transformers and word2vec, to scale and with the real numbers."""
