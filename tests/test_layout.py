@@ -67,6 +67,8 @@ ABOUT_SEVERAL = {
     "lessons",
     "lessons/attention",
     "lessons/kept",
+    "lessons/links",
+    "lessons/numbers",
     "lessons/sheet",
     "lessons/token_strip",
     "lessons/transformer",

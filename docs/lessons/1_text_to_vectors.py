@@ -15,11 +15,11 @@ import torch
 import regard
 from drawings import sheet, transformer
 from drawings.kept import keep
+from drawings.numbers import show_numbers
 from drawings.token_strip import token_strip
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import dictionary, look_up
-from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
 # ## A dictionary of six words

@@ -18,9 +18,9 @@ import torch
 from torch.nn.functional import cross_entropy, logsigmoid, normalize, pad
 
 from drawings.kept import keep
+from drawings.numbers import show_numbers
 from drawings.word2vec import skip_gram_and_cbow
 from regard.text.word_vectors import read_static
-from regard.views.terminal.numbers import show_numbers
 
 # %%
 text = re.findall(r"[a-z]+", " ".join(topics[name] for name in sorted(topics)).lower())

@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings.kept import keep
+from drawings.numbers import show_numbers
 from drawings.transformer import embedding_process
 from regard.explain.vectors.similarity import table
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
 from regard.textbook import self_attention
-from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
 # ## Sines and cosines

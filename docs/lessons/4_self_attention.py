@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 import regard
 from drawings import attention as schematic
 from drawings.kept import keep
+from drawings.numbers import show_numbers
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
 from regard.textbook import plain_softmax, self_attention, softmax, steps
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
 # ## One sentence, no parameters

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 import regard
 from drawings import attention as schematic
 from drawings.kept import keep
+from drawings.links import links
+from drawings.numbers import show_numbers
 from regard.textbook import softmax
 from regard.trace.word_rows import gives
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.figures.elements.links import links
-from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
 # ## Three heads

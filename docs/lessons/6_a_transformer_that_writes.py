@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 import regard
 from drawings import transformer as schematic
 from drawings.kept import keep
+from drawings.links import links
+from drawings.numbers import show_numbers
 from regard.text import tokenizers
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.figures.elements.links import links
-from regard.views.terminal.numbers import show_numbers
 
 # %% [markdown]
 # ## The text

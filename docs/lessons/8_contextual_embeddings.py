@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
-from drawings import transformer as schematic
+from drawings import kept, transformer
+from drawings.numbers import show_numbers
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
 from regard.trace.word_rows import gives, special_share, vector
-from regard.views.figures.elements import curves, kept
-from regard.views.terminal.numbers import show_numbers
+from regard.views.figures.elements import curves
 
 logging.disable_progress_bar()
 
@@ -42,7 +42,7 @@ config = regard.TransformerConfig.bert(
     layers=given.num_hidden_layers, d_model=given.hidden_size, heads=given.num_attention_heads
 )
 assert config.hidden_width == given.intermediate_size
-figure = schematic.blocks(config, tokens=14)
+figure = transformer.blocks(config, tokens=14)
 kept.keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-forward, add, norm")
 
 # %% [markdown]

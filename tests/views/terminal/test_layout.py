@@ -5,9 +5,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drawings.numbers import show_numbers
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import shown
-from regard.views.terminal.numbers import show_numbers
 
 VALUES = st.floats(-0.1, 0.1) | st.floats(-1e-6, 1e-6) | st.floats(-100, 100)
 

@@ -3,7 +3,7 @@
 import torch
 from matplotlib.figure import Figure
 
-from regard.views.figures.elements.links import links
+from drawings.links import links
 
 WEIGHTS = torch.tensor([[0.7, 0.29, 0.01], [0.0, 0.52, 0.48]])
 

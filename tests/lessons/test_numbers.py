@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.views.terminal.numbers import show_numbers
+from drawings.numbers import show_numbers
 
 
 def test_names_down_and_across(capsys: pytest.CaptureFixture[str]) -> None:
