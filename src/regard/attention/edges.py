@@ -1,7 +1,8 @@
 """Sets of edges of an attention matrix, for masks: texts, heads, queries and keys, never a tensor of L × S."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -57,6 +58,14 @@ class Edges:
             return None
         shape = (1, self.shape[1], rows.stop - rows.start, cols.stop - cols.start)
         return Edges(shape, None, self.heads, queries, keys)
+
+    def of_heads(self, heads: Sequence[int]) -> "Edges | None":
+        """Return the edges of some heads, numbered anew from 0; None where these have none."""
+        shape = (self.shape[0], len(heads), *self.shape[2:])
+        if self.heads is None:
+            return replace(self, shape=shape)
+        numbers = tuple(new for new, old in enumerate(heads) if old in self.heads)
+        return replace(self, shape=shape, heads=numbers) if numbers else None
 
     def described(self) -> dict[str, Any]:
         """Describe the edges as JSON can hold them; `Edges.of` reads it."""

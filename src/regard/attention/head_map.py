@@ -1,13 +1,13 @@
-"""Take the map of one head out of the map of many, with its tensors by reference."""
+"""Take some heads, or one, out of the map of many, with its tensors by reference where they are consecutive."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.edges import Edges
 from regard.attention.masks import Mask
-from regard.attention.scores import heads_of
+from regard.checks import missing
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
@@ -19,27 +19,56 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
     count = weights.query.shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: the map has heads 0 to {count - 1}")
-    run, rule = slice(head, head + 1), weights.rule
+    return _taken(weights, [head], max(3, weights.ndim))
+
+
+def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
+    """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them.
+
+    Raises:
+        RegardError: the layer has no such head.
+    """
+    count = weights.query.shape[1]
+    if heads is None or list(heads) == list(range(count)):
+        return weights
+    for head in heads:
+        if not 0 <= head < count:
+            raise missing("head", head, count, f"layer {layer} has")
+    return _taken(weights, heads, weights.ndim)
+
+
+def groups_of(heads: Sequence[int], count: int, groups: int) -> list[int]:
+    """Return the key heads of some of a map's `count` query heads, as few as equal runs of query heads can share."""
+    behind = [head * groups // count for head in heads]
+    needed = sorted(set(behind))
+    each = len(heads) // len(needed)
+    return needed if behind == [group for group in needed for _ in range(each)] else behind
+
+
+def _taken(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
+    count, groups = weights.query.shape[1], weights.key.shape[1]
+    run, rule = _run(heads), weights.rule
     rule = replace(
         rule,
-        bias=None if rule.bias is None else _head_axis(rule.bias, run),
-        mask=None if rule.mask is None else _mask_of_head(rule.mask, head),
+        bias=None if rule.bias is None else _of_axis(rule.bias, run),
+        mask=None if rule.mask is None else _of_mask(rule.mask, heads),
         sinks=None if rule.sinks is None else rule.sinks[run],
     )
-    key = heads_of(weights.key, count, run)
-    return AttentionMap(weights.query[:, run], key, rule, offset=weights.offset, ndim=max(3, weights.ndim))
+    key = weights.key[:, _run(groups_of(heads, count, groups))]
+    return AttentionMap(weights.query[:, run], key, rule, offset=weights.offset, ndim=ndim)
 
 
-def _mask_of_head(mask: Mask, head: int) -> Mask:
-    dense = tuple(_head_axis(tensor, slice(head, head + 1)) for tensor in mask.dense)
-    removed = tuple(_edges_of_head(edges) for edges in mask.removed if edges.heads is None or head in edges.heads)
+def _run(numbers: Sequence[int]) -> slice | list[int]:
+    """Numbers as an index: a slice where they are consecutive, which copies nothing."""
+    run = range(numbers[0], numbers[0] + len(numbers))
+    return slice(run.start, run.stop) if list(numbers) == list(run) else list(numbers)
+
+
+def _of_mask(mask: Mask, heads: Sequence[int]) -> Mask:
+    dense = tuple(_of_axis(tensor, _run(heads)) for tensor in mask.dense)
+    removed = tuple(edges for each in mask.removed if (edges := each.of_heads(heads)) is not None)
     return replace(mask, dense=dense, removed=removed)
 
 
-def _edges_of_head(edges: Edges) -> Edges:
-    """Return edges that the head has as the edges of a call with one head."""
-    return replace(edges, shape=(edges.shape[0], 1, *edges.shape[2:]), heads=None)
-
-
-def _head_axis(tensor: Tensor, run: slice) -> Tensor:
-    return tensor[:, run] if tensor.shape[1] > 1 else tensor
+def _of_axis(tensor: Tensor, index: slice | list[int]) -> Tensor:
+    return tensor[:, index] if tensor.shape[1] > 1 else tensor

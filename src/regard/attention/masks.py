@@ -61,6 +61,11 @@ class Mask:
         """True where the mask is key j <= query i and nothing else: what fused kernels call causal where L <= S."""
         return self.only_band and self.low is None and self.high == 0
 
+    @property
+    def by_head(self) -> bool:
+        """Whether heads may attend to different keys."""
+        return any(each.shape[1] > 1 for each in self.dense) or any(each.heads is not None for each in self.removed)
+
     def simplified(self, length: int, size: int) -> "Mask | None":
         """Drop limits that never bind for length queries and size keys; None where no condition is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low

@@ -1,7 +1,7 @@
 """Describe traces for a file: a description that JSON can hold, and the pieces of tensors that it names."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.attention import map_file
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
+from regard.attention.head_map import groups_of
 from regard.checks import missing
 from regard.errors import RegardError
 from regard.tensor_files.pieces import Piece, Pieces, dtype_name
@@ -58,13 +59,9 @@ def kept_heads(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int)
             raise missing("head", head, count, f"layer {layer} has")
     if heads == tuple(range(count)):
         return KeptHeads()
-    behind = [head * groups // count for head in heads]
-    needed = sorted(set(behind))
-    each = len(heads) // len(needed)
     # A map pairs equal runs of query heads with one key head each; where the choice is uneven, every query head gets
     # a key head of its own.
-    even = behind == [group for group in needed for _ in range(each)]
-    return KeptHeads(heads, tuple(needed if even else behind))
+    return KeptHeads(heads, tuple(groups_of(heads, count, groups)))
 
 
 @dataclass(frozen=True)
@@ -88,16 +85,8 @@ class KeptHeads:
         mask = described["mask"]
         if self.heads is None or mask is None:
             return described
-        removed = [self._edges(Edges.of(each), self.heads) for each in mask["removed"]]
+        removed = [Edges.of(each).of_heads(self.heads) for each in mask["removed"]]
         return described | {"mask": mask | {"removed": [edges.described() for edges in removed if edges is not None]}}
-
-    @staticmethod
-    def _edges(edges: Edges, heads: tuple[int, ...]) -> Edges | None:
-        shape = (edges.shape[0], len(heads), *edges.shape[2:])
-        if edges.heads is None:
-            return replace(edges, shape=shape)
-        numbers = tuple(new for new, old in enumerate(heads) if old in edges.heads)
-        return replace(edges, shape=shape, heads=numbers) if numbers else None
 
 
 class _Writer:

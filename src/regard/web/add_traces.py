@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from regard.attention.head_map import groups_of, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_part
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import HeadScores, head_scores
@@ -11,7 +12,6 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
-from regard.web.chosen_heads import groups_of, of_heads
 from regard.web.contribution_norms import contribution_norms
 from regard.web.page import Page
 from regard.web.scores_of_heads import head_scores_data

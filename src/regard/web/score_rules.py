@@ -33,7 +33,7 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
         return None
     if simple.only_band:
         return {"kind": "band", "low": simple.low, "high": simple.high}
-    apart = heads if _by_head(simple) else 1
+    apart = heads if simple.by_head else 1
     counts, starts, ends = [np.zeros(1, np.int64)], [], []
     total, step = 0, max(1, BAND // max(1, size))
     for head in range(apart):
@@ -126,8 +126,3 @@ def _runs(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np
     change = np.diff(allowed, axis=1)
     row, first = np.nonzero(change == 1)
     return np.bincount(row, minlength=len(allowed)), first, np.nonzero(change == -1)[1]
-
-
-def _by_head(mask: Mask) -> bool:
-    """Whether heads may attend to different keys."""
-    return any(each.shape[1] > 1 for each in mask.dense) or any(each.heads is not None for each in mask.removed)

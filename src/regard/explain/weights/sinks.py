@@ -136,7 +136,7 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     if bias is None and (mask is None or mask.only_band):
         seen, equal = _of_band(mask or Mask(), length, size, itself)
         return seen[None], equal[None]
-    apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and _by_head(mask))
+    apart = (bias is not None and bias.shape[1] > 1) or (mask is not None and mask.by_head)
     rows = heads if apart else 1
     seen, equal = torch.zeros(rows, size, dtype=torch.float64), torch.zeros(rows, size, dtype=torch.float64)
     one, columns, step = slice(0, 1), slice(0, size), max(1, BAND // size)
@@ -177,8 +177,3 @@ def _of_band(mask: Mask, length: int, size: int, itself: bool) -> tuple[Float[Te
             total = total - torch.where(sees, part, 0.0)
         found.append(total)
     return found[0].round(), found[1].clamp(min=0)
-
-
-def _by_head(mask: Mask) -> bool:
-    """Whether heads see different keys."""
-    return any(each.shape[1] > 1 for each in mask.dense) or any(each.heads is not None for each in mask.removed)

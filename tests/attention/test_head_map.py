@@ -4,10 +4,10 @@ import torch
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
+from regard.attention.head_map import groups_of, of_heads
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
-from regard.web.chosen_heads import groups_of, of_heads
 
 H, L = 6, 5
 torch.manual_seed(0)
