@@ -1,10 +1,11 @@
 """Numbers of layers and heads, what is saved, and files to read it from."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from regard.checks import check_saving, check_trace_file, chosen_numbers, from_zero
+from regard.checks import check_saving, check_trace_file, chosen_numbers, from_zero, kind_needed
 from regard.errors import RegardError
 
 
@@ -56,3 +57,21 @@ def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
         check_trace_file(tmp_path)
     (tmp_path / "a.safetensors").touch()
     check_trace_file(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "needed"),
+    [
+        ("a", Literal["a", "b"], None),
+        ("c", Literal["a", "b"], "'a' or 'b'"),
+        (None, int | None, None),
+        (None, int, "a whole number"),
+        (True, int, "a whole number"),
+        (1, float, None),
+        (True, float, "a number"),
+        (1, bool, "true or false"),
+        (False, bool, None),
+    ],
+)
+def test_a_field_says_what_it_needs(given: object, kind: object, needed: str | None) -> None:
+    assert kind_needed(given, kind) == needed

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any, get_args
 
 from regard.errors import RegardError
 
@@ -29,6 +30,20 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
 def is_whole(given: object) -> bool:
     """Whether something is a whole number, of Python or of an array, and not True or False."""
     return hasattr(given, "__index__") and not isinstance(given, bool)
+
+
+def kind_needed(given: object, kind: Any) -> str | None:
+    """Say what a field of this kind needs where something else is given; None where it fits, 1 for 1.0 too."""
+    options = get_args(kind)
+    if options and isinstance(options[0], str):  # a Literal
+        return None if given in options else " or ".join(map(repr, options))
+    allowed = options or (kind,)
+    if given is None and type(None) in allowed:
+        return None
+    if bool in allowed:
+        return None if isinstance(given, bool) else "true or false"
+    wrong = isinstance(given, bool) or not isinstance(given, (int, float) if float in allowed else int)
+    return ("a number" if float in allowed else "a whole number") if wrong else None
 
 
 def missing(what: str, given: int, count: int, there: str) -> RegardError:

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_type_hints
 
+from regard.checks import kind_needed
 from regard.errors import RegardError
 
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
@@ -69,7 +70,8 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
-            _typed(name, getattr(self, name), kind)
+            if needed := kind_needed(getattr(self, name), kind):
+                raise _wrong(name, getattr(self, name), needed)
         sizes = ("vocabulary", "length", "layers", "d_model", "heads", "key_heads", "d_k", "d_hidden")
         for name in sizes:
             if getattr(self, name) is not None and getattr(self, name) < 1:
@@ -244,23 +246,6 @@ class TransformerConfig:
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}
         return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
-
-
-def _typed(name: str, given: Any, kind: Any) -> None:
-    """Refuse a value that is not of its field's kind; numbers that mean the same are not told apart."""
-    options = get_args(kind)
-    if options and isinstance(options[0], str):  # a Literal
-        if given not in options:
-            raise _wrong(name, given, " or ".join(map(repr, options)))
-        return
-    allowed = options or (kind,)
-    if type(None) in allowed and given is None:
-        return
-    if bool in allowed:
-        if not isinstance(given, bool):
-            raise _wrong(name, given, "True or False")
-    elif isinstance(given, bool) or not isinstance(given, (int, float) if float in allowed else int):
-        raise _wrong(name, given, "a number" if float in allowed else "an integer")
 
 
 def _wrong(name: str, given: Any, needed: str) -> RegardError:

@@ -6,8 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_type_hints
 
+from regard.checks import kind_needed
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
 
@@ -64,7 +65,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
-            _typed(name, getattr(self, name), kind)
+            given = getattr(self, name)
+            if needed := kind_needed(given, kind):
+                raise RegardError(f"{name}: given {given!r}, needs {needed}")
         least = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
         least |= dict.fromkeys(("accumulate",), 1) | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
         least |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
@@ -159,19 +162,3 @@ def read_settings(file: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise RegardError(f"--config {str(file)!r}: needs names with values, given {type(content).__name__}")
     return content
-
-
-def _typed(name: str, given: Any, kind: Any) -> None:
-    """Raise RegardError for a value that is not of its field's kind."""
-    options = get_args(kind)
-    if options and isinstance(options[0], str):  # a Literal
-        if given not in options:
-            raise RegardError(f"{name}: given {given!r}, needs {', '.join(map(repr, options))}")
-        return
-    allowed = options or (kind,)
-    if given is None and type(None) in allowed:
-        return
-    right = isinstance(given, bool) if bool in allowed else isinstance(given, (int, float) if float in allowed else int)
-    if not right or (isinstance(given, bool) and bool not in allowed):
-        wanted = "true or false" if bool in allowed else "a number" if float in allowed else "a whole number"
-        raise RegardError(f"{name}: given {given!r}, needs {wanted}")
