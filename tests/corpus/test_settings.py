@@ -1,8 +1,11 @@
 """What embed is asked to keep: read, checked and written in one line each."""
 
+import json
+from dataclasses import fields
+
 import pytest
 
-from regard.corpus.settings import Settings, Where, chosen_layers, normal, settings_from_json
+from regard.corpus.settings import Settings, Where, chosen_layers, normal
 from regard.errors import RegardError
 
 
@@ -55,14 +58,13 @@ def test_settings_that_mean_nothing_are_refused(wrong: dict[str, object], said: 
         Settings(**wrong)
 
 
-def test_settings_go_through_json() -> None:
+def test_settings_stand_in_a_manifest_as_json_has_them() -> None:
     settings = Settings(layers=(0, 5), where=Where("word", ("bank", "line")), dtype="float32", window=64, stride=17)
-    assert settings_from_json(settings.to_json()) == settings
-    assert settings_from_json(Settings().to_json()) == Settings()
-    fast = Settings(backend="openvino", statistics=False)
-    assert settings_from_json(fast.to_json()) == fast
-    with pytest.raises(RegardError, match="cannot be read"):
-        settings_from_json({"unit": "words"})
+    written = settings.to_json()
+    assert json.loads(json.dumps(written)) == written
+    assert set(written) == {each.name for each in fields(Settings)}
+    assert (written["layers"], written["where"], written["stride"]) == ([0, 5], ["word", ["bank", "line"]], 17)
+    assert (Settings().to_json()["layers"], Settings().to_json()["where"]) == (None, None)
 
 
 def test_layers_are_chosen() -> None:

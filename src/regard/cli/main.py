@@ -1,16 +1,17 @@
 """The command's entry: `regard VERB ...`. Bad input gets one line on stderr and exit code 2."""
 
+import difflib
 import os
 import signal
 import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from regard import __version__
 from regard.cli import clock, start
 from regard.cli.asking import verb_of
-from regard.cli.unknown_verb import Verbs
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
@@ -31,6 +32,40 @@ from regard.errors import RegardError
 from regard.questions import QUESTIONS
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
+
+NOW = {  # verbs that there were, and what does their work
+    "stats": "heads --store STORE",
+    "steer": "generate TEXT --towards A --away B --layer N",
+}
+LONGEST = 60  # characters of a text that are said again
+
+
+def suggestion(given: str, verbs: list[str]) -> str:
+    """What may have been meant by something that is no verb."""
+    if given.lower() in NOW:
+        return f"Use regard {NOW[given.lower()]}"
+    near = difflib.get_close_matches(given.lower(), verbs, n=1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    simple = len(given) <= LONGEST and not set(given) & set('"\\$`!\n')
+    text = f'"{given}"' if simple else "TEXT"
+    known = "" if " " in given else f"There are {', '.join(verbs)}. "
+    return f"{known}To look at a text: regard see {text}"
+
+
+class Verbs(TyperGroup):
+    """The command's verbs in the order they were added, with a suggestion where one is misspelt or left out."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the first argument names.
+
+        Raises:
+            RegardError: there is none of that name; the nearest is suggested, or `regard see` for a text.
+        """
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise RegardError(f"No such command {args[0]!r}. {suggestion(args[0], list(self.commands))}")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="regard",

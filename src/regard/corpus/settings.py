@@ -94,20 +94,6 @@ class Settings:
         }
 
 
-def settings_from_json(data: dict[str, Any]) -> Settings:
-    """Read settings as `Settings.to_json` wrote them.
-
-    Raises:
-        RegardError: they are not such settings.
-    """
-    try:
-        where = None if data["where"] is None else Where(data["where"][0], tuple(data["where"][1]))
-        layers = None if data["layers"] is None else tuple(data["layers"])
-        return Settings(**{**data, "where": where, "layers": layers})
-    except (KeyError, TypeError, IndexError) as error:
-        raise RegardError(f"the settings of a store cannot be read: {error}") from error
-
-
 def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
     """Return the numbers of the layers to keep, ascending. layers: as in `Settings`; negative ones count from the end.
 

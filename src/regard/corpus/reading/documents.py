@@ -1,7 +1,10 @@
 """Read the documents of a corpus, one after another, in bounded memory; what cannot be read is told, with its place."""
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,11 +18,11 @@ from regard.corpus.reading.find_files import find_files as find_files
 from regard.corpus.reading.parquet_files import read_parquet
 from regard.corpus.reading.parts import cut
 from regard.corpus.reading.seen_ids import SeenIds
-from regard.corpus.reading.streams import FAULTS, kind_of, opened, reason
+from regard.corpus.reading.streams import BLOCK, FAULTS, Stream, kind_of, opened, reason, text_blocks
 from regard.corpus.reading.tables import read_csv, read_jsonl
-from regard.corpus.reading.text_files import copied_input, read_text
 from regard.errors import RegardError
 
+_IN_MEMORY = 8 << 20  # bytes of standard input; what is longer is kept in a temporary file
 _PACKAGES = {".zst": "zstandard", ".parquet": "pyarrow"}
 
 
@@ -89,6 +92,56 @@ def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterato
                 yield from (read_jsonl if kind == ".jsonl" else read_csv)(source, stream, columns)
     except FAULTS as error:
         yield Rejected(source, None, reason(error))
+
+
+def read_text(
+    source: str, opened: Callable[[], AbstractContextManager[Stream]], most: int
+) -> Iterator[Document | Rejected]:
+    """Read a text in parts of at most `most` characters; it is read twice, so that no part of a bad one is given.
+
+    Characters are counted and kept as they stand, with the ends of lines as they are. A byte order mark at the start is
+    the encoding's, and no character of the text.
+    """
+    try:
+        with opened() as stream:
+            if said := _no_text(stream):
+                yield Rejected(source, None, said)
+                return
+        with opened() as stream:
+            for start, text in cut(text_blocks(stream), most):
+                yield Document(source, text, start, source, None, {})
+    except FAULTS as error:
+        yield Rejected(source, None, reason(error))
+
+
+@contextmanager
+def copied_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
+    """Copy standard input, so that it can be opened twice.
+
+    Raises:
+        RegardError: there is none.
+    """
+    if sys.stdin is None:
+        raise RegardError("there is no standard input")
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:
+        while block := sys.stdin.buffer.read(BLOCK):
+            copy.write(block)
+
+        @contextmanager
+        def rewound() -> Iterator[Stream]:
+            copy.seek(0)
+            yield copy
+
+        yield rewound
+
+
+def _no_text(stream: Stream) -> str:
+    """Say why a stream holds no text; nothing where it does. What cannot be decoded raises."""
+    length, blank = 0, True
+    for block in text_blocks(stream):
+        length += len(block)
+        blank = blank and block.isspace()
+    return ("blank" if length else "empty") if blank else ""
 
 
 def _place(source: "Path | Rejected", line: int | None) -> str:

@@ -45,11 +45,6 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def in_title(word: str | None) -> str:
-    """A word in a title: quoted, printable, cut where it is long."""
-    return quoted(short(word or "", 40))
-
-
 def spelled(text: str, most: int = 24) -> str:
     """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
