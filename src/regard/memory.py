@@ -128,7 +128,7 @@ def _groups() -> list[int]:
         root, names = (GROUPS, VERSION_2) if controllers == "" else (GROUPS / "memory", VERSION_1)
         place = Path(path.lstrip("/"))
         for folder in [root / place, *(root / parent for parent in place.parents)]:
-            limit, used = _number(folder / names[0]), _number(folder / names[1])
+            limit, used = _number_in(folder / names[0]), _number_in(folder / names[1])
             if limit is not None and used is not None and limit < UNLIMITED:
                 left.append(max(0, limit - used + _reclaimable(folder / "memory.stat", names[2])))
     return left
@@ -143,7 +143,7 @@ def _reclaimable(file: Path, name: str) -> int:
     return next((int(line.split()[1]) for line in _lines(file) if line.split()[0] == name), 0)
 
 
-def _number(file: Path) -> int | None:
+def _number_in(file: Path) -> int | None:
     found = next(iter(_lines(file)), "")
     return int(found) if found.isdigit() else None
 

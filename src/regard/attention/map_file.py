@@ -41,7 +41,7 @@ def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ValueError: the mask is a function of positions and too large to be written out.
     """
     tensors, description = describe(map)
-    return _apart(tensors), description
+    return _unshared(tensors), description
 
 
 def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -268,7 +268,7 @@ def _unexpanded(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Contiguous tensors, copied where two lie in one storage: a safetensors file refuses to hold such."""
     seen: set[int] = set()
     apart = {}

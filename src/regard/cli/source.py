@@ -139,7 +139,7 @@ def traced_again(given: Source) -> Traced:
         else:
             trace = model.trace(text)
         sides = list(zip(saved.sides, trace.sides, strict=True))
-        if not all(_same(*each) for each in sides):
+        if not all(_same_trace(*each) for each in sides):
             raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
         for there, here in sides:
             here.text, here.tokens = there.text, there.tokens
@@ -164,7 +164,7 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     return trace
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same_trace(a: Any, b: Any) -> bool:
     """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
     if [token.id for token in a.tokens] != [token.id for token in b.tokens] or a.contextual.shape != b.contextual.shape:
         return False

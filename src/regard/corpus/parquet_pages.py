@@ -38,9 +38,9 @@ def page_sizes(chunk: bytes) -> Iterator[PageSize]:
     at = 0
     while at < len(chunk):
         fields, at = read_struct(chunk, at)
-        unpacked, packed = _number(fields.get(2)), _number(fields.get(3))
+        unpacked, packed = _size(fields.get(2)), _size(fields.get(3))
         data = [each for each in (fields.get(5), fields.get(8)) if isinstance(each, dict)]  # of either version
-        values = sum(_number(each.get(1)) for each in data)
+        values = sum(_size(each.get(1)) for each in data)
         if packed > len(chunk) - at:
             raise ValueError("a page ends behind its column")
         yield PageSize(unpacked, values)
@@ -63,11 +63,11 @@ def column_chunks(footer: bytes) -> list[list[Chunk]]:
 def _chunk(about: dict[int, Any]) -> Chunk:
     path = tuple(each.decode("utf-8") for each in about[3])
     # Data pages, and a dictionary before them; where there are no rows, no data pages, of which 0 is said.
-    start = min((place for n in (9, 11) if (place := _number(about.get(n, 0)))), default=0)
-    return Chunk(path, start, _number(about[7]))
+    start = min((place for n in (9, 11) if (place := _size(about.get(n, 0)))), default=0)
+    return Chunk(path, start, _size(about[7]))
 
 
-def _number(value: Any) -> int:
+def _size(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise ValueError(f"a header has {str(value)[:40]} where a size is needed")
     return value

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Check = tuple[Callable[[Any], bool], str]
 
 
-def _number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[Any], bool]:
+def _finite_number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[Any], bool]:
     """Whether something is a finite number, a whole one where asked for, that a condition holds for."""
     kinds = int if whole else (int, float)
     return lambda given: (
@@ -25,18 +25,24 @@ def _number(holds: Callable[[Any], bool], *, whole: bool = False) -> Callable[[A
 # Numbers, and what they need to be. Those of SAMPLING have no effect on a greedy choice.
 CHECKS: Mapping[str, Check] = {
     "do_sample": (lambda given: isinstance(given, bool), "True or False"),
-    "temperature": (_number(lambda n: n > 0), "a number above 0"),
-    "top_k": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 (all tokens) or more"),
-    "top_p": (_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
-    "min_p": (_number(lambda n: 0 <= n <= 1), "a number from 0 to 1"),
-    "typical_p": (_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
-    "epsilon_cutoff": (_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
-    "eta_cutoff": (_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
-    "repetition_penalty": (_number(lambda n: n > 0), "a number above 0"),
-    "no_repeat_ngram_size": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 (off) or more"),
-    "min_new_tokens": (_number(lambda n: n >= 0, whole=True), "a whole number of 0 or more"),
-    "num_beams": (_number(lambda n: n == 1), "1: beams are many texts with rows in common, one trace is of one text"),
-    "num_return_sequences": (_number(lambda n: n == 1), "1: generate again, with another seed, for another text"),
+    "temperature": (_finite_number(lambda n: n > 0), "a number above 0"),
+    "top_k": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 (all tokens) or more"),
+    "top_p": (_finite_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
+    "min_p": (_finite_number(lambda n: 0 <= n <= 1), "a number from 0 to 1"),
+    "typical_p": (_finite_number(lambda n: 0 < n <= 1), "a number above 0, 1 at most"),
+    "epsilon_cutoff": (_finite_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
+    "eta_cutoff": (_finite_number(lambda n: 0 <= n < 1), "a number from 0, below 1"),
+    "repetition_penalty": (_finite_number(lambda n: n > 0), "a number above 0"),
+    "no_repeat_ngram_size": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 (off) or more"),
+    "min_new_tokens": (_finite_number(lambda n: n >= 0, whole=True), "a whole number of 0 or more"),
+    "num_beams": (
+        _finite_number(lambda n: n == 1),
+        "1: beams are many texts with rows in common, one trace is of one text",
+    ),
+    "num_return_sequences": (
+        _finite_number(lambda n: n == 1),
+        "1: generate again, with another seed, for another text",
+    ),
 }
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 # Lists and ids, which transformers checks itself.

@@ -40,7 +40,7 @@ def gradient_run(
     side = copy.copy(trace.sides[-1])
     assert done.contextual is not None
     if exchange is None:
-        apart = _apart(done.contextual, side.contextual)
+        apart = _relative_difference(done.contextual, side.contextual)
         if not apart <= SAME:
             raise RegardError(
                 f"gradients: run again, the last hidden state is {apart:.1e} of its length from the trace's: the trace "
@@ -54,7 +54,7 @@ def gradient_run(
     return done, pair
 
 
-def _apart(one: Tensor, other: Tensor) -> float:
+def _relative_difference(one: Tensor, other: Tensor) -> float:
     """How far two tensors are from each other, as a part of the length of one."""
     if one.shape != other.shape:
         return float("inf")

@@ -39,15 +39,15 @@ class Sizes:
         except NotImplementedError:  # it reads no ids
             table = None
         head = model.get_output_embeddings()
-        width: int = _number(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
-        heads = _number(config, "num_attention_heads") or 1
-        each = _number(config, "head_dim") or width // heads
-        groups = _number(config, "num_key_value_heads") or heads
+        width: int = _config_number(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
+        heads = _config_number(config, "num_attention_heads") or 1
+        each = _config_number(config, "head_dim") or width // heads
+        groups = _config_number(config, "num_key_value_heads") or heads
         wide = [
             module.out_features for module in model.modules() if isinstance(module, nn.Linear) and module is not head
         ]
         return Sizes(
-            layers=_number(config, "num_hidden_layers") or 1,
+            layers=_config_number(config, "num_hidden_layers") or 1,
             heads=heads,
             width=width,
             parts=4 * width,
@@ -107,7 +107,7 @@ def _statistics(tokens: int, keep: CaptureOptions) -> int:
     return 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
 
 
-def _number(config: Any, name: str) -> int | None:
+def _config_number(config: Any, name: str) -> int | None:
     """A positive number of a config, None where it has none (some families count by layer)."""
     try:
         found = getattr(config, name, None)

@@ -78,7 +78,7 @@ def check_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
             other texts: what differs is named.
     """
     if check_place(run, resume=resume):
-        _same(run, read_run_info(run), info)
+        _check_same(run, read_run_info(run), info)
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
@@ -186,7 +186,7 @@ def _tokens_at_once(config: TransformerConfig, settings: Settings) -> int:
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
 
 
-def _same(run: Path, there: RunInfo, wanted: RunInfo) -> None:
+def _check_same(run: Path, there: RunInfo, wanted: RunInfo) -> None:
     """Raise RegardError where the run to go on with is another."""
     if there.kind != wanted.kind:
         raise RegardError(f"--resume {str(run)!r}: it is a run of kind {there.kind!r}, asked for is {wanted.kind!r}")

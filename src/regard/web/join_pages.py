@@ -45,10 +45,10 @@ def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) ->
         page.panels += other.panels
     seen: dict[str, int] = {}
     for panel in page.panels:
-        _number(panel, seen)
+        _tell_apart(panel, seen)
 
 
-def _number(panel: Data, seen: dict[str, int]) -> None:
+def _tell_apart(panel: Data, seen: dict[str, int]) -> None:
     name = str(panel["name"])
     seen[name] = seen.get(name, 0) + 1
     if seen[name] > 1:

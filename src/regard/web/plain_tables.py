@@ -38,14 +38,14 @@ def _last_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
     """The rows of all: a table's total; of bars those that the page does not have, and the sum."""
     if panel["kind"] == "table" and panel.get("total"):
         digits = [each["digits"] for each in panel["columns"]]
-        return [[_number(cell, d) for cell, d in zip(panel["total"], digits, strict=True)]]
+        return [[_number_text(cell, d) for cell, d in zip(panel["total"], digits, strict=True)]]
     if panel["kind"] != "bars":
         return []
     count, added = panel.get("others") or (0, None)
     if panel["whole"] is None:
         return [[f"{count:,} others, left out here", None]] if count else []
-    rest = [["1 other" if count == 1 else f"{count:,} others together", _number(added, panel["digits"])]]
-    return [*(rest if count else []), ["sum", _number(panel["whole"], panel["digits"])]]
+    rest = [["1 other" if count == 1 else f"{count:,} others together", _number_text(added, panel["digits"])]]
+    return [*(rest if count else []), ["sum", _number_text(panel["whole"], panel["digits"])]]
 
 
 def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
@@ -54,16 +54,18 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     if kind == "table":
         digits = [each["digits"] for each in panel["columns"]]
         heads = [each["name"] for each in panel["columns"]]
-        return heads, ([_number(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
+        return heads, ([_number_text(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
     if kind == "bars":
-        return [panel["part"], panel["unit"]], ([name, _number(each, panel["digits"])] for name, each in panel["parts"])
+        return [panel["part"], panel["unit"]], (
+            [name, _number_text(each, panel["digits"])] for name, each in panel["parts"]
+        )
     if kind == "heat":
         return _grid(panel)
     if kind == "scatter":
         called = panel["called"]
         heads = [called["label"], called["group"], called["context"], panel["x"], panel["y"]]
         return heads, (
-            [each["label"], each["group"], each["context"], _number(each["x"], 3), _number(each["y"], 3)]
+            [each["label"], each["group"], each["context"], _number_text(each["x"], 3), _number_text(each["y"], 3)]
             for each in panel["points"]
         )
     if kind == "paths":
@@ -71,7 +73,7 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     if kind == "curves":
         return _lines(panel)
     named = zip(panel["tokens"], panel["values"], strict=True)
-    return ["token", panel["unit"]], ([token, _number(value, panel["digits"])] for token, value in named)
+    return ["token", panel["unit"]], ([token, _number_text(value, panel["digits"])] for token, value in named)
 
 
 def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
@@ -87,16 +89,16 @@ def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             near = [each["paths"][nth][n] for each in curves]
             numbers = [*near, *places.get(n, (None, None)), path["before"][n]]
             numbers += [step[part] for part in ("length", *parts)]
-            shown = [_number(each, panel["digits"]) for each in numbers]
+            shown = [_number_text(each, panel["digits"]) for each in numbers]
             rows.append([path["label"], state["name"], *shown, step["most"]])
     if any(each["neutral"] for each in curves):
         for n, state in enumerate(panel["states"]):
             ranges = [_range(each["neutral"], n, panel["digits"]) for each in curves]
             place = (panel["neutral"] if n in panel["drawn"] else None) or (None, None)
-            shown = [_number(each, panel["digits"]) for each in place]
+            shown = [_number_text(each, panel["digits"]) for each in place]
             rows.append(["neutral sentences", state["name"], *ranges, *shown, *empty])
     for mark in panel["marks"]:
-        place = [_number(each, panel["digits"]) for each in mark["point"] or (None, None)]
+        place = [_number_text(each, panel["digits"]) for each in mark["point"] or (None, None)]
         rows.append([f"◆ {mark['label']}", "the end", *[None] * len(curves), *place, *empty])
     for path in panel["paths"]:
         if path["refused"]:
@@ -111,7 +113,7 @@ def _range(neutral: Mapping[str, Any] | None, state: int, digits: int) -> str | 
     """A mean of neutral sentences with its range, in a cell."""
     if neutral is None or neutral["mean"][state] is None:
         return None
-    mean, low, high = (_number(neutral[name][state], digits) for name in ("mean", "low", "high"))
+    mean, low, high = (_number_text(neutral[name][state], digits) for name in ("mean", "low", "high"))
     return f"{mean} ({low} to {high})"
 
 
@@ -123,7 +125,7 @@ def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         heads.append(sums["across"])
         rows = [[*row, each] for row, each in zip(rows, sums["rows"], strict=True)]
         rows.append([sums["down"], *sums["columns"], sums["all"]])
-    return heads, ([row[0], *(_number(each, panel["digits"]) for each in row[1:])] for row in rows)
+    return heads, ([row[0], *(_number_text(each, panel["digits"]) for each in row[1:])] for row in rows)
 
 
 def _lines(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
@@ -135,12 +137,12 @@ def _lines(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
         for n, (x, y) in enumerate(zip(each["x"], each["y"], strict=True)):
             ends = (("since", x), ("low", y), ("high", y))
             first, low, high = ((each[name][n] if each[name] else own) for name, own in ends)
-            numbers = [_number(one, panel["digits"]) for one in ((y, low, high) if spread else (y,))]
+            numbers = [_number_text(one, panel["digits"]) for one in ((y, low, high) if spread else (y,))]
             rows.append([each["name"], *([str(first)] if spread else []), str(x), *numbers])
     return heads, rows
 
 
-def _number(cell: Any, digits: int | None) -> Any:
+def _number_text(cell: Any, digits: int | None) -> Any:
     """A number as text; anything else as it is."""
     return f"{cell:.{3 if digits is None else digits}f}" if isinstance(cell, int | float) else cell
 

@@ -73,7 +73,7 @@ def _runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: i
         there = places[key]
         first = bisect_left(there, (int(anchors.start[n]) - part.start, 0)) - at
         run = there[first : first + len(words)] if first >= 0 else []
-        if len(run) == len(words) and _same(part, run, words, between, before, behind):
+        if len(run) == len(words) and _stand_alike(part, run, words, between, before, behind):
             kept.append(n)
             edges.append((run[0][0] + part.start, run[-1][1] + part.start))
             forms.append(BLANKS.sub(" ", part.text[run[0][0] : run[-1][1]]))
@@ -87,7 +87,7 @@ def _runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: i
     )  # fmt: skip
 
 
-def _same(
+def _stand_alike(
     part: Part, run: list[tuple[int, int]], words: tuple[str, ...], between: list[str], before: str, behind: str
 ) -> bool:
     """Whether words of a text that stand side by side are those asked for, with the same between and beside them."""

@@ -38,7 +38,7 @@ class Comparisons:
 
     def distances(self, points: Float[Tensor, "p D"]) -> Float[Tensor, " P"]:
         """How far the points of each pair are apart."""
-        return _apart(points, self.pairs)
+        return _distances(points, self.pairs)
 
 
 def comparisons(
@@ -54,7 +54,7 @@ def comparisons(
         index.append(torch.combinations(torch.arange(start, start + len(group))).reshape(-1, 2))
         start += len(group)
     one, other = torch.cat(index).T
-    distances = _apart(points, every) if full is None else full[every[:, 0], every[:, 1]]
+    distances = _distances(points, every) if full is None else full[every[:, 0], every[:, 1]]
     apart = distances[other] - distances[one]
     known = apart.abs() > TIE
     near = torch.where(apart > 0, one, other)[known]
@@ -67,7 +67,7 @@ def how_many(groups: Sequence[Sequence[tuple[int, int]]]) -> int:
     return sum(len(group) * (len(group) - 1) // 2 for group in groups)
 
 
-def _apart(points: Float[Tensor, "p D"], pairs: Int[Tensor, "P 2"]) -> Float[Tensor, " P"]:
+def _distances(points: Float[Tensor, "p D"], pairs: Int[Tensor, "P 2"]) -> Float[Tensor, " P"]:
     return (points[pairs[:, 0]] - points[pairs[:, 1]]).norm(dim=1)
 
 

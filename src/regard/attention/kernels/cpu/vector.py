@@ -49,7 +49,7 @@ def _bits(typing: Any, x: Any) -> Any:
     )
 
 
-def _number(typing: Any, x: Any) -> Any:
+def _float_of(typing: Any, x: Any) -> Any:
     return types.float32(types.int32), lambda _context, builder, _signature, args: builder.bitcast(
         args[0], ir.FloatType()
     )
@@ -66,7 +66,7 @@ def _larger(typing: Any, x: Any, y: Any) -> Any:
     return types.float32(types.float32, types.float32), generate
 
 
-def _at_least(typing: Any, row: Any, start: Any, bound: Any) -> Any:
+def _bits_from(typing: Any, row: Any, start: Any, bound: Any) -> Any:
     """Return a bit for each of row[start : start + 16], set where the number is not below bound; NaN is below all."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -134,9 +134,9 @@ def _add_up(typing: Any, numbers: Any, start: Any, sums: Any, at: Any) -> Any:
 wide: Any = intrinsic(_wide)
 add_up: Any = intrinsic(_add_up)
 bits: Any = intrinsic(_bits)  # a float32's bits as an int32
-number: Any = intrinsic(_number)  # and back
+number: Any = intrinsic(_float_of)  # and back
 larger: Any = intrinsic(_larger)
-at_least: Any = intrinsic(_at_least)
+at_least: Any = intrinsic(_bits_from)
 lowest_bit: Any = trailing_zeros  # the number of the lowest bit that is set
 
 
