@@ -22,7 +22,7 @@ NOUNS = SHARED / "data" / "semcor_nouns" / "nouns.jsonl"
 
 def precision(vectors: np.ndarray, rows: list[dict], sense: str, top: int) -> dict[tuple[str, str], list[tuple]]:
     """Of each lemma and sense, for each occurrence the share of its sense among the first and among all others."""
-    from regard.corpus.asking.nearest import cosines, largest
+    from regard.corpus.asking.vectors import cosines, largest
 
     found: dict[tuple[str, str], list[tuple]] = {}
     lemmas: dict[str, list[int]] = defaultdict(list)

@@ -1,10 +1,14 @@
-"""Check names on the model hub without downloading: whether one is valid, in the cache, or on the hub, and why not."""
+"""Check names on the model hub: whether one is valid, in the cache or on the hub, and what its files hold."""
 
 import os
 import threading
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.files import check_regular
+from regard.json_files import read_json
+from regard.model_files.config_limits import check_asked, check_quantisation
+from regard.model_files.weight_headers import INDEX, SINGLE, Held, held, shards
 
 FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
@@ -99,3 +103,39 @@ def _fault(name: str) -> str | None:
         lines = str(error).splitlines()
         return f"{hub} cannot be reached ({lines[0] if lines else type(error).__name__}): is there a network?"
     return None
+
+
+def check_hub(name: str) -> Held | None:
+    """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some.
+
+    Raises:
+        RegardError: its config asks for what its checkpoint cannot hold, its index names something other than
+            safetensors, or there is an adapter beside it.
+        OSError: it can be had neither from the hub nor from the cache.
+    """
+    from transformers.utils.hub import cached_file, cached_files
+
+    def had(file: str) -> Path | None:
+        path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+        return None if path is None else Path(path)
+
+    config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
+    check_asked(config, None, where)
+    if config.get("transformers_weights") is not None:
+        raise RegardError(f"{where} names weights of its own (transformers_weights): needed is {SINGLE}")
+    if had("adapter_config.json") is not None:
+        raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needed is a merged one")
+    whole = had(SINGLE)
+    if whole is not None:
+        files = [whole]
+    else:
+        index = had(INDEX)
+        if index is None:
+            return None
+        files = [Path(each) for each in cached_files(name, shards(index)) or ()]
+    for file in files:
+        check_regular(file, "weights")
+    checkpoint = held(files)
+    check_asked(config, checkpoint, where)
+    check_quantisation(config, checkpoint, where)
+    return checkpoint

@@ -21,7 +21,7 @@ from regard.files import check_regular
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_asked
 from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
-from regard.model_files.hub_files import check_hub
+from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate
 from regard.model_files.pooling import read_pooling
 from regard.model_files.size_limit import Budget, needs

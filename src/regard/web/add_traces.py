@@ -1,12 +1,15 @@
 """Add traces to a page: the texts with their tokens and sinks, every attention call, the scores of their heads."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from regard.attention.head_map import groups_of, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_part
 from regard.errors import RegardError
+from regard.explain.weights.head_means import OVER
 from regard.explain.weights.head_scores import HeadScores, head_scores
+from regard.explain.weights.score_meanings import MEANINGS, tokens_counted
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
@@ -14,7 +17,7 @@ from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
 from regard.web.contribution_norms import contribution_norms
 from regard.web.page import Page
-from regard.web.scores_of_heads import head_scores_data
+from regard.web.score_rules import Data
 from regard.web.steps import entering_of, output_of, steps_data, value_of
 from regard.web.texts import text_data
 
@@ -145,3 +148,21 @@ def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> dict[str, ob
         [table[row] if heads is None else [table[row][head] for head in heads] for row in kept] for table in values
     ]
     return data
+
+
+def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
+    """Write the scores of a text's heads. text: its number. calls: the numbers of the rows' calls."""
+    tables = scores.by_name()
+    counts = {name: tokens_counted(getattr(scores, OVER.get(name, "queries"))) for name in tables}
+    return {
+        "text": text,
+        "names": list(tables),
+        "meanings": [f"{MEANINGS[name].says.removesuffix('.')} (here the mean of {counts[name]})." for name in tables],
+        "calls": calls,
+        "values": [[[_json_number(value) for value in row] for row in table.tolist()] for table in tables.values()],
+    }
+
+
+def _json_number(value: float) -> float | None:
+    """A number that JSON can have, of six decimals; None for NaN."""
+    return None if math.isnan(value) else round(value, 6)

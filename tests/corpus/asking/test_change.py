@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.corpus.asking.change import average_pairwise_distance, permutation_test, within_distance
-from regard.corpus.asking.clusters import unit
+from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 
 

@@ -1,8 +1,9 @@
 import numpy as np
 
 from regard.corpus.asking.check_causes import check_causes, cut
-from regard.corpus.asking.clusters import Clusters, unit
+from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.places import Place, embed_places
+from regard.corpus.asking.vectors import unit
 from regard.text.words import Word
 
 TEXT = "He withdrew money from the bank."

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import silhouette_score
 
-from regard.corpus.asking.clusters import THRESHOLD, TRIED, find_clusters, silhouette, unit
+from regard.corpus.asking.clusters import THRESHOLD, TRIED, find_clusters, silhouette
+from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from tests.support import MONEY, RIVER
 

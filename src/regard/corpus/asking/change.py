@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from regard.corpus.asking.clusters import unit
+from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 
 ROUNDS = 999

@@ -13,9 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.capture.interventions.names import Ablate, ablate, edge
-from regard.corpus.asking.clusters import Clusters, unit
+from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.context_words import words_around
 from regard.corpus.asking.places import Place, state, word_at
+from regard.corpus.asking.vectors import unit
 from regard.models.model import Model
 from regard.text.words import Word
 from regard.trace.trace import Trace

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.asking.vectors import unit
 from regard.corpus.extra import needed
 from regard.errors import RegardError
 
@@ -61,13 +62,6 @@ class Clusters:
     def assign(self, vectors: Float[np.ndarray, "n M"]) -> Int[np.ndarray, " n"]:
         """Tell which sense's centroid is nearest to each vector, by cosine."""
         return (unit(vectors) @ self.centroids.T).argmax(1)
-
-
-def unit(vectors: Float[np.ndarray, "... M"]) -> Float[np.ndarray, "... M"]:
-    """Scale vectors to length 1, in float32; a zero vector stays one."""
-    vectors = vectors.astype(np.float32)
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(length > 0, length, 1)
 
 
 def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, seed: int = 0) -> Clusters:

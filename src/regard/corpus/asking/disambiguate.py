@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.asking.clusters import unit
 from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 
 if TYPE_CHECKING:

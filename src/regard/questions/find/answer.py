@@ -12,10 +12,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.asking.axes import principal_axes
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.nearest import cosines, largest
 from regard.corpus.asking.occurrences import COLUMNS, CONTEXT, MOST, Line, Occurrences, flat_rows, in_store_order
+from regard.corpus.asking.vectors import cosines, largest, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError

@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.checks import megabytes
-from regard.corpus.asking.axes import principal_axes
-from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters, unit
+from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
 from regard.corpus.asking.context_words import excerpt, near, telling_words
 from regard.corpus.asking.disambiguate import Disambiguator, train
 from regard.corpus.asking.labelled import Labelled
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
 from regard.corpus.asking.places import Place
+from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
