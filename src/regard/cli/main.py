@@ -56,7 +56,7 @@ def suggestion(given: str, verbs: list[str]) -> str:
 class Verbs(TyperGroup):
     """The command's verbs in the order they were added, with a suggestion where one is misspelt or left out."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The verb that the first argument names.
 
         Raises:

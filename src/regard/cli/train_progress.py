@@ -1,7 +1,7 @@
 """A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def board_kind() -> Any:
+def board_kind() -> Callable[..., Any]:
     """What writes for TensorBoard.
 
     Raises:

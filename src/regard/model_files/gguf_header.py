@@ -65,7 +65,7 @@ class _Walk:
         if size > len(self.data) - self.at:
             raise ValueError(f"at byte {self.at:,} it needs {size:,} more, it has {len(self.data) - self.at:,}")
 
-    def value(self) -> Any:
+    def value(self) -> str | int | float | bool:
         """An entry's value; of a list its length, after walking over its items."""
         kind = self.number("I")
         if kind == STRING:

@@ -52,7 +52,7 @@ class _Product(torch.autograd.Function):
         return _onednn(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         rows, inputs = grad.reshape(-1, grad.shape[-1]), x.reshape(-1, x.shape[-1])
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad

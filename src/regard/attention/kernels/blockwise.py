@@ -67,7 +67,7 @@ class _Blockwise(torch.autograd.Function):
         return output, logsumexp
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         check_once()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)

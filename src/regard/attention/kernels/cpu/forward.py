@@ -82,7 +82,7 @@ class _WithBackward(torch.autograd.Function):
         return result.output, result.logsumexp
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor, _: Any) -> Any:
+    def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         blockwise.check_once()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)

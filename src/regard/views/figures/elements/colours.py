@@ -7,11 +7,11 @@ Fernandes 2009 simulate them ("A Physiologically-based Model for Simulation of C
 tests/views/figures/elements/test_colours.py; docs/pictures.md has the figures.
 """
 
-from typing import Any
-
 import matplotlib
 import numpy as np
+from jaxtyping import Float
 from matplotlib.colors import ListedColormap, PowerNorm
+from numpy.typing import ArrayLike
 
 SHADES = 256
 # From linear sRGB to XYZ (IEC 61966-2-1), and the white of it.
@@ -31,25 +31,25 @@ def line_style(number: int) -> tuple[str, str]:
     return LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
 
 
-def lab(rgb: Any) -> Any:
+def lab(rgb: ArrayLike) -> Float[np.ndarray, "*n 3"]:
     """Convert sRGB colours in [0, 1], (..., 3), to CIELAB (CIE 1976; the white is that of sRGB)."""
-    rgb = np.asarray(rgb, dtype=float)
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    values = np.asarray(rgb, dtype=float)
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     parts = linear @ XYZ.T / WHITE
     roots = np.where(parts > 216 / 24389, np.cbrt(parts), (24389 / 27 * parts + 16) / 116)
     x, y, z = np.moveaxis(roots, -1, 0)
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], -1)
 
 
-def even(colours: Any, shades: int = SHADES) -> Any:
+def even(colours: ArrayLike, shades: int = SHADES) -> Float[np.ndarray, "n 3"]:
     """Resample a run of sRGB colours (n, 3) to some shades, each as far from the next in CIELAB."""
-    colours = np.asarray(colours, dtype=float)
-    along = np.concatenate([[0.0], np.linalg.norm(np.diff(lab(colours), axis=0), axis=1).cumsum()])
+    given = np.asarray(colours, dtype=float)
+    along = np.concatenate([[0.0], np.linalg.norm(np.diff(lab(given), axis=0), axis=1).cumsum()])
     at = np.linspace(0, along[-1], shades)
-    return np.stack([np.interp(at, along, part) for part in colours.T], -1)
+    return np.stack([np.interp(at, along, part) for part in given.T], -1)
 
 
-def _fine(name: str, start: float, end: float) -> Any:
+def _fine(name: str, start: float, end: float) -> Float[np.ndarray, "n 3"]:
     return matplotlib.colormaps[name].resampled(4097)(np.linspace(start, end, 4097))[:, :3]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from regard.trace.layer_subset import kept_numbers
@@ -22,7 +23,7 @@ def stacked(trace: Trace) -> dict[int, Any]:
     return {n: each for n, each in found.items() if each.shape[2] == size}
 
 
-def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: tuple[int, int] | None) -> Any:
+def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: tuple[int, int] | None) -> AxesImage:
     """Draw the matrices (H, L, S) of some layers as one picture, in which they stand a part apart; chosen is framed.
 
     own: the tokens that the colours are for. Returns the image of the coloured ones.

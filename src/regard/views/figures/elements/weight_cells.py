@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from regard.text.tokens import Token
@@ -25,7 +26,7 @@ def largest_own(values: Any, own: Sequence[int]) -> float:
     return max(float(values[..., list(own)].max(initial=0)), 1e-6)
 
 
-def paint_weights(axes: Axes, values: Any, own: Collection[int], largest: float = 1.0) -> Any:
+def paint_weights(axes: Axes, values: Any, own: Collection[int], largest: float = 1.0) -> AxesImage:
     """Draw weights (rows, keys) by the square root of each, up to largest; keys that are not own in grey, up to 1.
     NaN is left white.
 
