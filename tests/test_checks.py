@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from regard.checks import check_saving, check_trace_file, chosen_numbers, from_zero, kind_needed
+from regard.checks import check_integer, check_saving, check_trace_file, chosen_numbers, from_zero, kind_needed
 from regard.errors import RegardError
 
 
@@ -75,3 +75,12 @@ def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_a_field_says_what_it_needs(given: object, kind: object, needed: str | None) -> None:
     assert kind_needed(given, kind) == needed
+
+
+def test_a_width_is_an_integer_of_some_size() -> None:
+    check_integer("heads", 1)
+    check_integer("width", 2, 2)
+    with pytest.raises(TypeError, match="heads: given bool, needs an integer"):
+        check_integer("heads", True)
+    with pytest.raises(ValueError, match="width: given 1, needs to be 2 or more"):
+        check_integer("width", 1, 2)

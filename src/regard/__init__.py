@@ -3,8 +3,9 @@
 Names are loaded when they are first used, so that `import regard` and `regard --help` do not wait for torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard import corpus as corpus
@@ -88,17 +89,7 @@ _WHERE = {
 _MODULES = ("corpus", "explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    if name in _MODULES:
-        value: Any = importlib.import_module(f"{_WHERE[name]}.{name}")
-    else:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _WHERE, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -46,6 +46,19 @@ def kind_needed(given: object, kind: Any) -> str | None:
     return ("a number" if float in allowed else "a whole number") if wrong else None
 
 
+def check_integer(name: str, given: object, least: int = 1) -> None:
+    """Check a width or a number of heads of a layer, as torch's layers do.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below the least.
+    """
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"{name}: given {type(given).__name__}, needs an integer")
+    if given < least:
+        raise ValueError(f"{name}: given {given}, needs to be {least} or more")
+
+
 def missing(what: str, given: int, count: int, there: str) -> RegardError:
     """Make the error for a layer or head to keep, counted from 0, that does not exist."""
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")

@@ -1,9 +1,11 @@
-"""Submodules of a package, imported when they are first used: nobody waits for torch who does not need it."""
+"""Submodules and names of a package, imported when they are first used: nobody waits for torch who does not need it."""
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import ModuleType
+from typing import Any
 
 
 def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
@@ -19,3 +21,22 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
         return importlib.import_module(f"{package}.{name}")  # which sets it, so that this is asked once
 
     return load, lambda: list(names)
+
+
+def lazy_names(package: str, where: Mapping[str, str], modules: Collection[str] = ()) -> Callable[[str], Any]:
+    """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
+
+    where: the module of each name. modules: names that are modules themselves, within the one that is given.
+    """
+
+    def load(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name in modules:
+            value: Any = importlib.import_module(f"{where[name]}.{name}")
+        else:
+            value = getattr(importlib.import_module(where[name]), name)
+        setattr(sys.modules[package], name, value)  # so that this is asked once
+        return value
+
+    return load

@@ -17,10 +17,9 @@ from regard.server.app import make_app
 from regard.server.limits import Limits
 from regard.server.long_texts import map_page
 from regard.server.work import Job
-from regard.web.numbers import from_byte_planes
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened
-from tests.support.web_pages import SHELL, Parsed, build_nothing
+from tests.support.web_pages import SHELL, Parsed, build_nothing, from_byte_planes
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -142,6 +142,13 @@ class Read(Numbers):
         super().__init__({int(name[8:]): zlib.decompress(base64.b64decode(text)) for name, text in scripts.items()})
 
 
+def from_byte_planes(planes: bytes, dtype: str, shape: list[int]) -> np.ndarray:
+    """Read what `byte_planes` wrote."""
+    kind = np.dtype(dtype).newbyteorder("<")
+    parts = np.frombuffer(planes, np.uint8).reshape(kind.itemsize, -1)
+    return np.ascontiguousarray(parts.T).reshape(-1).view(kind).reshape(shape).astype(dtype)
+
+
 def stored(store: NumberStore) -> Numbers:
     """The numbers of a store, as they are read."""
     return Numbers({at: zlib.decompress(blob) for at, blob in enumerate(store.blobs)})

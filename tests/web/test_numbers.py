@@ -8,11 +8,11 @@ from regard.web.numbers import (
     LARGEST,
     NumberStore,
     byte_planes,
-    from_byte_planes,
     in_few_bits,
     rounded,
     vector_bytes,
 )
+from tests.support.web_pages import from_byte_planes
 
 
 def test_byte_planes_have_the_lowest_bytes_of_all_numbers_first() -> None:

@@ -12,9 +12,9 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 from regard.web import score_rules
-from regard.web.numbers import NumberStore, from_byte_planes
+from regard.web.numbers import NumberStore
 from regard.web.score_rules import bias_data, by_offset, float32_rule, mask_data
-from tests.support.web_pages import stored
+from tests.support.web_pages import from_byte_planes, stored
 
 H, L, S = 3, 7, 9
 

@@ -7,8 +7,9 @@ with regard.corpus.Store("texts.store") as store:
 Names are loaded when they are first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedReport as EmbedReport
@@ -30,14 +31,7 @@ _WHERE = {
 }
 
 __all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'regard.corpus' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"regard.corpus.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, {name: f"{__name__}.{module}" for name, module in _WHERE.items()})
 
 
 def __dir__() -> list[str]:

@@ -18,9 +18,10 @@ from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
+from regard.checks import check_integer
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.linear import Linear
-from regard.nn.single_head import check_input, check_positive
+from regard.nn.single_head import check_input
 
 _no_scope = nullcontext()
 
@@ -84,10 +85,10 @@ class MultiHeadAttention(nn.Module):
             TypeError, ValueError: naming the argument, what was given and what is needed.
         """
         super().__init__()
-        check_positive("d_model", d_model)
-        check_positive("heads", heads)
+        check_integer("d_model", d_model)
+        check_integer("heads", heads)
         key_heads = heads if key_heads is None else key_heads
-        check_positive("key_heads", key_heads)
+        check_integer("key_heads", key_heads)
         if heads % key_heads:
             raise ValueError(f"key_heads: given {key_heads}, needs a number that divides the {heads} heads")
         if d_k is None and d_model % heads:
@@ -97,7 +98,7 @@ class MultiHeadAttention(nn.Module):
         d_context = d_model if d_context is None else d_context
         d_values = d_context if d_values is None else d_values
         for name, width in (("d_k", d_k), ("d_v", d_v), ("d_context", d_context), ("d_values", d_values)):
-            check_positive(name, width)
+            check_integer(name, width)
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
         if positions is not None and not isinstance(positions, Positional):

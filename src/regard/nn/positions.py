@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.checks import check_integer
+
 LAYOUTS = ("half", "interleaved")
 
 
@@ -27,7 +29,7 @@ def sinusoidal_at(
     positions: Int[Tensor, "*positions"], width: int, base: float = 10000.0
 ) -> Float[Tensor, "*positions {width}"]:
     """Sinusoidal encodings of any positions, in float64."""
-    _at_least("width", width, 1)
+    check_integer("width", width)
     even = width + width % 2
     exponents = _range(0, even, 2, positions.device) / width
     angles = _exact(positions)[..., None] / base**exponents  # (…, even / 2)
@@ -44,7 +46,7 @@ def rotary_angles(
     Raises:
         ValueError: width is odd, for components turn in pairs.
     """
-    _at_least("width", width, 2)
+    check_integer("width", width, 2)
     if width % 2:
         raise ValueError(f"width: given {width}, needs to be even, for rotary positions turn pairs of components")
     return _exact(positions)[..., None] * base ** -(_range(0, width, 2, positions.device) / width)
@@ -92,7 +94,7 @@ def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
     A power of two: the geometric sequence from 2^(-8 / heads) with that ratio. Any other number: the slopes of the
     power of two below, then every second one of the power above, as in the authors' code.
     """
-    _at_least("heads", heads, 1)
+    check_integer("heads", heads)
     below = 1 << (heads.bit_length() - 1)
     slopes = [2 ** (-8 * n / below) for n in range(1, below + 1)]
     slopes += [2 ** (-4 * n / below) for n in range(1, 2 * (heads - below), 2)]
@@ -140,7 +142,7 @@ class Sinusoidal(Positions):
 
     def __init__(self, width: int, base: float = 10000.0) -> None:
         super().__init__()
-        _at_least("width", width, 1)
+        check_integer("width", width)
         self.width, self.base = width, base
 
     def extra_repr(self) -> str:
@@ -161,8 +163,8 @@ class Learned(Positions):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
-        _at_least("size", size, 1)
-        _at_least("width", width, 1)
+        check_integer("size", size)
+        check_integer("width", width)
         self.table = nn.Embedding(size, width)
 
     def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
@@ -225,7 +227,7 @@ class Alibi(Positions):
     def __init__(self, heads: int, *, compact: bool = False) -> None:
         """compact: S numbers a head instead of L × S, with some rounding; for causal attention only."""
         super().__init__()
-        _at_least("heads", heads, 1)
+        check_integer("heads", heads)
         self.heads, self.causal_only = heads, compact
 
     def extra_repr(self) -> str:
@@ -248,10 +250,3 @@ def _range(start: int, stop: int, step: int, device: torch.device) -> Tensor:
 
 def _angle_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64  # which has no float64
-
-
-def _at_least(name: str, number: int, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name}: given {type(number).__name__}, needs an integer")
-    if number < least:
-        raise ValueError(f"{name}: given {number}, needs to be {least} or more")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
+from regard.checks import check_integer
 
 CONVENTIONS = ("x @ W", "W @ x")
 
@@ -23,7 +24,7 @@ class _OneHead(nn.Module):
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, bias: bool) -> None:
         super().__init__()
         for name, width in (("d_k", d_k), ("d_v", d_v)):
-            check_positive(name, width)
+            check_integer(name, width)
         self.query = nn.Linear(d_query, d_k, bias)
         self.key = nn.Linear(d_context, d_k, bias)
         self.value = nn.Linear(d_context, d_v, bias)
@@ -50,7 +51,7 @@ class SelfAttention(_OneHead):
     """
 
     def __init__(self, d_in: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
-        check_positive("d_in", d_in)
+        check_integer("d_in", d_in)
         super().__init__(d_in, d_in, d_k, d_v, bias)
 
     @classmethod
@@ -88,8 +89,8 @@ class CrossAttention(_OneHead):
     """
 
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
-        check_positive("d_query", d_query)
-        check_positive("d_context", d_context)
+        check_integer("d_query", d_query)
+        check_integer("d_context", d_context)
         super().__init__(d_query, d_context, d_k, d_v, bias)
 
     @classmethod
@@ -134,14 +135,6 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     if matrices[1].shape[0] != matrices[0].shape[0]:
         raise ValueError(f"key: given weights to a width of {matrices[1].shape[0]}, needs {matrices[0].shape[0]}")
     return matrices
-
-
-def check_positive(name: str, width: Any) -> None:
-    """Raise TypeError or ValueError unless a width or number of heads is a positive integer."""
-    if isinstance(width, bool) or not isinstance(width, int):
-        raise TypeError(f"{name}: given {type(width).__name__}, needs an integer")
-    if width < 1:
-        raise ValueError(f"{name}: given {width}, needs to be 1 or more")
 
 
 def check_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:

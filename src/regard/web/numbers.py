@@ -65,13 +65,6 @@ def byte_planes(array: np.ndarray) -> bytes:
     return np.ascontiguousarray(little.reshape(-1).view(np.uint8).reshape(-1, width).T).tobytes()
 
 
-def from_byte_planes(planes: bytes, dtype: str, shape: list[int]) -> np.ndarray:
-    """Read what `byte_planes` wrote."""
-    kind = np.dtype(dtype).newbyteorder("<")
-    parts = np.frombuffer(planes, np.uint8).reshape(kind.itemsize, -1)
-    return np.ascontiguousarray(parts.T).reshape(-1).view(kind).reshape(shape).astype(dtype)
-
-
 def rounded(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Float[Tensor, "*n"]]:
     """Round vectors to int16 with one float32 scale each: vector ≈ int16 × scale. A vector of zeros has the scale 0.
 

@@ -14,8 +14,8 @@ from regard.questions.senses.sentences import ablation_sentence, of_senses
 from regard.server.corpora import senses_kept
 from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
-from regard.web.numbers import from_byte_planes
 from regard.web.page import Page
+from tests.support.web_pages import from_byte_planes
 
 
 def joined(context: Any) -> str:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from regard.capture.interventions.names import Ablate, ablate, edge
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.context_words import words_around
-from regard.corpus.asking.places import Place, state, word_at
+from regard.corpus.asking.places import Place, state, word_at, word_there
 from regard.corpus.asking.vectors import unit
 from regard.models.model import Model
 from regard.text.words import Word
@@ -114,7 +114,7 @@ def _cut_all(
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
             spans = [Place(place.text, *span) for span in by_name[name]]
-            sets.append(cut(word, [found for each in spans if (found := _token_word(plain, each)) is not None]))
+            sets.append(cut(word, [found for each in spans if (found := word_there(plain, each)) is not None]))
     rows = {0: state(plain, layer)[list(word.tokens)].mean(0)}
     if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
         for number, trace in model.ablated(place.text, sets, logits=False):
@@ -125,9 +125,3 @@ def _cut_all(
             trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)
             rows[number + 1] = state(trace, layer)[list(word.tokens)].mean(0)
     return np.stack([rows[n] for n in range(len(sets) + 1)])
-
-
-def _token_word(trace: Trace, place: Place) -> Word | None:
-    """The tokens of a word of the excerpt; None where the tokenizer drops it."""
-    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
-    return Word(place.form, place.start, place.end, tokens) if tokens else None

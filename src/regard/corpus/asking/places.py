@@ -63,10 +63,16 @@ def word_at(trace: "Trace", place: Place) -> Word:
     Raises:
         RegardError: the tokenizer has none there.
     """
-    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
-    if not tokens:
+    found = word_there(trace, place)
+    if found is None:
         raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")
-    return Word(place.form, place.start, place.end, tokens)
+    return found
+
+
+def word_there(trace: "Trace", place: Place) -> Word | None:
+    """Find the tokens of a place in the trace of its text; None where the tokenizer has none there."""
+    tokens = tuple(n for n, t in enumerate(trace.tokens) if t.start < place.end and t.end > place.start)
+    return Word(place.form, place.start, place.end, tokens) if tokens else None
 
 
 def state(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"]:
