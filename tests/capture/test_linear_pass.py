@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import regard
-from regard.attention.call_hook import hooked_calls
+from regard.attention.recording import hooked_calls
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import LinearPass
 from regard.capture.state import Capture

@@ -23,11 +23,10 @@ from torch import Tensor
 from regard.attention import ablation, patches
 from regard.attention.arguments import check_dropout, four_axes, score_rule
 from regard.attention.attention_map import AttentionMap
-from regard.attention.call_hook import current_hook
 from regard.attention.kernels import dispatch, row_update
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
-from regard.attention.recording import current_path, layer_of, recorders, wanted_statistics
+from regard.attention.recording import current_hook, current_path, layer_of, recorders, wanted_statistics
 
 
 def attend(

@@ -1,9 +1,12 @@
-"""Record the attention calls inside a block; outside of one, nothing is kept.
+"""Record the attention calls inside a block, or stand around each of them; outside of one, nothing is kept.
 
 with regard.record() as calls:
     with regard.scope("encoder.layer.3"):
         regard.attend(query, key, value)
 calls["encoder.layer.3", 0].weights[0, :, 5]
+
+Records keep detached copies. A `CallHook` sees the live query and key and may replace the output: a pass that is
+differentiated needs the tensors of its graph themselves.
 """
 
 import re
@@ -11,6 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -136,3 +140,36 @@ def layer_of(path: str) -> int | None:
     """Return the first number that is a part of its own in a dotted path; None where there is none."""
     match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(match[1]) if match else None
+
+
+@runtime_checkable
+class CallHook(Protocol):
+    """What stands around a call."""
+
+    def before(
+        self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"]
+    ) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B G S D"], Float[Tensor, "B G S E"]]:
+        """Give the tensors that the call is to compute with."""
+
+    def after(
+        self, weights: AttentionMap, value: Float[Tensor, "B G S E"], output: Float[Tensor, "B H L E"]
+    ) -> Float[Tensor, "B H L E"]:
+        """Give the output that the call is to return."""
+
+
+_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)
+
+
+@contextmanager
+def hooked_calls(hook: CallHook) -> Iterator[None]:
+    """Put a hook around every attention call made inside the block, in this thread or task; the innermost counts."""
+    token = _hook.set(hook)
+    try:
+        yield
+    finally:
+        _hook.reset(token)
+
+
+def current_hook() -> CallHook | None:
+    """Return the innermost hook, None where there is none."""
+    return _hook.get()

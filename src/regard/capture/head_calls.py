@@ -13,8 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.call_hook import hooked_calls
-from regard.attention.recording import current_path
+from regard.attention.recording import current_path, hooked_calls
 from regard.capture.hidden_states import record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.options import CaptureOptions
@@ -34,7 +33,7 @@ class HeadCall:
 
 @dataclass
 class HeadCalls:
-    """Stands around attention calls (`call_hook.CallHook`) and keeps what a trace shows of them, in order."""
+    """Stands around attention calls (`recording.CallHook`) and keeps what a trace shows of them, in order."""
 
     numbering: CallNumbering
     found: list[HeadCall] = field(default_factory=list)

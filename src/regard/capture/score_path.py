@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.call_hook import hooked_calls
+from regard.attention.recording import hooked_calls
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hidden_states import record_layers
 from regard.capture.hooks import record_last_hidden_states
