@@ -329,7 +329,7 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
 
 def number_text(value: int | Number, digits: int) -> str:
     """A number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
-    return "–" if value is None or not math.isfinite(value) else number(value, f".{digits}f")
+    return "–" if value is None or not math.isfinite(value) else number(float(value), f".{digits}f")
 
 
 def with_sign(value: int | float) -> str:
