@@ -318,7 +318,7 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "It wrote 9 tokens after the 4 given" in done.stdout
     told = regard_command("generate", "the ", "--model", str(whole), "--all")
-    assert "13 tokens written, 4 given" in told.stdout, told.stderr  # as many as fit
+    assert "It wrote 13 tokens after the 4 given" in told.stdout, told.stderr  # as many as fit
     assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
     told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.gif", "--json", "a.json")
     assert told.returncode == 0, told.stderr

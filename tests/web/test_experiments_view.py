@@ -19,6 +19,7 @@ NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
     "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Parts", "Sources", "Writers",
     "By source token", "By layer", "By writer", "By kind", "Largest pairs",
+    "Sides by kind", "Sides by layer", "Sides by source token", "Sides by writer",
 ]  # fmt: skip
 
 

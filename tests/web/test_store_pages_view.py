@@ -10,7 +10,7 @@ import regard
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
 from regard.questions.senses.answer import Senses
-from regard.questions.senses.sentences import ablation_sentence, of_senses
+from regard.questions.senses.sentences import ablation_sentence, of_senses, senses_title
 from tests.questions.heads.test_panels import answer_of, made
 from tests.web.tables import open_twin, rows_of
 
@@ -100,7 +100,7 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     sentences = [row[2] for row in rows_of(page.tab, "Where “bank” stands")]
     assert sentences == sorted(sentences, key=str.casefold)
     page.open_view("Senses")
-    assert rows_of(page.tab, "The senses") == [
+    assert rows_of(page.tab, f"The senses of {senses_title(found)}") == [
         [
             f"sense {each.name}",
             ablation_sentence(each),

@@ -107,7 +107,8 @@ class Answer(Table):
         first = sum(panel.leads for panel in panels)
         parts = [*unknown_first(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
         parts.append(sentences(self.findings()))
-        for side_by_side, own in groupby(panels[first:], lambda panel: "" if everything else _beside(panel)):
+        groups = {panel.name: panel.group for panel in panels if isinstance(panel, TablePanel) and not everything}
+        for side_by_side, own in groupby(panels[first:], lambda panel: groups.get(panel.name)):
             each = list(own)
             tables = [panel for panel in each if isinstance(panel, TablePanel)]
             parts += [beside(tables, width, top, more)] if side_by_side else [drawn(p, width, top, more) for p in each]
@@ -218,11 +219,6 @@ def _whole_note(panel: Panel) -> Panel:
     """A panel with its note as one sentence: of several a terminal shows the first."""
     sentences = panel.note.removesuffix(".").split(". ")
     return replace(panel, note="; ".join([*sentences[:1], *(each[:1].lower() + each[1:] for each in sentences[1:])]))
-
-
-def _beside(panel: Panel) -> str:
-    """With which other tables a table stands side by side; with none: nothing."""
-    return panel.group if isinstance(panel, TablePanel) else ""
 
 
 def _of_a_screen(panel: Panel) -> Panel:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from regard.display.panels import Number, Shares, Strip
+from regard.display.panels import Shares, Strip
 from regard.explain.findings.wording import number, signed
 from regard.views.terminal.layout import spelled, visible
 from regard.views.terminal.one_screen import heights
@@ -57,7 +57,8 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
             written.append(names[place], style="bold underline magenta" if place in strip.marked else special)
             written.append(gap)
             size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
-            bars = _bar(strip.values[place], strip.full or 1.0) * size
+            value = strip.values[place]
+            bars = " " * size if value is None else heights([value], strip.full or 1.0) * size
             under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
         has = [strip.values[place] for place in line] if strip.running else strip.values
         parts += [written, under] if any(each is not None for each in has) else [written]
@@ -79,7 +80,3 @@ def _lines(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
         lines[-1].append(place)
         used += len(name) + gap
     return lines
-
-
-def _bar(value: Number, full: float) -> str:
-    return " " if value is None else heights([value], full)

@@ -13,7 +13,7 @@ from regard.questions.see import panels, sentences
 from regard.questions.see.looks import layer_looked_at
 from regard.text.quoting import quoted
 from regard.text.tokens import shortened
-from regard.trace.status import Status, merge_statuses
+from regard.trace.status import merge_statuses
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ class Seen(TracesAnswer):
 
     def exactness(self) -> list[str]:
         """Say what was not read, and by whom a target was written."""
-        statuses = _statuses(self.summary)
+        statuses = self.about.statuses
         sums = [each.embedding_difference for each in statuses if each.embedding_difference is not None]
         far = max(sums, default=0.0)
         said = [f"the parts of the embeddings are not all: their sum is off by {far:.1e}"] if far >= CLOSE else []
@@ -159,19 +159,14 @@ def seen(
 
 
 def _about(summary: Summary, traces: Sequence[Any]) -> Read:
-    """The texts, with their targets; unknown tokens are told of whole texts, not of windows."""
+    """The texts and statuses, with their targets'; unknown tokens are told of whole texts, not of windows."""
     targets: Sequence[str | None] = [None] * len(summary.texts)
+    statuses = summary.statuses
     if summary.target is not None:
-        targets = summary.target.summary.texts
+        targets, others = summary.target.summary.texts, summary.target.summary.statuses
+        statuses = [merge_statuses(*each) for each in zip(statuses, others, strict=True)]
     both = tuple(zip(summary.texts, targets, strict=True))
-    return Read(both, tuple(_statuses(summary)), Read.of(*traces).sides)
-
-
-def _statuses(summary: Summary) -> list[Status]:
-    """Of each text, and its target with it."""
-    if summary.target is None:
-        return summary.statuses
-    return [merge_statuses(*each) for each in zip(summary.statuses, summary.target.summary.statuses, strict=True)]
+    return Read(both, tuple(statuses), Read.of(*traces).sides)
 
 
 def _listed(parts: Sequence[str]) -> str:
