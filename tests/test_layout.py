@@ -6,10 +6,8 @@ from tests.support import ROOT
 THROUGH_OTHERS = {
     "cli/verbs/serve",
     "server/asked",
-    "server/files",
-    "server/limits",
-    "server/shell",
-    "server/traces",
+    "server/asking",
+    "server/pages",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",

@@ -25,7 +25,7 @@ from regard.model_files.gguf_header import read_header
 from regard.model_files.weight_headers import held, shards
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked
-from regard.server.limits import Limits
+from regard.server.work import Limits
 from regard.tensor_files.description import DESCRIPTION, DESCRIPTION_DIGEST, DIGESTS
 from tests.support.own_models import TEXTS, opened
 from tests.support.stores import Document, sign, write_store

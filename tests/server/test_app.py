@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 
 from regard import ablate, attend, head, patch
 from regard.server.app import make_app
-from regard.server.limits import Limits
 from regard.server.long_texts import map_page
-from regard.server.work import Job
+from regard.server.work import Job, Limits
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened
 from tests.support.web_pages import SHELL, Parsed, build_nothing, from_byte_planes

@@ -13,8 +13,8 @@ import uvicorn
 
 from regard.server.connections import connections
 from regard.server.gate import Gate
-from regard.server.limits import Limits
 from regard.server.serve import bind
+from regard.server.work import Limits
 
 
 async def hello(scope: Any, _receive: Any, send: Any) -> None:

@@ -13,9 +13,8 @@ from regard.models.control import trace_control
 from regard.server.app import make_app
 from regard.server.asked import TraceAsked
 from regard.server.followed import reference_traces, too_often
-from regard.server.limits import Limits
 from regard.server.traces import trace_page
-from regard.server.work import Job
+from regard.server.work import Job, Limits
 from tests.support import MONEY, RIVER
 from tests.support.own_models import TARGETS, TEXTS, opened, pair
 from tests.support.web_pages import build_nothing

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from regard.server.gate import HEADERS, Gate
-from regard.server.limits import Limits
+from regard.server.work import Limits
 
 TOKEN, PORT = "secret-token", 8123
 HOST = f"127.0.0.1:{PORT}"

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 
 from regard import attend
 from regard.server.app import make_app
-from regard.server.limits import Limits
 from regard.server.long_texts import map_page
-from regard.server.runs import open_runs
+from regard.server.work import Limits
+from regard.train.progress import FollowedRun
 from regard.train.run import prepare_repeated_run, run_training
 from regard.train.samples import save_watched_trace
 from regard.train.settings import Settings
@@ -30,7 +30,7 @@ def test_no_request_is_a_fault(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -
     run_training(run, on_log=lambda _: None)
     save_watched_trace(run, run.watched or "", 3)
     maps = [map_page(attend(query, query, query).weights, "a map")]
-    app = make_app([opened("gpt")], [], maps, limits, runs=open_runs([run.folder]))
+    app = make_app([opened("gpt")], [], maps, limits, runs=[FollowedRun(run.folder)])
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     operations = [found.ok() for found in schema.get_all_operations()]
     modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)

@@ -10,11 +10,10 @@ from regard import attend
 from regard.attention.masks import function
 from regard.errors import RegardError
 from regard.server.asked import TraceAsked
-from regard.server.files import open_file
-from regard.server.limits import Limits
 from regard.server.long_texts import long_page, map_page
+from regard.server.serve import open_file
 from regard.server.traces import trace_page
-from regard.server.work import Job
+from regard.server.work import Job, Limits
 from tests.support import RIVER
 from tests.support.own_models import opened
 

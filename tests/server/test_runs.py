@@ -14,9 +14,10 @@ from regard.errors import RegardError
 from regard.explain.evolution import evolution
 from regard.server import runs
 from regard.server.app import make_app
-from regard.server.runs import open_runs, time_words
+from regard.server.runs import time_words
 from regard.train.folder_lock import FolderLock
 from regard.train.log import LOG, read_log
+from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_pair_run, prepare_repeated_run, run_training
 from regard.train.samples import open_watched, save_watched_trace, write_sample
 from regard.train.settings import Settings
@@ -60,7 +61,7 @@ def run(trained: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(run: Path) -> Iterator[TestClient]:
-    with TestClient(make_app([], runs=open_runs([run])), raise_server_exceptions=False) as found:
+    with TestClient(make_app([], runs=[FollowedRun(run)]), raise_server_exceptions=False) as found:
         yield found
 
 
@@ -156,7 +157,7 @@ def test_a_translator_has_three_parts(tmp_path: Path) -> None:
         save_watched_trace(run, run.watched or "", step)
 
     run_training(run, on_log=lambda _: None, on_step_end=keep)
-    with TestClient(make_app([], runs=open_runs([run.folder])), raise_server_exceptions=False) as client:
+    with TestClient(make_app([], runs=[FollowedRun(run.folder)]), raise_server_exceptions=False) as client:
         state = client.get("/api/runs/0").json()
         assert state["watched"]["parts"] == ["cross", "encoder", "decoder"]
         assert "labels smoothed by 0.1" in state["curve"]["note"]
@@ -236,7 +237,7 @@ def test_numbers_that_are_none_are_sent_as_none(client: TestClient, run: Path) -
 def test_what_is_no_run_is_not_served(tmp_path: Path) -> None:
     for folder, says in ((tmp_path / "nowhere", "no folder"), (tmp_path, "no training run")):
         with pytest.raises(RegardError, match=says):
-            open_runs([folder])
+            FollowedRun(folder)
 
 
 def test_times_are_said_in_two_units() -> None:

@@ -9,8 +9,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.memory import require_memory
-from regard.server.limits import Limits
-from regard.server.work import Job, Line, RefusedError, Work
+from regard.server.work import Job, Limits, Line, RefusedError, Work
 
 
 def test_progress_is_told_and_the_answer_given() -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from importlib import import_module
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from regard.capture.interventions.given import Intervention
@@ -16,6 +17,11 @@ from regard.trace.trace import Trace
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Place = Word | Number  # a word, or the number of a token
+
+Name = Annotated[str, Path(pattern=r"^[0-9a-z-]{1,64}$")]  # of a page or a job
+Index = Annotated[int, Path(ge=0, le=1 << 40)]
+HeadNumber = Annotated[int | None, Query(ge=0, le=1 << 20)]  # None for the mean of heads
+JobName = Annotated[str | None, Header(pattern=r"^[0-9a-z-]{1,64}$")]
 
 
 class Asked(BaseModel):

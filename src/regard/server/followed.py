@@ -8,7 +8,7 @@ from regard.models.control import trace_control
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.server.asked import TraceAsked
-from regard.server.limits import Limits
+from regard.server.work import Limits
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import seen_in
 from regard.web.movement import add_movement, missing

@@ -8,14 +8,17 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+
+from regard.capture.interventions.names import Part
 from regard.explain.evolution import Evolution, evolution
 from regard.explain.findings.training import training_findings
+from regard.server.asked import HeadNumber, Index
 from regard.server.kept import Kept, Shelf
-from regard.server.limits import Limits
-from regard.server.work import Job, RefusedError
+from regard.server.work import Job, Limits, RefusedError, Work
 from regard.train.log import LOG, read_log
 from regard.train.progress import FollowedRun, RunProgress
 from regard.train.samples import open_watched
@@ -35,9 +38,26 @@ class Head:
     part: str | None = None
 
 
-def open_runs(folders: Sequence[Path]) -> list[FollowedRun]:
-    """Open runs by their folders. Raises RegardError for what is none."""
-    return [FollowedRun(folder) for folder in folders]
+def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: Shelf) -> APIRouter:
+    """Make the routes of training runs."""
+    routes = APIRouter()
+
+    @routes.get("/api/runs/{number}")
+    async def run(number: Index) -> Response:
+        """How far a training run is: words, the loss as a curve, samples, and which traces of the watched sentence."""
+        own = run_of(runs, number)
+        return JSONResponse(await work.do("regions", lambda _: run_state(own)))
+
+    @routes.get("/api/runs/{number}/watched")
+    async def watched(
+        number: Index, layer: HeadNumber = None, head: HeadNumber = None, part: Part | None = None
+    ) -> Response:
+        """How the attention of a run's watched sentence forms: its page, and which head that is of."""
+        own, asked = run_of(runs, number), Head(layer, head, part)
+        found = await work.do("regions", lambda job: watched_page(own, number, asked, shelf, limits, job))
+        return Response(found, media_type="application/json")
+
+    return routes
 
 
 def run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:

@@ -1,20 +1,27 @@
-"""Run the server on 127.0.0.1: find a port, print the link that opens it, end cleanly at Ctrl-C."""
+"""Run the server on 127.0.0.1: open what it shows, find a port, print the link that opens it, end cleanly at Ctrl-C."""
 
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
+from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.server.app import make_app
 from regard.server.connections import connections
 from regard.server.gate import Gate
 from regard.server.kept import Kept
-from regard.server.limits import Limits
+from regard.server.long_texts import long_page, map_page
+from regard.server.traces import longest
+from regard.server.work import Limits
+from regard.tensor_files.description import MAP, format_of
+from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
+from regard.web.assemble import page_of
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store
@@ -52,6 +59,30 @@ def serve(
         )  # fmt: skip
         server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
         server.run(sockets=[bound])
+
+
+def open_file(file: Path, limits: Limits) -> Kept:
+    """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
+    if format_of(file) == MAP:
+        weights = AttentionMap.load(file)
+        length, size = weights.shape[-2:]
+        return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
+    opened = open_trace(file)
+    traces = opened if isinstance(opened, list) else [opened]
+    if any(longest(each) > limits.whole for each in traces):
+        return long_page(traces)
+    return Kept(page_of(traces))
+
+
+def open_stores(folders: Sequence[Path]) -> "list[Store]":
+    """Open corpus stores. Raises RegardError for what is none, and where the extra `corpus` is not installed."""
+    if not folders:
+        return []
+    from regard.corpus.extra import needed
+    from regard.corpus.store import Store
+
+    needed("duckdb")
+    return [Store(folder) for folder in folders]
 
 
 def bind(port: int) -> socket.socket:

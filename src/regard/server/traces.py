@@ -3,22 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from regard.capture.interventions.given import Intervention
 from regard.capture.progress import layers_run
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
-from regard.server.asked import GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
-from regard.server.change import change_sentences
+from regard.server.asked import ExperimentAsked, GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
 from regard.server.followed import control_traces, follow, reference_traces, too_often
 from regard.server.kept import Kept
-from regard.server.limits import Limits
 from regard.server.long_texts import long_page
-from regard.server.work import Job, RefusedError
+from regard.server.work import Job, Limits, RefusedError
+from regard.text.quoting import quoted
 from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of, title_of
+from regard.web.join_pages import page_beside
+
+MOST = 3  # changed tokens that are named
+SAME = 1e-5  # of a vector's length: what rounding makes
 
 AnyTrace = Trace | PairTrace | WindowedTrace
 
@@ -115,6 +120,28 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     return Kept(page_of(written, Choice(), opening, names=names, findings=findings, limit=limits.kept))
 
 
+def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
+    """Answer it, and put its page together; that of one text has the text's attention as well.
+
+    Raises:
+        RegardError: what the library refuses, and models that read pairs. RefusedError: the job was stopped.
+    """
+    if model.pairs:
+        raise RegardError(f"experiments here are of models that read one text, {model.name} reads pairs")
+
+    def progress(done: int, every: int) -> None:
+        job.say("", done / every)
+
+    question = asked.experiment.question()
+    question.check(len(asked.texts))
+    traces = [model.trace(text) for text in asked.texts]
+    job.go_on()
+    found = question.answer(model, traces, progress)
+    if len(traces) > 1:
+        return Kept(found.page())
+    return Kept(page_beside(found, traces, Choice(), Opening(), limits.kept))
+
+
 def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:
     """What is to be done to the passes, as the library takes it; texts that are patched from are traced for it.
 
@@ -176,3 +203,34 @@ def longest(trace: AnyTrace) -> int:
     """How many tokens the longest side or window of a trace has."""
     sides = trace.windows if isinstance(trace, WindowedTrace) else trace.sides
     return max(len(side.tokens) for side in sides)
+
+
+def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | PairTrace | WindowedTrace) -> list[str]:
+    """Compare a text's traces before and after; one sentence for each side or window in which anything was done."""
+    if isinstance(before, WindowedTrace) and isinstance(after, WindowedTrace):
+        pairs = zip(before.windows, after.windows, strict=True)
+        return [line for n, both in enumerate(pairs) for line in _changed(*both, f"window {n + 1}: ")]
+    if isinstance(before, PairTrace) and isinstance(after, PairTrace):
+        named = zip(before.sides, after.sides, ("source: ", "target: "), strict=True)
+        return [line for one, other, name in named for line in _changed(one, other, name)]
+    assert isinstance(before, Trace)
+    assert isinstance(after, Trace)
+    return _changed(before, after, "")
+
+
+def _changed(before: Trace, after: Trace, name: str) -> list[str]:
+    done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
+    if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
+        return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]
+    old, new = before.contextual.double(), after.contextual.double()
+    apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
+    if not len(apart) or float(apart.max()) < SAME:
+        return [f"{name}{done}: no token leaves the last layer changed."] if done else []
+    cosines = torch.cosine_similarity(old, new, dim=-1)
+    order = [n for n in cosines.argsort().tolist() if apart[n] >= SAME][:MOST]
+    named = [
+        f"{quoted(before.tokens[n].text)} ({n}) leaves the last layer at cosine {cosines[n]:z.3f} to before"
+        for n in order[:1]
+    ]
+    named += [f"{quoted(before.tokens[n].text)} ({n}) at {cosines[n]:z.3f}" for n in order[1:]]
+    return [f"{name}{done}: {', '.join(named)}."]

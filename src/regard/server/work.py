@@ -11,11 +11,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from regard.attention.kernels.threads import start_pool
 from regard.memory import at_most
-from regard.server.limits import Limits
 
 Answer = TypeVar("Answer")
 Line = Literal["model", "regions"]
@@ -24,6 +24,28 @@ REGIONS = 2  # threads that read regions; torch's own threads, which wait for ea
 LOOKED = 0.25  # seconds between two looks whether who asked is still there
 STOPPED = "stopped: it was asked for no longer"
 REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is refused with a status of 4xx and one line that names the limit.
+
+    body: bytes of a request. characters: of all its texts. texts: how many. waiting: requests that wait for the model.
+    seconds: of one request's work, its waiting not counted. memory: bytes that one answer may take, as it is foreseen.
+    kept: bytes of traces that are held to be looked at; what was not looked at for the longest goes first. whole:
+    tokens of a text up to which a browser gets queries and keys to compute with; of longer ones it gets tiles.
+    occurrences: of a word whose path is followed, each two compared.
+    """
+
+    body: int = 8_000_000
+    characters: int = 2_000_000
+    texts: int = 16
+    waiting: int = 16
+    seconds: float = 300.0
+    memory: int = 8_000_000_000
+    kept: int = 600_000_000
+    whole: int = 4_096
+    occurrences: int = 100
 
 
 class RefusedError(Exception):

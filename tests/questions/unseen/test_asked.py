@@ -13,9 +13,8 @@ from regard.errors import RegardError
 from regard.questions.unseen.answer import Unseen, unseen
 from regard.questions.unseen.asked import UnseenAsked
 from regard.server.asked import ExperimentAsked
-from regard.server.experiments import experiment_page
-from regard.server.limits import Limits
-from regard.server.work import Job
+from regard.server.traces import experiment_page
+from regard.server.work import Job, Limits
 from tests.support import run_all_in_process
 from tests.support.own_models import TEXTS, opened, pair
 

@@ -78,17 +78,17 @@ def serve(
     from regard.cli.console import consoles
     from regard.cli.start import load_model, settle
     from regard.model_files.folder import DEFAULT_NAME
-    from regard.server.files import open_files, open_folders
-    from regard.server.limits import Limits
-    from regard.server.runs import open_runs
+    from regard.server.serve import open_file, open_stores
     from regard.server.serve import serve as run
+    from regard.server.work import Limits
+    from regard.train.progress import FollowedRun
 
     _, errors = consoles()
-    with ExitStack() as open_stores:
+    with ExitStack() as closed:
         with errors.status("loading …"):
-            followed = open_runs(runs or [])
-            opened = open_files(files or [], Limits())
-            asked = [open_stores.enter_context(store) for store in open_folders(stores or [])]
+            followed = [FollowedRun(run) for run in runs or []]
+            opened = [open_file(file, Limits()) for file in files or []]
+            asked = [closed.enter_context(store) for store in open_stores(stores or [])]
             named: list[str | None] = [*(models or ())]
             own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
             default = [] if named or ((opened or asked or followed) and not (texts or own)) else [None]

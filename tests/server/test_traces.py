@@ -1,18 +1,21 @@
 """Experiments asked of the server: their pages hold what the library finds."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
 
+from regard import ablate, edge, head
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.questions.patch.asked import PatchAsked
 from regard.server.asked import ExperimentAsked
-from regard.server.experiments import experiment_page
-from regard.server.limits import Limits
-from regard.server.work import Job, RefusedError
+from regard.server.traces import change_sentences, experiment_page
+from regard.server.work import Job, Limits, RefusedError
+from tests.support import RIVER
 from tests.support.own_models import opened, pair
 
 CLEAN, CORRUPTED = "We sat on the quiet river bank.", "We sat on the quiet money bank."
@@ -107,3 +110,26 @@ def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
     job.stop()
     with pytest.raises(RefusedError, match="asked for no longer"):
         page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank"})
+
+
+def test_the_most_changed_tokens_are_named_with_their_cosines(minilm: Any) -> None:
+    before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(0, 3))])
+    (line,) = change_sentences(before, after)
+    assert line.startswith("ablated: head 3 of layer 0: “")
+    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    found = re.findall(r"“([^”]+)” \((\d+)\) (?:leaves the last layer )?at (?:cosine )?(\d\.\d{3})", line)
+    assert [int(n) for _, n, _ in found] == cosines.argsort()[:3].tolist()
+    for text, n, shown in found:
+        assert text == before.tokens[int(n)].text
+        assert abs(float(shown) - float(cosines[int(n)])) <= 5.1e-4
+
+
+def test_only_what_changed_is_named(minilm: Any) -> None:
+    before = minilm.trace(RIVER)
+    assert change_sentences(before, before) == []
+    last = minilm.trace(
+        RIVER, interventions=[ablate(edge(1, 2, layers=5))]
+    )  # reaches no other token behind the last layer
+    (line,) = change_sentences(before, last)
+    assert line.count("“") == 1
+    assert "(1)" in line
