@@ -53,7 +53,7 @@ def test_attention_outputs_need_all_heads_and_the_dtype(dtype, heads, outputs) -
 def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="no trace file '.*none.safetensors'"):
         check_trace_file(tmp_path / "none.safetensors")
-    with pytest.raises(RegardError, match="is a folder, needed is a file that regard.save wrote"):
+    with pytest.raises(RegardError, match="is a folder, needs a file that regard.save wrote"):
         check_trace_file(tmp_path)
     (tmp_path / "a.safetensors").touch()
     check_trace_file(tmp_path / "a.safetensors")

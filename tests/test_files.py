@@ -119,7 +119,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         given = {"pipe": "a pipe", "to the pipe": "a pipe", "folder": "a folder", "socket": "a socket"}
         for name, kind in given.items():
-            unread(tmp_path / name, f"it is {kind}, needed is a regular file")
+            unread(tmp_path / name, f"it is {kind}, needs a regular file")
     unread(Path("/dev/zero"), "it is a device")
     unread(tmp_path / "nowhere", "No such file")
     unread(Path("a\0b"), "null")

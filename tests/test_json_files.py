@@ -34,8 +34,8 @@ def test_json_is_read(tmp_path: Path) -> None:
     [
         (b"{ broken", "cannot be read: Expecting property name"),
         (b"", "cannot be read: Expecting value"),
-        (b"[1]", "needed is a JSON object, given list"),
-        (b"null", "needed is a JSON object, given NoneType"),
+        (b"[1]", "needs a JSON object, given list"),
+        (b"null", "needs a JSON object, given NoneType"),
         (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec"),
         (b'{"a": 1, "b": 2, "a": 3}', "the entry 'a' is there twice"),
         (b'{"a": NaN}', "it holds the number nan"),

@@ -99,12 +99,12 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
         raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
     if attention_outputs and heads is not None:
         raise RegardError(
-            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of both"
+            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of them"
         )
     if attention_outputs and dtype in HALF_PRECISION:
         raise RegardError(
             f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
-            "leave out one of both"
+            "leave out one of them"
         )
 
 
@@ -125,7 +125,7 @@ def check_trace_file(file: Path) -> None:
         RegardError: there is none, or a folder in its place.
     """
     if file.is_dir():
-        raise RegardError(f"{str(file)!r} is a folder, needed is a file that regard.save wrote")
+        raise RegardError(f"{str(file)!r} is a folder, needs a file that regard.save wrote")
     if not file.exists():
         raise RegardError(f"no trace file {str(file)!r}")
 

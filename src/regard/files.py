@@ -119,7 +119,7 @@ def check_regular(path: Path | str, what: str = "") -> int:
         raise RegardError(f"{named} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-        raise RegardError(f"{named} cannot be read: it is {kind}, needed is a regular file")
+        raise RegardError(f"{named} cannot be read: it is {kind}, needs a regular file")
     return status.st_size
 
 
@@ -151,7 +151,7 @@ def open_regular(path: Path | str, what: str = "", *, links: bool = True) -> Bin
         if links or not stat.S_ISREG(os.lstat(path).st_mode):
             check_regular(path, what)
             if not links:
-                raise RegardError(f"{named} cannot be read: it is a link, needed is a regular file")
+                raise RegardError(f"{named} cannot be read: it is a link, needs a regular file")
         # a file that was exchanged for a pipe meanwhile does not block
         return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")
     except OSError as error:

@@ -56,7 +56,7 @@ def read_json(
     except RegardError as error:
         raise RegardError(f"{named} cannot be read: {error}") from error
     if not isinstance(parsed, dict):
-        raise RegardError(f"{named}: needed is a JSON object, given {type(parsed).__name__}")
+        raise RegardError(f"{named}: needs a JSON object, given {type(parsed).__name__}")
     return parsed
 
 

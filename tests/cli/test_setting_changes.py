@@ -33,7 +33,7 @@ def test_the_later_counts(tmp_path: Path) -> None:
     [
         (["layers"], None, "--set 'layers': needs NAME=VALUE"),
         (["=3"], None, "--set '=3': needs NAME=VALUE"),
-        (["steps=11"], 13, "--steps 13 and --set steps=11: give one of both"),
+        (["steps=11"], 13, "--steps 13 and --set steps=11: give one of them"),
     ],
 )
 def test_what_is_refused(settings: list[str], steps: int | None, says: str) -> None:

@@ -274,7 +274,7 @@ def test_columns_and_metadata(texts: str, tiny: Any) -> None:
 
 def test_what_cannot_be_written(texts: str, tiny: Any, tmp_path: Path) -> None:
     Path("file").write_text("")
-    with pytest.raises(RegardError, match="is a file, needed is a folder"):
+    with pytest.raises(RegardError, match="is a file, needs a folder"):
         made(texts, "file", tiny)
     with pytest.raises(RegardError, match="there is no folder"):
         made(texts, "none/store", tiny)

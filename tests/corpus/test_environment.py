@@ -22,7 +22,7 @@ def test_a_store_of_other_versions_is_refused() -> None:
     assert here["torch"] == torch.__version__
     with pytest.raises(RegardError, match="made with torch 1.0, here is"):
         check_environment(here | {"torch": "1.0"})
-    with pytest.raises(RegardError, match="made with the product none, which this build of torch has not"):
+    with pytest.raises(RegardError, match="made with the product none, which this build of torch lacks"):
         pin_products(here | {"linear": "none"})
 
 

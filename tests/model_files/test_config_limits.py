@@ -23,13 +23,13 @@ def test_a_config_that_can_be() -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"hidden_size": 0}, "here: hidden_size is 0, needed is a whole number of 1 or more"),
+        ({"hidden_size": 0}, "here: hidden_size is 0, needs a whole number of 1 or more"),
         ({"hidden_size": -1}, "hidden_size is -1"),
         ({"hidden_size": 1.5}, "hidden_size is 1.5"),
         ({"hidden_size": True}, "hidden_size is True"),
         ({"hidden_size": "384"}, "hidden_size is '384'"),
         ({"intermediate_size": [7, 0]}, "intermediate_size is 0"),
-        ({"encoder_layers": -1}, "encoder_layers is -1, needed is a whole number of 0 or more"),
+        ({"encoder_layers": -1}, "encoder_layers is -1, needs a whole number of 0 or more"),
         ({"text_config": {"vision": {"n_head": 0}}}, "text_config.vision.n_head is 0"),
         ({"num_local_experts": MOST + 1}, "num_local_experts is 65,537, no model has so many"),
         ({"num_labels": 1 << 20}, "num_labels is 1,048,576, no model has so many"),

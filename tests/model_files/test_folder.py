@@ -52,7 +52,7 @@ def change(folder: Path, **entries: object) -> None:
 def test_pipes(tiny: Path, name: str) -> None:
     (tiny / name).unlink(missing_ok=True)
     os.mkfifo(tiny / name)
-    refused(tiny, f"{name}' cannot be read: it is a pipe, needed is a regular file")
+    refused(tiny, f"{name}' cannot be read: it is a pipe, needs a regular file")
     with pytest.raises(regard.RegardError, match="it is a pipe"):
         load_tokenizer(tiny)
 
@@ -117,19 +117,19 @@ def test_huge_files(tiny: Path) -> None:
         ({"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000, no model has so many"),
         ({"max_position_embeddings": 10**7}, "its config asks for more than its checkpoint holds"),
         ({"num_labels": 10**9}, "num_labels is 1,000,000,000, no model has so many"),
-        ({"num_attention_heads": -3}, "num_attention_heads is -3, needed is a whole number of 1 or more"),
+        ({"num_attention_heads": -3}, "num_attention_heads is -3, needs a whole number of 1 or more"),
         ({"num_attention_heads": 0}, "num_attention_heads is 0, needed"),
         ({"num_attention_heads": 3.0}, "num_attention_heads is 3.0, needed"),
         ({"num_attention_heads": True}, "num_attention_heads is True, needed"),
         ({"hidden_size": "24"}, "hidden_size is '24', needed"),
         ({"num_hidden_layers": -1}, "num_hidden_layers is -1, needed"),
         ({"text_config": {"num_attention_heads": -3}}, "text_config.num_attention_heads is -3, needed"),
-        ({"head_dim": -1}, "head_dim is -1, needed is a whole number of 0 or more"),
+        ({"head_dim": -1}, "head_dim is -1, needs a whole number of 0 or more"),
         ({"intermediate_size": [37, -1]}, "intermediate_size is -1, needed"),
-        ({"encoder_layers": 1.5}, "encoder_layers is 1.5, needed is a whole number of 0 or more"),
+        ({"encoder_layers": 1.5}, "encoder_layers is 1.5, needs a whole number of 0 or more"),
         ({"quantization_config": {"quant_method": "nope", "bits": 4}}, "names the method 'nope', which .* not know"),
         ({"quantization_config": {}}, "names the method None, which the installed transformers does not know"),
-        ({"quantization_config": "int4"}, "quantization_config is 'int4', needed is an object"),
+        ({"quantization_config": "int4"}, "quantization_config is 'int4', needs an object"),
         ({"quantization_config": {"quant_method": "fp8"}}, "'fp8', but no tensor of its checkpoint is quantised"),
         ({"quantization_config": {"load_in_4bit": True}}, "'bitsandbytes', but no tensor of its checkpoint"),
         ({"text_config": {"quantization_config": {"quant_method": "gptq"}}}, "'gptq', but no tensor of its"),

@@ -119,7 +119,7 @@ def test_sizes_below_zero_and_files_beside_it(tmp_path: Path) -> None:
         numbers = {"block_count": 1, "embedding_length": 8, "head_count": 2, "feed_forward_length": 8} | {name: -3}
         entries = [entry(f"llama.{key}", I32, struct.pack("<i", value)) for key, value in numbers.items()]
         file.write_bytes(header([LLAMA, *entries], [tensor("token_embd.weight", [8, 4])], bytes(4096)))
-        with pytest.raises(regard.RegardError, match=f"llama.{name} is -3, needed is a whole number of 1 or"):
+        with pytest.raises(regard.RegardError, match=f"llama.{name} is -3, needs a whole number of 1 or"):
             regard.load(file, device="cpu")
     os.mkfifo(tmp_path / "tokenizer_config.json")
     file.write_bytes(header([LLAMA], [tensor("token_embd.weight", [8, 4])], bytes(4096)))

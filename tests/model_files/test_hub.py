@@ -204,4 +204,4 @@ def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
 
 def test_an_index_that_names_something_else(snapshot: Path) -> None:
     (snapshot / INDEX).write_text(json.dumps({"weight_map": {"a": "pytorch_model.bin"}}))
-    refused(snapshot, "tensor 'a' is in 'pytorch_model.bin', needed is a safetensors file")
+    refused(snapshot, "tensor 'a' is in 'pytorch_model.bin', needs a safetensors file")

@@ -51,7 +51,7 @@ def test_the_one_gguf_file_of_a_folder(tmp_path: Path) -> None:
         ("none.safetensors", "there is no such file"),
         ("./none", "there is no such folder"),
         (Path("none"), "there is no such folder"),
-        ("text.txt", "model 'text.txt' is a file: needed is a model folder, a GGUF file or a hub name"),
+        ("text.txt", "model 'text.txt' is a file: needs a model folder, a GGUF file or a hub name"),
         ("no such", "there is no such folder, and it is no name on the hub"),
     ],
 )

@@ -78,7 +78,7 @@ def test_what_is_done_to_the_text(tmp_path: Path) -> None:
         ([TRANSFORMER, POOLING], None, "its folder has no 1_Pooling/config.json"),
         ([TRANSFORMER], None, "modules.json names no Pooling"),
         ([], None, "modules.json names no Pooling"),
-        ({}, None, "modules.json: needed is a list, given dict"),
+        ({}, None, "modules.json: needs a list, given dict"),
         ("[", None, "modules.json cannot be read: "),
         ([TRANSFORMER, 3], None, "modules.json: module 1 has no type and path"),
         ([TRANSFORMER | {"path": "0_Transformer"}, POOLING], {}, "module 0 is 'Transformer' in '0_Transformer'; known"),

@@ -70,11 +70,11 @@ def test_pickles_that_an_index_names_are_not_opened(tiny: Path) -> None:
     torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
     for name in ("pytorch_model.bin", "a.safetensors.bin", "a.pt", 7, None):
         index(tiny, dict.fromkeys(keys, name))
-        refused(tiny, "needed is a safetensors file")
+        refused(tiny, "needs a safetensors file")
     for entry in ("adapter_model.bin", "pytorch_model.bin", 7, ["a.safetensors"]):
         config = json.loads((tiny / "config.json").read_text())
         (tiny / "config.json").write_text(json.dumps(config | {"transformers_weights": entry}))
-        refused(tiny, "transformers_weights is .*, needed is the name of a safetensors file")
+        refused(tiny, "transformers_weights is .*, needs the name of a safetensors file")
     assert not marker.exists()
 
 
@@ -94,7 +94,7 @@ def test_an_index_stays_in_its_folder(tiny: Path, original: Path) -> None:
     for name in ("../other/model.safetensors", str(original / SINGLE), "inside/model.safetensors",
                  "..\\other\\model.safetensors", "C:model.safetensors", ".safetensors", "a\0.safetensors"):  # fmt: skip
         index(tiny, dict.fromkeys(keys, name))
-        refused(tiny, "needed is the plain name of a file in the folder")
+        refused(tiny, "needs the plain name of a file in the folder")
     index(tiny, dict.fromkeys(keys, "nowhere.safetensors"))
     refused(tiny, "nowhere.safetensors' cannot be read: No such file")
     (tiny / "nowhere.safetensors").mkdir()
@@ -148,7 +148,7 @@ def test_a_hub_name_in_the_cache(tiny: Path, original: Path, tmp_path: Path, mon
     keys = shard(folder)
     assert len(regard.load("someone/tiny", device="cpu").trace("a bank").attention) == 2
     index(folder, dict.fromkeys(keys, "a.bin"))
-    with pytest.raises(regard.RegardError, match="needed is a safetensors file"):
+    with pytest.raises(regard.RegardError, match="needs a safetensors file"):
         regard.load("someone/tiny", device="cpu")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -3}))
@@ -194,7 +194,7 @@ def test_headers_that_are_none(tiny: Path, content: bytes, says: str) -> None:
 
 def test_complex_numbers_are_no_weights(tiny: Path) -> None:
     header(tiny / SINGLE, b'{"a": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}', b"\0" * 8)
-    refused(tiny, "holds complex numbers, needed are real ones")
+    refused(tiny, "holds complex numbers, needs real ones")
 
 
 def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
@@ -212,4 +212,4 @@ def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
 def test_weights_that_are_a_pipe(tiny: Path) -> None:
     (tiny / SINGLE).unlink()
     os.mkfifo(tiny / SINGLE)
-    refused(tiny, "cannot be read: it is a pipe, needed is a regular file")
+    refused(tiny, "cannot be read: it is a pipe, needs a regular file")

@@ -70,11 +70,11 @@ def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch
 
 def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
     refused(tmp_path, "is no model folder: it has no config.json")
-    refused(tiny / "config.json", "is a file: needed is a model folder")
+    refused(tiny / "config.json", "is a file: needs a model folder")
     (tiny / "config.json").write_text("{ broken")
     refused(tiny, "config.json' cannot be read")
     (tiny / "config.json").write_text("[]")
-    refused(tiny, "needed is a JSON object")
+    refused(tiny, "needs a JSON object")
     (tiny / "config.json").write_text("{}")
     refused(tiny, "names no model_type")
 
@@ -227,7 +227,7 @@ def test_pickled_weights_are_never_read(tiny: Path) -> None:
             return (Path.touch, (marker,))
 
     (tiny / "model.safetensors").unlink()
-    refused(tiny, "no weights, needed is model.safetensors")
+    refused(tiny, "no weights, needs model.safetensors")
     torch.save({"x": Evil()}, tiny / "pytorch_model.bin")
     refused(tiny, r"weights are pickled only \(pytorch_model.bin\)")
     assert not marker.exists()

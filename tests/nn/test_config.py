@@ -78,7 +78,7 @@ def test_presets_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"regard": "trace"}, "regard is 'trace', needed is 'transformer'"),
+        ({"regard": "trace"}, "regard is 'trace', needs 'transformer'"),
         ({"version": 2}, "format version 2, this regard reads 1: update it"),
         ({"depth": 2}, "'depth' is no entry of a transformer's config"),
         ({"layers": 0}, "config.json: layers: given 0, needs to be 1 or more"),

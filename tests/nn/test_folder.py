@@ -65,7 +65,7 @@ def test_broken_folders_are_refused_by_name(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     opened("gpt").save(whole)
     content = (whole / weights).read_bytes()
-    broken(weights, None, "no weights, needed is model.safetensors")
+    broken(weights, None, "no weights, needs model.safetensors")
     broken(weights, content[:-3], "is truncated or no safetensors file")
     broken(weights, content.replace(b"decoder_norm.weight", b"decoder_form.weight"), "the first 'decoder_norm.weight'")
     config = json.loads((whole / "config.json").read_text())

@@ -38,7 +38,7 @@ def test_any_other_character_is_damage() -> None:
         ({"version": 3}, "it has format version 3, this regard reads version 1: update it"),
         ({"version": 0}, "it has format version 0, this regard reads version 1$"),
         ({"version": "1"}, "version is '1', needs a whole number"),
-        ({"format": "cake"}, "it holds a 'cake', needed is a 'a form'"),
+        ({"format": "cake"}, "it holds a 'cake', needs a 'a form'"),
         ({"digests": {"a": "1" * 64}}, "its digests: 'b' is missing"),
         ({"digests": {**DIGESTS, "c": "3" * 64}}, "its digests: 'c' is unknown"),
         ({"digests": {**DIGESTS, "b": "2" * 63}}, "the digest of 'b' has 63 digits, needs 64"),

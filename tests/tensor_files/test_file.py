@@ -27,7 +27,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         assert torch.equal(library[name], tensor)
     assert int.from_bytes((tmp_path / "x").read_bytes()[:8], "little") % 64 == 56  # the first tensor is aligned
     opened.verify()
-    with pytest.raises(RegardError, match="it holds a 'a form', needed is a 'another'"):
+    with pytest.raises(RegardError, match="it holds a 'a form', needs a 'another'"):
         read(tmp_path / "x", "another")
 
 

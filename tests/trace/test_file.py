@@ -151,14 +151,14 @@ def test_contributions_of_an_opened_trace(kind: str, tmp_path: Path) -> None:
 def test_files_that_are_no_traces(trace: Any, tmp_path: Path) -> None:
     file = tmp_path / "a.safetensors"
     refused("no trace file '.*a.safetensors'", regard.open, file)
-    refused("is a folder, needed is a file", regard.open, tmp_path)
+    refused("is a folder, needs a file", regard.open, tmp_path)
     for content in (b"", b"short", b"something else entirely"):
         file.write_bytes(content)
         refused("it is no safetensors file", regard.open, file)
     safetensors.torch.save_file({"a": torch.zeros(2)}, file)
     refused("a safetensors file, but none that regard saved", regard.open, file)
     trace.attention[0].save(file)
-    refused("it holds a 'regard attention map', needed is a 'regard trace'", regard.open, file)
+    refused("it holds a 'regard attention map', needs a 'regard trace'", regard.open, file)
     safetensors.torch.save_file({"a": torch.zeros(2)}, file, {"regard": json.dumps({"version": 1})})
     refused("a safetensors file, but none that regard saved", regard.open, file)  # it holds no digests
 

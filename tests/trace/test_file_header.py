@@ -30,7 +30,7 @@ def test_what_is_none_is_refused_as_opening_refuses_it(content: bytes, tmp_path:
 
 
 def test_a_folder_and_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="is a folder, needed is a file"):
+    with pytest.raises(RegardError, match="is a folder, needs a file"):
         read_traces_header(tmp_path)
     with pytest.raises(RegardError, match="no trace file"):
         read_traces_header(tmp_path / "none")

@@ -44,7 +44,7 @@ class LongText:
         if self.opened is not None:
             for option, given in (("FILE", self.file), ("--window", self.window), ("--model", self.model)):
                 if given is not None:
-                    raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of both")
+                    raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of them")
         if self.window is not None and layer is None:
             raise RegardError(
                 "--layer is needed with --window: windows go by one after another, none is there to choose by"

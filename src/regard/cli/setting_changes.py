@@ -52,7 +52,7 @@ def setting_changes(config: Path | None, settings: Sequence[str], steps: int | N
         changes[name.strip()] = value_of(text.strip())
         named.add(name.strip())
     if steps is not None and "steps" in named and changes["steps"] != steps:
-        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of both")
+        raise RegardError(f"--steps {steps} and --set steps={changes['steps']}: give one of them")
     return changes | ({} if steps is None else {"steps": steps})
 
 

@@ -37,7 +37,7 @@ class Source:
             for option, given in (("TEXT", self.texts), ("--target", self.targets), ("--window", self.window)):
                 if given:
                     raise RegardError(
-                        f"--open and {option}: the saved traces have texts of their own, give one of both"
+                        f"--open and {option}: the saved traces have texts of their own, give one of them"
                     )
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} {texts}")

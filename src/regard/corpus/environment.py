@@ -65,7 +65,7 @@ def pin_products(made: dict[str, str]) -> None:
         RegardError: this build of torch lacks one.
     """
     if not matmul.pin(made["linear"], tiles=made["tiles"]):
-        raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch has not")
+        raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch lacks")
 
 
 @contextmanager

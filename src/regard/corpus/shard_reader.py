@@ -209,7 +209,7 @@ class ShardReader:
             if len(found) != 1 or not _alike(found[0].type, wanted.field(column).type):
                 kind = f"is {found[0].type}" if len(found) == 1 else f"is there {len(found)} times"
                 raise damaged(
-                    self.folder / f"{name}.parquet", f"column {column!r} {kind}, needed is {wanted.field(column).type}"
+                    self.folder / f"{name}.parquet", f"column {column!r} {kind}, needs {wanted.field(column).type}"
                 )
 
         _known[name, *columns] = parquet.metadata.schema

@@ -215,7 +215,7 @@ class StoreTables:
         for name, shard in self.shards.items():
             there = f"store {str(self.path)!r}: shard {name} of {count}"
             if is_link(shard.folder):
-                raise RegardError(f"{there} is a link, needed is a folder")
+                raise RegardError(f"{there} is a link, needs a folder")
             found = list(os.scandir(shard.folder)) if shard.folder.is_dir() else []
             lacking = [each for each in FILES if each not in {entry.name for entry in found}]
             if lacking:

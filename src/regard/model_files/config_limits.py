@@ -43,7 +43,7 @@ def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> Non
         least = 1 if key in SIZES else 0
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
         if not whole and (key in SIZES or key in MAY_BE_ZERO):
-            raise RegardError(f"{where}: {name} is {value!r}, needed is a whole number of {least} or more")
+            raise RegardError(f"{where}: {name} is {value!r}, needs a whole number of {least} or more")
         if not isinstance(value, int):
             continue
         if held is not None and LAYERS.search(key) and value > max(held.tensors, FEW):
@@ -63,7 +63,7 @@ def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> Non
     parts = [config, *(each for each in config.values() if isinstance(each, dict))]
     for given in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(given, dict):
-            raise RegardError(f"{where}: quantization_config is {given!r}, needed is an object")
+            raise RegardError(f"{where}: quantization_config is {given!r}, needs an object")
         from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KNOWN  # takes a second
 
         kind = given.get("quant_method")

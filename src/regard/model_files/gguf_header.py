@@ -139,7 +139,7 @@ def _walked(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
             continue
         least = 1 if name.endswith(ABOVE_ZERO) else 0
         if value < least:
-            raise ValueError(f"{name} is {value}, needed is a whole number of {least} or more")
+            raise ValueError(f"{name} is {value}, needs a whole number of {least} or more")
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
     return Header(Held(tensors, numbers), values, kinds)

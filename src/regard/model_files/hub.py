@@ -30,7 +30,7 @@ def check_name(source: str | os.PathLike[str]) -> str:
 
     name = os.fspath(source)
     if Path(source).exists():
-        raise RegardError(f"model {name!r} is a file: needed is a model folder, a GGUF file or a hub name")
+        raise RegardError(f"model {name!r} is a file: needs a model folder, a GGUF file or a hub name")
     if Path(name).suffix.lower() in FILES:
         raise no_file(name)
     if isinstance(source, os.PathLike) or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
@@ -122,9 +122,9 @@ def check_hub(name: str) -> Held | None:
     config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
     check_asked(config, None, where)
     if config.get("transformers_weights") is not None:
-        raise RegardError(f"{where} names weights of its own (transformers_weights): needed is {SINGLE}")
+        raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")
     if had("adapter_config.json") is not None:
-        raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needed is a merged one")
+        raise RegardError(f"model {name!r} has an adapter beside it, which is not applied here: needs a merged one")
     whole = had(SINGLE)
     if whole is not None:
         files = [whole]

@@ -71,7 +71,7 @@ def _list(file: Path) -> list[Any]:
     except RegardError as error:
         raise RegardError(f"{MODULES} cannot be read: {error}") from error
     if not isinstance(modules, list):
-        raise RegardError(f"{MODULES}: needed is a list, given {type(modules).__name__}")
+        raise RegardError(f"{MODULES}: needs a list, given {type(modules).__name__}")
     return modules
 
 

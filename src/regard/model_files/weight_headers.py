@@ -41,15 +41,15 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     name = config.get("transformers_weights") or (SINGLE if _present(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
-        raise RegardError(f"{where}: transformers_weights is {name!r}, needed is the name of a safetensors file")
+        raise RegardError(f"{where}: transformers_weights is {name!r}, needs the name of a safetensors file")
     file = _inside(folder, name, where)
     if name == INDEX and not _present(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
             raise RegardError(
-                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needed is safetensors"
+                f"{str(folder)!r}: weights are pickled only ({pickled[0]}), which could run code; needs safetensors"
             )
-        raise RegardError(f"{str(folder)!r}: no weights, needed is {SINGLE}")
+        raise RegardError(f"{str(folder)!r}: no weights, needs {SINGLE}")
     if name.endswith(".json"):
         return [_inside(folder, shard, repr(str(file))) for shard in shards(file)]
     return [file]
@@ -66,7 +66,7 @@ def shards(index: Path) -> list[str]:
         raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
     for tensor, file in named.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
-            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needed is a safetensors file")
+            raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needs a safetensors file")
     names = sorted(set(named.values()))
     for name in names:
         _check_plain(name, repr(str(index)))
@@ -95,7 +95,7 @@ def held(files: Sequence[Path]) -> Held:
         numbers += sum(math.prod(entry.shape) for entry in entries)
         plain = plain and all(entry.dtype in PLAIN for entry in entries)
         if any(entry.dtype == "C64" for entry in entries):
-            raise RegardError(f"{str(file)!r} holds complex numbers, needed are real ones")
+            raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
     return Held(tensors, numbers, plain)
 
 
@@ -117,7 +117,7 @@ def _inside(folder: Path, name: str, where: str) -> Path:
 def _check_plain(name: str, where: str) -> None:
     """Check that a name cannot lead out of its folder, on any system."""
     if any(each in name for each in "/\\:\0") or name.startswith("."):
-        raise RegardError(f"{where}: weights are in {name!r}, needed is the plain name of a file in the folder")
+        raise RegardError(f"{where}: weights are in {name!r}, needs the plain name of a file in the folder")
 
 
 def _present(file: Path) -> bool:

@@ -99,7 +99,7 @@ def _read_batch(
         made = [stack.calls[call.path, call.nth] for call in done.calls if (call.path, call.nth) in stack.calls]
         if made != list(range(depth)):
             raise RegardError(
-                f"statistics: the layers of {model.name} make {len(made)} attention calls, needed is one in each "
+                f"statistics: the layers of {model.name} make {len(made)} attention calls, needs one in each "
                 f"of its {depth}; leave the statistics out"
             )
         maps = [call.weights for call in done.calls if (call.path, call.nth) in stack.calls]

@@ -176,7 +176,7 @@ class TransformerConfig:
                 file's name stands before it.
         """
         if content.get("regard") != FORMAT:
-            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needed is {FORMAT!r}")
+            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
         version = content.get("version")
         if not isinstance(version, int) or version > VERSION:
             raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")

@@ -106,7 +106,7 @@ def newest(folder: Path | str) -> Path:
         return folder
     name = read_json(pointer, most=SMALL).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
-        raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needed is the name of one in {CHECKPOINTS}/")
+        raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needs the name of one in {CHECKPOINTS}/")
     found = folder / CHECKPOINTS / name
     if not found.is_dir():
         raise RegardError(f"{str(pointer)!r} names the checkpoint {name!r}, there is no folder {str(found)!r}")
@@ -142,7 +142,7 @@ def fill(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
 def _check_whole(folder: Path, config: TransformerConfig) -> None:
     """Refuse weights that are none, and a config that asks for more than they are, before a model is made of either."""
     if not (folder / WEIGHTS).exists():
-        raise RegardError(f"{str(folder)!r}: no weights, needed is {WEIGHTS}")
+        raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
     found = held([folder / WEIGHTS])
     check_asked(config.as_json(), found, repr(str(folder / CONFIG)))
     require_memory(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")

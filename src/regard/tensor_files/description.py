@@ -55,7 +55,7 @@ def read_description(
         if name not in fields:
             raise RegardError(f"its description: {name!r} is missing")
     if fields["format"] != form:
-        raise RegardError(f"it holds a {str(fields['format'])[:40]!r}, needed is a {form!r}")
+        raise RegardError(f"it holds a {str(fields['format'])[:40]!r}, needs a {form!r}")
     version = expect_type("version", fields["version"], int)
     if version != VERSION:
         newer = ": update it" if version > VERSION else ""

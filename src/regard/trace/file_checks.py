@@ -67,7 +67,7 @@ def _check_item(described: Any, shapes: Shapes) -> None:
     elif kind == "trace":
         _check_trace({name: value for name, value in described.items() if name != "kind"}, shapes)
     else:
-        raise RegardError(f"it holds a {short(kind)}, needed is a trace or a pair")
+        raise RegardError(f"it holds a {short(kind)}, needs a trace or a pair")
 
 
 def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> None:

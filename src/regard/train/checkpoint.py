@@ -143,7 +143,7 @@ def load_checkpoint(
     notes: tuple[str, ...] = ()
     if "product" in notes_content and not matmul.pin(str(notes_content["product"])):
         notes += (
-            f"its products were {notes_content['product']}'s, which this build of torch has not: not the same bits",
+            f"its products were {notes_content['product']}'s, which this build of torch lacks: not the same bits",
         )
     if notes_content.get("threads") != torch.get_num_threads():
         notes += (

@@ -83,9 +83,9 @@ def test_what_cannot_be_read_in_a_folder_is_told(tree: Path) -> None:
     Path("c/circle").symlink_to("circle")
     Path("c/x.pdf").write_text("a")
     Path(os.fsdecode(b"c/\xff.txt")).write_text("a")
-    needed = "needed are files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
+    needed = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
     assert told("c") == {
-        "c/pipe.txt": "it is a pipe, needed is a regular file",
+        "c/pipe.txt": "it is a pipe, needs a regular file",
         "c/nowhere.txt": "cannot be read: No such file or directory",
         "c/circle": "cannot be read: Too many levels of symbolic links",
         "c/x.pdf": f"it is of no known kind; {needed}",
@@ -117,20 +117,20 @@ def test_what_leads_to_nothing(tree: Path) -> None:
     found = "2 .pdf, 1 without an ending, 1 .0, 1 .1, 1 .2, 3 others"
     with pytest.raises(RegardError, match=rf"^'pdfs' holds nothing to read: found {found}; needed are"):
         find_files(["pdfs"])
-    with pytest.raises(RegardError, match=r"^nothing to read in 'pdfs/1.pdf': needed are files .txt"):
+    with pytest.raises(RegardError, match=r"^nothing to read in 'pdfs/1.pdf': needs files .txt"):
         find_files(["pdfs/1.pdf"])
     os.mkfifo("pipe.txt")
     for given, why in (
         ("none.txt", "'none.txt' cannot be read: No such file"),
         ("", "'' cannot be read: No such file"),
         ("a\0b", "cannot be read: embedded null"),
-        ("pipe.txt", "'pipe.txt' cannot be read: it is a pipe, needed is a regular file"),
+        ("pipe.txt", "'pipe.txt' cannot be read: it is a pipe, needs a regular file"),
         ("/dev/null", "'/dev/null' cannot be read: it is a device"),
     ):
         with pytest.raises(RegardError, match=why):
             find_files(["c", given])
     for nothing in ([], "c"):
-        with pytest.raises(RegardError, match="needed is a list of files"):
+        with pytest.raises(RegardError, match="needs a list of files"):
             find_files(nothing)
 
 

@@ -143,5 +143,5 @@ def test_only_the_first_byte_order_mark_is_one() -> None:
 
 def test_utf16_is_recognised() -> None:
     for encoding in ("utf-16-le", "utf-16-be"):
-        with pytest.raises(RegardError, match="at place 0; it begins as UTF-16 does, needed is UTF-8"):
+        with pytest.raises(RegardError, match="at place 0; it begins as UTF-16 does, needs UTF-8"):
             list(text_blocks(io.BytesIO("\ufeffa text".encode(encoding))))

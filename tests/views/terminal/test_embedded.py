@@ -10,7 +10,7 @@ from regard.corpus.reading.document import Rejected
 from regard.views.terminal.embedded import KINDS, show_embedded
 
 COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}
-REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, needed is a string") for n in range(7)]
+REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, needs a string") for n in range(7)]
 
 
 def said(counts: dict[str, int], rejected: list[Rejected], built: int, *notes: str) -> str:

@@ -37,7 +37,7 @@ def heads(
     if store is not None:
         for option, given in (("TEXT", texts), ("--target", targets), ("--model", model), ("--tests", tests)):
             if given:
-                raise RegardError(f"--store and {option}: a store has its own texts and model, give one of both")
+                raise RegardError(f"--store and {option}: a store has its own texts and model, give one of them")
         outputs.check()
         check_store(store)
         from regard.cli.console import consoles

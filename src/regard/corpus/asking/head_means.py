@@ -45,7 +45,7 @@ def head_means(store: "StoreTables") -> HeadMeans:
             layer, head = (table[name].to_numpy() for name in ("layer", "head"))
             places = [(layer, shape[0]), (head, shape[1])]
             if any(len(each) and not (each.min() >= 0 and each.max() < count) for each, count in places):
-                raise RegardError(f"shard {shard.summary.name}: heads.parquet names heads that the model has not")
+                raise RegardError(f"shard {shard.summary.name}: heads.parquet names heads that the model does not have")
             for name in SUMS:
                 np.add.at(sums[name], (layer, head), table[name].to_numpy())
     if not sums["queries"].max(initial=0):

@@ -115,7 +115,7 @@ class Occurrences:
         texts, lines = self.texts(), []
         for n, (shard, part) in enumerate(zip(self.shard, self.part.tolist(), strict=True)):
             if (shard, part) not in texts:
-                raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet has not")
+                raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet does not have")
             there = texts[shard, part]
             start, end = int(self.start[n]), int(self.end[n])
             first, last = start - there.start, end - there.start

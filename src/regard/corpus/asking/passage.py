@@ -48,7 +48,7 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
     shard, row, number = found.shard[0], int(found.row[0]), int(found.part[0])
     part = found.texts().get((shard, number))
     if part is None:
-        raise RegardError(f"shard {shard}: a row names part {number}, which texts.parquet has not")
+        raise RegardError(f"shard {shard}: a row names part {number}, which texts.parquet does not have")
     start, end = int(found.start[0]) - part.start, int(found.end[0]) - part.start
     settings = found.tables.manifest.settings
     size = WindowSize(
@@ -57,7 +57,7 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
     [cut] = cut_texts(model, [part.text], size)
     window = int(found.tables.rows_at({shard: [row]}, ["window"]).numbers("window")[0])
     if cut is None or not 0 <= window < len(cut.windows):
-        raise RegardError(f"shard {shard}: row {row} is of window {window}, which its text has not: other settings")
+        raise RegardError(f"shard {shard}: row {row} is of window {window}, which its text lacks: other settings")
 
     def ids(first: int, last: int) -> list[int]:
         return encode_all(model.tokenizer, [part.text[first:last]])[0].ids

@@ -46,7 +46,7 @@ def embed_places(
         RegardError: the model reads pairs, a text is longer than it reads, or a word reached no token.
     """
     if model.pairs:
-        raise RegardError(f"{model.name} is an encoder-decoder: needed is a model that reads a text alone")
+        raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a text alone")
     found = []
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]

@@ -45,7 +45,7 @@ def find(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
         RegardError: as `find_files`.
     """
     if isinstance(paths, str) or not paths:
-        raise RegardError(f"paths: given {paths!r}, needed is a list of files, folders, patterns or '-'")
+        raise RegardError(f"paths: given {paths!r}, needs a list of files, folders, patterns or '-'")
     found: list[Path | Rejected] = []
     names: dict[tuple[int, int], Path] = {}
     for given in paths:
@@ -112,7 +112,7 @@ def _walk(
                 ahead += [path / each for each in reversed(inside)]
             elif not stat.S_ISREG(status.st_mode):
                 kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-                found.append(Rejected(name, None, f"it is {kind}, needed is a regular file"))
+                found.append(Rejected(name, None, f"it is {kind}, needs a regular file"))
             elif kind_of(path) is None:
                 found.append(Rejected(name, None, f"it is of no known kind; {NEEDED}"))
             else:

@@ -67,7 +67,7 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
     plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
     if not any(holds(plain) for holds in (*is_text, pyarrow.types.is_null)):
-        return f"column {columns.text!r} is {kind}, needed is string"
+        return f"column {columns.text!r} is {kind}, needs string"
     return "" if file.metadata.num_rows else "it has no rows"
 
 

@@ -25,12 +25,12 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     text = cells[columns.text]
     name = f"{source}:{line}" if columns.id is None else cells[columns.id]
     if not isinstance(text, str):
-        return Rejected(source, line, f"column {columns.text!r} is {_type(text)}, needed is a string")
+        return Rejected(source, line, f"column {columns.text!r} is {_type(text)}, needs a string")
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str) or not name.strip():
         given = "blank" if isinstance(name, str) else _type(name)
-        return Rejected(source, line, f"column {columns.id!r} is {given}, needed is a string or a whole number")
+        return Rejected(source, line, f"column {columns.id!r} is {given}, needs a string or a whole number")
     rest = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
     for column, string in ((columns.text, text), (columns.id, name), *rest.items(), *((each, each) for each in rest)):
         if said := lone_surrogate(string):

@@ -20,7 +20,7 @@ FAULTS = (OSError, EOFError, zlib.error, RegardError)  # what reading raises whe
 
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
 COMPRESSED = (".gz", ".zst")
-NEEDED = "needed are files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
+NEEDED = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
 
 # Each byte of it may be 32 KiB uncompressed, a run of one character.
 _COMPRESSED_BLOCK = 1 << 8
@@ -124,7 +124,7 @@ def text_blocks(stream: Stream) -> Iterator[str]:
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
     """Say which byte is no UTF-8. before: how many bytes came before those that the error is about."""
     byte, place = error.object[error.start], before + error.start
-    hint = "; it begins as UTF-16 does, needed is UTF-8" if _is_utf16(error.object, before) else ""
+    hint = "; it begins as UTF-16 does, needs UTF-8" if _is_utf16(error.object, before) else ""
     return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
 
 

@@ -90,7 +90,7 @@ def _from_json(source: str, number: int, line: bytes | None, columns: Columns) -
     except RegardError as error:
         return Rejected(source, number, f"invalid JSON: {error}")
     if not isinstance(cells, dict):
-        return Rejected(source, number, f"needed is a JSON object, given {type(cells).__name__}")
+        return Rejected(source, number, f"needs a JSON object, given {type(cells).__name__}")
     return to_document(source, number, cells, columns)
 
 
@@ -98,7 +98,7 @@ def _text_lines(stream: Stream) -> Iterator[str]:
     """Decode lines, their ends as they stand; bytes that are no UTF-8 become what `_ESCAPED` finds."""
     for number, line in enumerate(lines(stream)):
         if line is None:
-            raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needed are texts in files .txt")
+            raise RegardError(f"a line is longer than {LONGEST_LINE:,} bytes: needs texts in files .txt")
         text = line.decode(errors="surrogateescape").removeprefix("" if number else "\ufeff")
         if "\r" in text[:-2]:
             yield from io.StringIO(text, newline="")  # which takes \r alone for a line's end, too

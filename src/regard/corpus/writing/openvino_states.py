@@ -115,7 +115,7 @@ def _converted(model: Model, layers: Sequence[int], *, segments: bool, causal: b
     own = model.model
     if not isinstance(own, transformers.PreTrainedModel):
         raise RegardError(
-            f"--backend openvino: {model.name} is a {type(own).__name__}, needed is a model of transformers: leave "
+            f"--backend openvino: {model.name} is a {type(own).__name__}, needs a model of transformers: leave "
             "the option out"
         )
     if own.device.type != "cpu":

@@ -108,7 +108,7 @@ def _make(store: Path) -> bool:
     """Make the store's folder; return whether it was not there."""
     try:
         if store.exists() and not store.is_dir():
-            raise RegardError(f"--out: {str(store)!r} is a file, needed is a folder")
+            raise RegardError(f"--out: {str(store)!r} is a file, needs a folder")
         if not store.parent.is_dir():
             raise RegardError(f"--out: cannot make {str(store)!r}, there is no folder {str(store.parent)!r}")
         made = not store.exists()

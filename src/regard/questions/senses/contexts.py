@@ -21,7 +21,7 @@ def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
     contexts = []
     for key, (start, end) in zip(zip(found.shard, found.part.tolist(), strict=True), spans, strict=True):
         if key not in texts:
-            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet has not")
+            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet does not have")
         contexts.append(_context(texts[key], start, end, reach))
     return contexts
 

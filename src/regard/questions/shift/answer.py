@@ -127,7 +127,7 @@ def find_shift(
             than two occurrences in a group, or an argument does not fit.
     """
     if (other is None) == (column is None):
-        raise RegardError("shift: needs a second store, or a column of the metadata to compare by: one of both")
+        raise RegardError("shift: needs a second store, or a column of the metadata to compare by: give one of them")
     if examples < 0:
         raise RegardError(f"examples: given {examples}, needs 0 or more")
     notes = list(tables.notes)
