@@ -43,7 +43,7 @@ def test_a_run_is_opened_at_its_newest_checkpoint(tmp_path: Path) -> None:
         assert regard.load(tmp_path).model.config.positions == kind
     for wrong in ("../gpt", "step-000300", 3, ""):
         (tmp_path / "latest.json").write_text(json.dumps({"checkpoint": wrong}))
-        with pytest.raises(regard.RegardError, match=r"latest\.json'.*(no folder|needed is the name)"):
+        with pytest.raises(regard.RegardError, match=r"latest\.json'.*(no folder|needs the name)"):
             regard.load(tmp_path)
     (tmp_path / "latest.json").write_text("{")
     with pytest.raises(regard.RegardError, match=r"latest\.json' cannot be read"):

@@ -139,7 +139,7 @@ def test_a_model_that_is_not_converted_rightly_is_refused(kind: Any, said: str, 
 @needs_openvino
 def test_a_model_of_our_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(RIVER, "utf-8")
-    with pytest.raises(RegardError, match="--backend openvino: .* needed is a model of transformers"):
+    with pytest.raises(RegardError, match="--backend openvino: .* needs a model of transformers"):
         embed(tmp_path / "a.txt", tmp_path / "store", model=own_models.opened("bert"), settings=FAST)
     assert not (tmp_path / "store").exists()
 
