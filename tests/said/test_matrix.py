@@ -5,9 +5,10 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
-from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrices.matrix import Matrix, matrix
 from regard.explain.weights.sinks import sinks_of
+from regard.questions.map.answer import Matrix
+from regard.questions.map.sentences import of_matrix as matrix_findings
+from regard.questions.map.whole import matrix
 from tests.said.random_traces import trace_of
 from tests.said.templates import Groups, Template, hold, shows
 

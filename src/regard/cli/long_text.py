@@ -1,6 +1,6 @@
 """The long text that `regard map` looks at, of a file or of a saved trace, and the matrix of one of its layers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.explain.matrices.matrix import Matrix
     from regard.models.model import Model
+    from regard.questions.map.answer import Matrix
     from regard.trace.trace import Trace
 
 
@@ -62,18 +62,18 @@ class LongText:
 
     def matrix(
         self, text: str, layer: int | None, head: int | None, *, top: int, far: int, console: Console
-    ) -> "tuple[Matrix, Trace | None, str]":
-        """Go through the matrix of one layer, with progress bars on the console, as `explain.matrices.matrix` does.
+    ) -> "Matrix":
+        """Go through the matrix of one layer, with progress bars on the console, as `questions.map.whole.matrix` does.
 
-        text: as `read` gave it. layer: None for the one that says most. Returns the trace as well, None of windows,
-        which are not held, and why the layer was chosen, "" where it was given.
+        text: as `read` gave it. layer: None for the one that says most; why is then said in the answer. Windows are
+        not held: their answer has no traces.
 
         Raises:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
         from regard.capture.progress import layers_run
-        from regard.explain.matrices.matrix import matrix
-        from regard.explain.matrices.windowed_matrix import windowed
+        from regard.questions.map.whole import matrix
+        from regard.questions.map.windowed import windowed
 
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
@@ -82,7 +82,7 @@ class LongText:
                 trace = saved_trace(self.opened)
                 layer, reason = _chosen(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
-                return found, trace, reason
+                return replace(found, why=reason)
             loading = bars.add_task("loading the model", total=None)
             model = load_model(self.model)
             layer, head = _from_zero(model, layer, head)
@@ -101,7 +101,7 @@ class LongText:
                 bars.update(tracing, completed=1)
                 layer, reason = _chosen(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
-                return found, trace, reason
+                return replace(found, why=reason)
 
             through = Estimate(console, "going through the windows")
 
@@ -112,7 +112,7 @@ class LongText:
 
             assert layer is not None  # see `check`
             plan, windows = model.stream(text, window=self.window, stride=self.stride, layers=[layer])
-            return windowed(plan, windows, layer, head, top=top, far=far, progress=step), None, ""
+            return windowed(plan, windows, layer, head, top=top, far=far, progress=step)
 
 
 def read_text(file: Path) -> str:

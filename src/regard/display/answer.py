@@ -196,6 +196,10 @@ class TracesAnswer(Answer):
         """List the panels that are tabs of its page: all but those for a first screen."""
         return [panel for panel in self.panels() if not panel.brief]
 
+    def layers(self) -> list[int] | None:
+        """Say which layers its page has where none are chosen, None for all."""
+        return None
+
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Put together the page of the traces. choice: what of them it has.
 
@@ -203,10 +207,13 @@ class TracesAnswer(Answer):
             RegardError: what `regard.web.assemble.page_of` raises.
         """
         from regard.display.page import panel_data
-        from regard.web.assemble import Opening, page_of
+        from regard.web.assemble import Choice, Opening, page_of
 
         if not self.traces:
             return super().page(choice)
+        choice = choice or Choice()
+        if choice.layers is None:
+            choice = replace(choice, layers=self.layers())
         place: dict[str, Any] = dict(self.opening())
         title = place.pop("title", None)
         page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())

@@ -256,12 +256,16 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """Lines over one axis. x, y: what the axes are. digits: decimals of y."""
+    """Lines over one axis. x, y: what the axes are. digits: decimals of y.
+
+    full: of one line, the y from which on a bar is full: a terminal then draws it as bars as wide as the screen.
+    """
 
     x: str
     y: str
     series: Sequence[Curve]
     digits: int = 3
+    full: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
         return _section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
     marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in shown_rows)]
     if shown_rows and marked:
-        lines = _in_context(panel, marked[0], shown_rows, width)
+        lines = _in_context(panel, marked, shown_rows, width)
         return _section(panel, lines, *_legend(panel, top, more))
     rows = [[_cell(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
     widths, bars = _widths_with_room(panel, rows, width)
@@ -106,31 +106,40 @@ def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[T
     return [*legend, *_left([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
 
 
-def _in_context(panel: Table, marked: int, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
     """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
 
-    Those are cut at their beginning: a document's name says more than its folder.
+    Those are cut at their beginning: a document's name says more than its folder. marked: the columns of contexts,
+    which share the room alike.
     """
-    others = [n for n in range(len(panel.columns)) if n != marked]
+    others = [n for n in range(len(panel.columns)) if n not in marked]
     cells = [[_cell(row[n], panel.columns[n]) for n in others] for row in rows]
     cells = [[f"…{cell[1 - TEXT :]}" if len(cell) > TEXT else cell for cell in row] for row in cells]
     sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
-    words = [
-        (visible(c.left), visible(c.form), visible(c.right)) for row in rows if isinstance(c := row[marked], InContext)
-    ]
-    form = max(cell_len(word) for _, word, _ in words)
-    room = max(2 * LEAST, width - SET_IN - sum(sizes) - APART * len(sizes) - form)
-    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
-    before = min(before, max(room // 2, room - after))
-    after = min(after, room - before)
+    room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
+    made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
+    made |= {n: _contexts([row[n] for row in rows], room) for n in marked}
     grid = columns()
     for column in panel.columns:
         grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
-    for row, (left, word, right) in zip(cells, words, strict=True):
-        line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
-        line.append(word, style="bold").append(right[: after + form - cell_len(word)])
-        grid.add_row(*row[:marked], line, *row[marked:])
+    for n in range(len(rows)):
+        grid.add_row(*(made[column][n] for column in range(len(panel.columns))))
     return grid
+
+
+def _contexts(cells: Sequence[Cell], room: int) -> list[Text]:
+    """Words one below the other, each in as much of its context as a column has room for, at least a little."""
+    words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
+    form = max(cell_len(word) for _, word, _ in words)
+    room = max(LEAST, room - form)
+    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
+    before = min(before, max(room // 2, room - after))
+    after = min(after, room - before)
+    lines = []
+    for left, word, right in words:
+        line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
+        lines.append(line.append(word, style="bold").append(right[: after + form - cell_len(word)]))
+    return lines
 
 
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
@@ -284,7 +293,16 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
 
 @drawn.register
 def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
-    """Each line in small, with its first and last number."""
+    """Each line in small, with its first and last number; one that has a full bar as wide as the screen."""
+    if panel.full is not None:
+        (curve,) = panel.series
+        bars = resampled([y or 0.0 for y in curve.y], width - 4)
+        step = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
+        each = max(1, round(step * len(curve.x) / len(bars)))
+        what = f"a {panel.x}" if each == 1 else f"about {each} {panel.x}s, the largest of them"
+        line = Text(f"  {heights(bars, panel.full)}", style="cyan")
+        legend = f"a bar: {what}; full at {number_text(panel.full, panel.digits)} {panel.y}"
+        return _section(panel, line, Text(legend, style="dim"))
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))
     full = max((abs(y) for curve in panel.series for y in curve.y if y is not None and math.isfinite(y)), default=0.0)
     for curve in panel.series[:top]:

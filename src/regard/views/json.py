@@ -9,19 +9,12 @@ from regard import json_files
 from regard.explain.evolution import Evolution
 from regard.explain.findings.evolution import evolution_findings
 from regard.explain.findings.head_steps import head_steps_findings
-from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrices.matrix import Matrix
 from regard.explain.weights.sinks import Sink
 from regard.textbook import HeadSteps
 from regard.trace.trace import Trace
 
 VERSION = 1  # of every format
 ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
-
-
-def matrix_data(matrix: Matrix) -> dict[str, Any]:
-    """A layer's matrix, as `regard map` shows it."""
-    return _data("regard map", {"findings": matrix_findings(matrix)} | asdict(matrix))
 
 
 def head_steps_data(

@@ -68,8 +68,9 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     )
     assert again.returncode == 0, again.stderr
     opened = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
-    assert any(note.startswith("attention and values were saved of") for note in opened.pop("status")["notes"])
-    assert opened == {name: value for name, value in data.items() if name != "status"}
+    (status,) = opened.pop("statuses")
+    assert any(note.startswith("attention and values were saved of") for note in status["notes"])
+    assert opened == {name: value for name, value in data.items() if name != "statuses"}
 
 
 def documented(page: str) -> list[str]:
@@ -216,8 +217,8 @@ def test_help_does_not_wait_for_torch(regard_command) -> None:
 
 def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=-1, head=-2, everything=True, save_file=Path("a.safetensors"))
-    assert "layer 5, head 10" in capsys.readouterr().out
+    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
     run(open_file=Path("a.safetensors"), layer=-1, head=-2, everything=True)
-    assert "layer 5, head 10" in capsys.readouterr().out
+    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
     run(Path("text.txt"), layer=-2, head=-12, window=64, everything=True)
-    assert "layer 4, head 0" in capsys.readouterr().out
+    assert "layer 4, head 0" in " ".join(capsys.readouterr().out.split())

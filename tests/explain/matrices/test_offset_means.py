@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from regard.explain.matrices.matrix import matrix
 from regard.explain.matrices.offset_means import REACH, OffsetSums, offset_means
-from regard.explain.matrices.windowed_matrix import windowed
+from regard.questions.map.whole import matrix
+from regard.questions.map.windowed import windowed
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 16
 

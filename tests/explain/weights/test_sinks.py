@@ -1,6 +1,5 @@
 """Attention sinks: the criterion against dense weights, on planted sinks, on models with one and without."""
 
-import io
 import json
 import os
 from dataclasses import replace
@@ -11,23 +10,22 @@ import jsonschema
 import pytest
 import torch
 import transformers
-from rich.console import Console
 
 import regard
 from regard.attention import masks
-from regard.explain.matrices.matrix import matrix
-from regard.explain.matrices.windowed_matrix import windowed
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import align, from_target
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
+from regard.questions.map.whole import matrix
+from regard.questions.map.windowed import windowed
 from regard.questions.see.answer import seen
 from regard.questions.see.picture import draw
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from regard.views.terminal.layout import lines_of
-from regard.views.terminal.matrix import show_matrix
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.pairs import make_pair
+from tests.support.terminal import printed_parts
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 ANNA = "Anna kept the key. She opened the door with the key."
@@ -229,10 +227,9 @@ def test_a_matrix_names_sinks_and_leaves_them_out_of_far_pairs(sunk) -> None:
     dense = sunk[0].attention[2].dense().double()
     for head in found.heads:
         assert head.sink_tokens == pytest.approx(float(dense[head.head, :, 3].mean()), rel=1e-5)
-    console = Console(file=io.StringIO(), width=100, highlight=False)
-    show_matrix(found, "a text", console)
-    assert "poem (sink)" in console.file.getvalue()
-    assert "to sink tokens" in console.file.getvalue()
+    told = " ".join(printed_parts(found.shown(100, everything=True), 100).split())
+    assert "poem (sink)" in told
+    assert "% to sink tokens" in told
     assert matrix(sunk[0], 2, 5).receivers[0].sink  # one head shown: all heads of the layer tell
 
 

@@ -8,9 +8,8 @@ import typer
 from rich.console import Console
 
 from regard.cli.main import app
-from regard.explain.matrices.matrix import matrix
+from regard.questions.map.whole import matrix
 from regard.questions.see.answer import seen
-from regard.views.terminal.matrix import show_matrix
 from regard.views.terminal.unknown_tokens import of_traces, unknown_first
 from tests.support import RIVER
 
@@ -46,7 +45,7 @@ def test_it_is_said_first_and_in_one_line(minilm, chinese) -> None:
             "8 of 19 tokens unknown to the tokenizer of all-MiniLM-L6-v2: “们”, “在”, “银” and 5 more. To the model "
             "they are all the same; a model for that language or script reads them: --model M"
         )
-    assert printed(show_matrix, matrix(chinese, 1), "a text").startswith("8 of 19 tokens unknown")
+    assert str(matrix(chinese, 1)).startswith("8 of 19 tokens unknown")
 
 
 def test_several_texts_are_named(minilm, chinese, bank) -> None:

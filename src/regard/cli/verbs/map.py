@@ -2,22 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from regard.cli import clock, options
+from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.file_options import writes
 from regard.cli.long_text import LongText
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.page_file import PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
-
-if TYPE_CHECKING:
-    from regard.web.page import Page
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
 Layer = Annotated[
@@ -58,31 +54,11 @@ def map_file(
         early.check_kind(True, no_windows)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
-    from regard.views.json import matrix_data
-    from regard.views.terminal.matrix import show_matrix, show_matrix_shortly
+    from regard.cli.console import consoles
+    from regard.cli.telling import tell
 
-    console, errors = consoles(outputs.json)
-    found, trace, reason = given.matrix(text, layer, head, top=top, far=far, console=errors)
+    screens = consoles(outputs.json)
+    found = given.matrix(text, layer, head, top=top, far=far, console=screens[1])
     if layer is None:
         outputs = replace(outputs, save=replace(outputs.save, layers=[found.layer]))
-
-    def draw(file: Path) -> list[str]:
-        from regard.views.figures.matrix import draw_matrix
-
-        return draw_matrix(found, file, reason)
-
-    def page(html: PageFile) -> "Page":
-        from regard.explain.findings.matrix import matrix_findings
-        from regard.web.assemble import Opening, page_of
-
-        assert trace is not None  # see `LongText.check`
-        choice = html.choice() if html.layers is not None else replace(html, layers=[found.layer]).choice()
-        opening = Opening("map", found.layer, found.head)
-        return page_of(trace, choice, opening, findings=matrix_findings(found))
-
-    notes = outputs.write(traces=trace, draw=draw, data=lambda: matrix_data(found), page=page)
-    (show_matrix if everything else show_matrix_shortly)(found, str(file or open_file), console, clock.seconds())
-    if reason:
-        console.print(reason, style="dim", markup=False)
-    finish(console, errors, outputs.files, notes)
+    tell(found, outputs, screens, everything=everything, traces=found.traces[0] if found.traces else None)

@@ -7,8 +7,6 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.matrices import band as band
     from regard.explain.matrices import distant_weights as distant_weights
-    from regard.explain.matrices import matrix as matrix
     from regard.explain.matrices import offset_means as offset_means
-    from regard.explain.matrices import windowed_matrix as windowed_matrix
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
 from regard.explain.findings.choice import strongest_links, text_choice, word_choice
-from regard.explain.matrices.matrix import matrix
 from regard.explain.texts.highlights import Link as StrongLink
 from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
+from regard.questions.map import picture as long_text
+from regard.questions.map.whole import matrix
 from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.views.figures import alignment, movement, predictions, static_words
-from regard.views.figures import matrix as long_text
 from regard.views.figures.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs

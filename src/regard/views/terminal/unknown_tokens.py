@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from regard.explain.matrices.matrix import Matrix
 from regard.models.windows import WindowedTrace
 from regard.text.quoting import quoted
 from regard.trace.status import Status
@@ -14,11 +13,6 @@ from regard.views.terminal.layout import short
 NAMED = 3  # unknown pieces and texts that are named
 
 Read = tuple[str, Status, int]  # what a text is called, its status, how many tokens it has
-
-
-def of_matrix(matrix: Matrix) -> list[Read]:
-    """The one text of a matrix."""
-    return [("text 1", matrix.status, matrix.tokens)]
 
 
 def of_traces(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[Read]:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from regard.explain.findings.matrix import matrix_findings
-from regard.explain.matrices.matrix import HeadFigures, Matrix, matrix
-from regard.explain.matrices.windowed_matrix import windowed
+from regard.questions.map.answer import HeadFigures, Matrix
+from regard.questions.map.sentences import of_matrix as matrix_findings
+from regard.questions.map.whole import matrix
+from regard.questions.map.windowed import windowed
 from tests.support import RIVER
 
 

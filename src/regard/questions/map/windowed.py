@@ -1,6 +1,6 @@
 """The attention matrix of a text that was read in windows: every row from the window that its token is taken from."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import torch
@@ -9,14 +9,16 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Progress
+from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.matrices.band import Band, BandSums, reach
 from regard.explain.matrices.distant_weights import BLOCK, Distant, offer_rows
-from regard.explain.matrices.matrix import CELLS, Matrix, Sums, heads_shown, matrix, matrix_of
 from regard.explain.matrices.offset_means import OffsetSums
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
 from regard.models.windows import Plan, looks_ahead, maps_of, merged
+from regard.questions.map.answer import Matrix
+from regard.questions.map.whole import CELLS, Sums, heads_shown, matrix, matrix_of
 from regard.trace.status import Status
 from regard.trace.trace import Trace
 
@@ -45,7 +47,7 @@ def windowed(
     if len(plan.spans) == 1:
         (trace,) = traces
         alone = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
-        return replace(alone, status=merged(plan, [trace.status]))
+        return replace(alone, about=_about(plan, [trace.status]), traces=())
     whole: _Whole | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
@@ -63,7 +65,14 @@ def windowed(
             progress(1 / len(plan.spans))
     if whole is None:
         raise RegardError("a text in no windows has no matrix")
-    return matrix_of(whole.sums(), text, tokens, merged(plan, statuses), layer, head, top=top)
+    about = _about(plan, statuses)
+    return matrix_of(whole.sums(), tokens, layer, head, top=top, about=about, traces=())
+
+
+def _about(plan: Plan, statuses: Sequence[Status]) -> Read:
+    """The whole text, with one status of all windows."""
+    status, text = merged(plan, statuses), plan.encoded.text
+    return Read(((text, None),), (status,), (("text 1", status, len(plan.encoded.tokens)),))
 
 
 class _Whole:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import regard
 from regard.attention.head_map import one_head
 from regard.explain.matrices.distant_weights import whole_map
-from regard.explain.matrices.matrix import CELLS, matrix
-from regard.explain.matrices.windowed_matrix import windowed
+from regard.questions.map.whole import CELLS, matrix
+from regard.questions.map.windowed import windowed
 
 TEXT = (
     "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, and "

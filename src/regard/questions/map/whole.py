@@ -15,94 +15,19 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.head_map import one_head
 from regard.attention.map_statistics import Progress, cell_sizes, cells
 from regard.checks import from_zero
+from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.matrices.band import Band
 from regard.explain.matrices.distant_weights import Distant, whole_map
 from regard.explain.matrices.offset_means import OffsetMeans, offset_means
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
+from regard.questions.map.answer import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
 from regard.text.tokens import Token
-from regard.trace.status import Status
 from regard.trace.trace import Trace
 
 LISTED = 16  # largest weights of each query that the pass lists
 CELLS = 256  # rows and columns of the picture at most
-AROUND = 24  # characters of the text that are shown on either side of a token
-
-
-@dataclass(frozen=True)
-class Place:
-    """A token of the text, its characters [start, end), and the text around it."""
-
-    token: int
-    text: str
-    start: int
-    end: int
-    around: str
-
-
-@dataclass(frozen=True)
-class Receiver:
-    """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
-
-    share: its part of all attention. sink: whether it is an attention sink.
-    """
-
-    place: Place
-    received: float
-    share: float
-    special: bool
-    sink: bool
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A query that attends to a key far from it, in one head."""
-
-    head: int
-    query: Place
-    key: Place
-    weight: float
-    distance: int
-
-
-@dataclass(frozen=True)
-class HeadFigures:
-    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens, of a sink that
-    the head has learned (no token), and of sink_tokens, those that are attention sinks."""
-
-    head: int
-    entropy: float
-    distance: float
-    special: float
-    sink: float
-    sink_tokens: float
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """One layer's attention over a whole text, of one head or (head None) the mean of all.
-
-    near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
-    the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
-    shown. picture: mean weights of cells, query down and key across; None of a text that was read in windows, which has
-    a band in its place. received: what the keys of each of the picture's columns, or of as many parts of the text,
-    receive, as in Receiver, mean over them.
-    """
-
-    layer: int
-    head: int | None
-    tokens: int
-    characters: int
-    heads: list[HeadFigures]
-    near: OffsetMeans
-    receivers: list[Receiver]
-    far: int
-    pairs: list[Pair]
-    picture: list[list[float]] | None
-    band: Band | None
-    received: list[float]
-    status: Status
 
 
 @dataclass
@@ -168,7 +93,7 @@ def matrix(
         pairs=whole_map(weights, values, keys, special | sunk, far, top),
         sinks=sinks,
     )
-    return matrix_of(sums, trace.text, trace.tokens, trace.status, layer, head, top=top)
+    return matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
@@ -183,9 +108,10 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 
 
 def matrix_of(
-    sums: Sums, text: str, tokens: Sequence[Token], status: Status, layer: int, head: int | None, *, top: int
+    sums: Sums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read, traces: Sequence[Trace]
 ) -> Matrix:
-    """The numbers for a person from the sums of a pass."""
+    """The numbers for a person from the sums of a pass. about: with the one text that they are of."""
+    ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
     length, columns = len(tokens), min(CELLS, len(tokens))
@@ -216,5 +142,6 @@ def matrix_of(
         picture=None if sums.picture is None else sums.picture.tolist(),
         band=sums.band,
         received=across.tolist(),
-        status=status,
+        about=about,
+        traces=traces,
     )

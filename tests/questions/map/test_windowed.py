@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.explain.matrices.matrix import matrix
-from regard.explain.matrices.windowed_matrix import windowed
+from regard.questions.map.whole import matrix
+from regard.questions.map.windowed import windowed
 from tests.support.own_models import opened
 
 TEXT = "A man is fishing on a river bank. She takes money. A bank"

@@ -1,7 +1,7 @@
 """A layer's attention over a long text as a picture: what matters in it, over the text, and then all of it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,11 +10,13 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
-from regard.explain.matrices.matrix import Matrix
 from regard.views.figures.elements.arcs import Link, draw_arcs
-from regard.views.figures.elements.canvas import spread, stack, whose, write
+from regard.views.figures.elements.canvas import spread, stack, write
 from regard.views.figures.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.views.terminal.layout import spelled
+
+if TYPE_CHECKING:
+    from regard.questions.map.answer import Matrix
 
 WIDE = 13.0  # inches
 OVER = 4.4  # inches of the arcs
@@ -24,23 +26,23 @@ NO_WEIGHT = "#efefef"
 BAR = "#4292c6"
 
 
-def draw_matrix(matrix: Matrix, file: Path, why: str = "") -> list[str]:
+def draw(matrix: "Matrix", file: Path) -> list[str]:
     """Write the picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
     them what each part of the text receives. Then the mean weight of each head by how far the key is from the query,
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
-    is, since there is no weight beyond a window. why: the reason for this layer, said in the title.
+    is, since there is no weight beyond a window.
     """
-    return write(paint_matrix(matrix, why), file)
+    return write(paint(matrix), file)
 
 
-def paint_matrix(matrix: Matrix, why: str = "") -> Figure:
+def paint(matrix: "Matrix") -> Figure:
     """The picture as a figure."""
-    return stack(rows(matrix, why=why), WIDE)
+    return stack(rows(matrix, why=matrix.why), WIDE)
 
 
-def rows(matrix: Matrix, label: str = "", why: str = "") -> list[tuple[float, Any]]:
+def rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
     """(height, painter) of the rows that the picture is made of, for a picture of several texts.
 
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
@@ -51,12 +53,8 @@ def rows(matrix: Matrix, label: str = "", why: str = "") -> list[tuple[float, An
     ]
 
 
-def _over_the_text(figure: FigureBase, place: Any, matrix: Matrix, label: str, why: str) -> None:
-    every = f"mean of {len(matrix.heads)} heads"
-    read = ""
-    if matrix.band is not None:
-        read = f" read in {matrix.band.windows} windows of {matrix.band.window} tokens, stride {matrix.band.stride}"
-    title = f"{label}Attention of {matrix.tokens:,} tokens{read}, {whose(matrix.layer, matrix.head, every)}"
+def _over_the_text(figure: FigureBase, place: Any, matrix: "Matrix", label: str, why: str) -> None:
+    title = f"{label}{matrix.title()}"
     figure.suptitle(f"{title}\n{why}" if why else title, fontsize=12)
     parts = place.subgridspec(2, 1, height_ratios=(OVER, 1.5))
     above = figure.add_subplot(parts[0])
@@ -64,7 +62,7 @@ def _over_the_text(figure: FigureBase, place: Any, matrix: Matrix, label: str, w
     _received(figure.add_subplot(parts[1], sharex=above), matrix)
 
 
-def _far(axes: Axes, matrix: Matrix) -> None:
+def _far(axes: Axes, matrix: "Matrix") -> None:
     """The pairs that are far apart, each an arc."""
     links: list[Link] = []
     named: dict[int, str] = {}
@@ -85,7 +83,7 @@ def _far(axes: Axes, matrix: Matrix) -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _received(axes: Axes, matrix: Matrix) -> None:
+def _received(axes: Axes, matrix: "Matrix") -> None:
     """What each part of the text receives, with the tokens that receive most named."""
     axes.stairs(matrix.received, _edges(matrix), color=BAR, fill=True)
     axes.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
@@ -116,7 +114,7 @@ def _received(axes: Axes, matrix: Matrix) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _all_of_it(figure: FigureBase, place: Any, matrix: Matrix) -> None:
+def _all_of_it(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
     parts = place.subgridspec(1, 2)
     _near(figure, figure.add_subplot(parts[0]), matrix)
     axes = figure.add_subplot(parts[1])
@@ -138,7 +136,7 @@ def _all_of_it(figure: FigureBase, place: Any, matrix: Matrix) -> None:
     axes.tick_params(labelsize=7)
 
 
-def _near(figure: FigureBase, axes: Axes, matrix: Matrix) -> None:
+def _near(figure: FigureBase, axes: Axes, matrix: "Matrix") -> None:
     """A row a head: the mean weight at each offset."""
     values = np.array(matrix.near.values, dtype=float)
     first, count = matrix.near.first, values.shape[1]
@@ -185,7 +183,7 @@ def _cells(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, flo
     bar.set_label(f"mean weight of a cell of {each} (logarithmic)", fontsize=8)
 
 
-def _circles(axes: Axes, matrix: Matrix, *, by_offset: bool) -> None:
+def _circles(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
     """The far pairs, numbered as they are listed."""
     for number, pair in enumerate(matrix.pairs, 1):
         across = pair.key.token - pair.query.token if by_offset else pair.key.token + 0.5
@@ -195,7 +193,7 @@ def _circles(axes: Axes, matrix: Matrix, *, by_offset: bool) -> None:
         label.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 
-def _told(matrix: Matrix, values: Any) -> list[str]:
+def _told(matrix: "Matrix", values: Any) -> list[str]:
     """What is drawn, and what the marks and missing colours mean, as far as there are some."""
     legend = ["All of it" if matrix.band is None else "All of it, by query and offset"]
     if bool((values == 0).any()):
@@ -207,7 +205,7 @@ def _told(matrix: Matrix, values: Any) -> list[str]:
     return legend
 
 
-def _edges(matrix: Matrix) -> Any:
+def _edges(matrix: "Matrix") -> Any:
     return np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
 
 

@@ -1,30 +1,33 @@
 """State in a few sentences what one layer's attention over a long text does: how far, how sharply, to whom."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from regard.explain.findings.wording import as_among, capital, quoted
-from regard.explain.matrices.matrix import HeadFigures, Matrix, Receiver
+
+if TYPE_CHECKING:
+    from regard.questions.map.answer import HeadFigures, Matrix, Receiver
 
 OFTEN = 1.5  # times the average that a token has to receive to stand out
 PART = 0.005  # parts of all attention below it round to 0%
 
 
-def matrix_findings(matrix: Matrix) -> list[str]:
+def of_matrix(matrix: "Matrix") -> list[str]:
     """Compose the sentences, each where its numbers bear it."""
     about = (_distance, _spread, _apart, _receiver, _pair)
     return [sentence for sentence in (each(matrix) for each in about) if sentence]
 
 
-def _mean(matrix: Matrix, of: Callable[[HeadFigures], float]) -> float:
+def _mean(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> float:
     return sum(map(of, matrix.heads)) / len(matrix.heads)
 
 
-def _ends(matrix: Matrix, of: Callable[[HeadFigures], float]) -> tuple[HeadFigures, HeadFigures]:
+def _ends(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> "tuple[HeadFigures, HeadFigures]":
     """The heads with the smallest and the largest figure."""
     return min(matrix.heads, key=of), max(matrix.heads, key=of)
 
 
-def _distance(matrix: Matrix) -> str:
+def _distance(matrix: "Matrix") -> str:
     """How far tokens look."""
     mean = _mean(matrix, lambda head: head.distance)
     near, far = _ends(matrix, lambda head: head.distance)
@@ -37,7 +40,7 @@ def _distance(matrix: Matrix) -> str:
     return f"{where}: {ends}."
 
 
-def _spread(matrix: Matrix) -> str:
+def _spread(matrix: "Matrix") -> str:
     """How sharp the heads are."""
     sharp, broad = _ends(matrix, lambda head: head.entropy)
     if matrix.head is not None:
@@ -50,7 +53,7 @@ def _spread(matrix: Matrix) -> str:
     )
 
 
-def _apart(matrix: Matrix) -> str:
+def _apart(matrix: "Matrix") -> str:
     """What special tokens and sinks take of all attention."""
     parts = []
     for name, of in (
@@ -67,7 +70,7 @@ def _apart(matrix: Matrix) -> str:
     return capital(" and ".join(parts)) + " of all attention." if parts else ""
 
 
-def _receiver(matrix: Matrix) -> str:
+def _receiver(matrix: "Matrix") -> str:
     """Which token with a meaning receives most."""
     rest = [each for each in matrix.receivers if not each.special and not each.sink]
     if not rest:
@@ -81,15 +84,15 @@ def _receiver(matrix: Matrix) -> str:
     return capital(f"{aside}{_named(first)} receives most, {_times(first)}{then}.")
 
 
-def _named(receiver: Receiver) -> str:
+def _named(receiver: "Receiver") -> str:
     return f"{quoted(receiver.place.text)} (token {receiver.place.token})"
 
 
-def _times(receiver: Receiver) -> str:
+def _times(receiver: "Receiver") -> str:
     return f"{receiver.received:.1f} times what tokens get on average"
 
 
-def _pair(matrix: Matrix) -> str:
+def _pair(matrix: "Matrix") -> str:
     """The strongest link across a distance."""
     if not matrix.pairs:
         within = " within its window" if matrix.band is not None else ""

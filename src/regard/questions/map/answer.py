@@ -1,0 +1,159 @@
+"""Hold one layer's attention over a whole text, as `matrix` and `windowed` find it; all numbers count from 0."""
+
+import re
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.answer import TracesAnswer
+from regard.display.panels import InContext
+from regard.explain.frames import Row
+from regard.explain.matrices.band import Band
+from regard.explain.matrices.offset_means import OffsetMeans
+from regard.questions.map import panels, sentences
+from regard.trace.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AROUND = 24  # characters of the text that are shown on either side of a token
+
+
+@dataclass(frozen=True)
+class Place:
+    """A token of the text, its characters [start, end), and the text around it."""
+
+    token: int
+    text: str
+    start: int
+    end: int
+    around: str
+
+    def in_text(self) -> InContext:
+        """Mark it in the text around it, blanks as one; a special token stands for no characters, and nowhere."""
+        if self.start == self.end:
+            return InContext("", self.text, "")
+        at = min(self.start, AROUND)
+        own = at + self.end - self.start
+        before, after = (re.sub(r"\s+", " ", part) for part in (self.around[:at], self.around[own:]))
+        return InContext(before, self.text, after)
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
+
+    share: its part of all attention. sink: whether it is an attention sink.
+    """
+
+    place: Place
+    received: float
+    share: float
+    special: bool
+    sink: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query that attends to a key far from it, in one head."""
+
+    head: int
+    query: Place
+    key: Place
+    weight: float
+    distance: int
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """Means over the queries of one head: entropy in nats, distance in tokens, shares of special tokens, of a sink that
+    the head has learned (no token), and of sink_tokens, those that are attention sinks."""
+
+    head: int
+    entropy: float
+    distance: float
+    special: float
+    sink: float
+    sink_tokens: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matrix(TracesAnswer):
+    """One layer's attention over a whole text, of one head or (head None) the mean of all.
+
+    near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
+    the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
+    shown. picture: mean weights of cells, query down and key across; None of a text that was read in windows, which has
+    a band in its place, and no traces. received: what the keys of each of the picture's columns, or of as many parts of
+    the text, receive, as in Receiver, mean over them. why: the reason for the layer, where it was chosen.
+    """
+
+    format: ClassVar[str] = "regard map"
+    findings = sentences.of_matrix
+    panels = panels.of_matrix
+
+    layer: int
+    head: int | None
+    tokens: int
+    characters: int
+    heads: list[HeadFigures]
+    near: OffsetMeans
+    receivers: list[Receiver]
+    far: int
+    pairs: list[Pair]
+    picture: list[list[float]] | None
+    band: Band | None
+    received: list[float]
+    why: str = field(default="", kw_only=True)
+
+    @property
+    def status(self) -> Status:
+        """How it was computed."""
+        return self.about.statuses[0]
+
+    def title(self) -> str:
+        """Of how many tokens, how they were read, and which layer and heads."""
+        read, band = "", self.band
+        if band is not None:
+            read = f" read in {band.windows} windows of {band.window} tokens, stride {band.stride}"
+        heads = f"mean of {len(self.heads)} heads" if self.head is None else f"head {self.head}"
+        return f"Attention of {self.tokens:,} tokens{read}, layer {self.layer}, {heads}"
+
+    def exactness(self) -> list[str]:
+        """Say why it is this layer, where nobody asked for one."""
+        return [self.why] if self.why else []
+
+    def rows(self) -> list[Row]:
+        """One row a far pair: its head, weight and distance, the tokens and their numbers."""
+        return [
+            {
+                "head": pair.head, "weight": pair.weight, "distance": pair.distance, "query": pair.query.token,
+                "key": pair.key.token, "query_text": pair.query.text, "key_text": pair.key.text,
+            }
+            for pair in self.pairs
+        ]  # fmt: skip
+
+    def data(self) -> dict[str, object]:
+        """All of it but the traces."""
+        own = asdict(replace(self, traces=()))
+        return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
+
+    def opening(self) -> dict[str, Any]:
+        """The map of this layer and head."""
+        return {"view": "map", "layer": self.layer, "head": self.head}
+
+    def layers(self) -> list[int]:
+        """This one alone."""
+        return [self.layer]
+
+    def plot(self, *names: str) -> "Figure":
+        """Draw it over its text, or the panels of these names. Raises RegardError: there is no panel of a name."""
+        from regard.questions.map.picture import paint
+
+        return super().plot(*names) if names else paint(self)
+
+    def draw(self, file: Path) -> list[str]:
+        """Write its picture; returns notes on missing characters."""
+        from regard.questions.map.picture import draw
+
+        return draw(self, file)

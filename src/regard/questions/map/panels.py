@@ -1,0 +1,97 @@
+"""One layer's attention over a text as panels: along the text, far pairs, who receives most, each head, by distance."""
+
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Curve, Curves, Heat, Panel, Table
+
+if TYPE_CHECKING:
+    from regard.questions.map.answer import Matrix
+
+LEAST = 2.0  # times what tokens receive on average: bars along a text are full there or beyond
+MOST = 0.98  # of the parts: one special token would make all others flat
+
+
+def of_matrix(found: "Matrix") -> list[Panel]:
+    """First what the parts of the text receive, and the far pairs, or who receives most where none are."""
+    pairs: list[Panel] = [_pairs(found)] if found.pairs else []
+    return [_along(found), *pairs, _receivers(found), _heads(found), _near(found)]
+
+
+def _along(found: "Matrix") -> Curves:
+    count = len(found.received)
+    starts = [n * found.tokens // count for n in range(count)]
+    return Curves(
+        name="Along the text",
+        title=f"Where the text is looked at, from its first of {found.tokens:,} tokens to its last",
+        note="1 is what tokens receive on average.", x="token", y="times what tokens receive on average", digits=1,
+        series=[Curve("received", starts, found.received)], screen=True,
+        full=max(LEAST, sorted(found.received)[int(MOST * (count - 1))]),
+    )  # fmt: skip
+
+
+def _pairs(found: "Matrix") -> Table:
+    """The far pairs, each token in the text around it."""
+    several = len(found.heads) > 1
+    columns = [
+        Column("weight", 3, bar=True), *([Column("head", 0)] if several else []), Column("apart", 0), Column("looks"),
+        Column("at"), Column("query", 0, detail=True), Column("key", 0, detail=True),
+    ]  # fmt: skip
+    rows: list[list[Cell]] = [
+        [
+            pair.weight, *([pair.head] if several else []), pair.distance, pair.query.in_text(), pair.key.in_text(),
+            pair.query.token, pair.key.token,
+        ]
+        for pair in found.pairs
+    ]  # fmt: skip
+    return Table(
+        name="Far pairs", title=f"The largest weights between tokens more than {found.far} apart", screen=True,
+        note="Special tokens and sinks aside.", columns=columns, rows=rows,
+    )  # fmt: skip
+
+
+def _receivers(found: "Matrix") -> Table:
+    rows: list[list[Cell]] = [
+        [
+            each.place.text + (" (special)" if each.special else " (sink)" if each.sink else ""), each.place.token,
+            each.received, 100 * each.share, each.place.in_text(),
+        ]
+        for each in found.receivers
+    ]  # fmt: skip
+    note = "Received: the weights on it, summed over all queries; 1 is what tokens get on average."
+    if any(each.sink for each in found.receivers):
+        note += " A sink receives far more than its share in most heads, whatever it means."
+    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True), Column("% of all", 2)]
+    return Table(
+        name="Who receives most", title="Tokens that receive most", columns=[*columns, Column("in the text")],
+        rows=rows,
+        note=note, screen=not found.pairs,
+    )  # fmt: skip
+
+
+def _heads(found: "Matrix") -> Table:
+    """One row a head."""
+    shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to its sink"}
+    there = [name for name in shares if name == "special" or any(getattr(each, name) > 0 for each in found.heads)]
+    columns = [Column("head", 0), Column("entropy", 2), Column("distance", 1, bar=True)]
+    return Table(
+        name="Each head", title=f"{found.title()}: each head",
+        columns=[*columns, *(Column(shares[name], 1) for name in there)],
+        rows=[
+            [each.head, each.entropy, each.distance, *(100 * getattr(each, name) for name in there)]
+            for each in found.heads
+        ],
+        note="Means over all queries; entropy in nats, distance in tokens.",
+    )  # fmt: skip
+
+
+def _near(found: "Matrix") -> Heat:
+    """A row a head: the mean weight at each offset that has some; a causal model looks back alone."""
+    values, first = found.near.values, found.near.first
+    there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
+    shown = range(there[0], there[-1] + 1)
+    return Heat(
+        name="By distance", title=f"How far each head looks: the mean weight at each distance up to {-first}",
+        note="The key's number less the query's: below 0 are earlier tokens.", axes=("head", "offset"),
+        rows=[f"head {each.head}" for each in found.heads], columns=[str(first + n) for n in shown],
+        values=[[row[n] for n in shown] for row in values], unit="mean weight",
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""A long text's matrix fits one screen, and every pair is shown where it stands in the text."""
+
+import pytest
+
+from regard.questions.map.whole import matrix
+from tests.support import RIVER
+from tests.support.terminal import printed_parts
+
+TEXT = "The old man went to the river bank, and fished there for many days; the bank of the town was closed.\n" * 12
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_one_screen(minilm, width: int) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2)
+    out = printed_parts(found.shown(width), width)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 44 or width < 80
+    told = " ".join(out.split())
+    place = 0
+    for sentence in found.findings():
+        place = told.index(sentence, place)
+    assert told.index("Where the text is looked at, from its first of") > place
+    assert f"full at {found.panels()[0].full:.1f} times what tokens receive on average" in told
+
+
+def test_all_of_it_names_every_head_pair_and_receiver(minilm) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2, top=4)
+    told = printed_parts(found.shown(140, 1000, everything=True), 140)
+    for title in ("each head", "Tokens that receive most", "The largest weights between tokens more than 64 apart"):
+        assert title in told
+    for each in found.heads:
+        assert f" {each.distance:.1f} " in told
+    for pair in found.pairs:
+        assert f"{pair.weight:.3f}" in told
+
+
+def test_without_far_pairs_it_is_who_receives_most(minilm) -> None:
+    found = matrix(minilm.trace(RIVER), 2)
+    assert "Tokens that receive most" in str(found)
+    assert not any(panel.name == "Far pairs" for panel in found.panels())
