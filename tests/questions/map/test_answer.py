@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from regard.display.panels import InContext
 from regard.questions.map.answer import Place
 from regard.questions.map.whole import matrix
@@ -14,7 +16,7 @@ def test_rows_are_the_far_pairs_with_their_weights(bank) -> None:
     dense = bank[0].attention[2].dense()
     assert len(found.rows()) == 7
     for row in found.rows():
-        assert row["weight"] == float(dense[row["head"], row["query"], row["key"]])
+        assert row["weight"] == pytest.approx(float(dense[row["head"], row["query"], row["key"]]), rel=1e-5)
         assert row["distance"] == abs(row["query"] - row["key"]) > 3
         assert row["query_text"] == bank[0].tokens[row["query"]].text
     assert found.to_frame()["weight"].tolist() == [row["weight"] for row in found.rows()]
