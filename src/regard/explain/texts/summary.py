@@ -224,14 +224,9 @@ def _side(
     apart = [sinks(trace) for trace in traces]
     numbers = [{sink.token for sink in each} for each in apart]
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
-    words = [(traces[o.text], o.as_word()) for o in seen]
-    whole = all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
-    ranges: list[Neutral] = []
-    held: Control | None = None
-    in_control: list[tuple[Trace, Word]] = []
-    if control is not None and references and seen and word is not None:
-        placed = [(o.label, traces[o.text], o.as_word()) for o in seen]
-        ranges, held, in_control = neutral(word, placed, control, references)
+    ranges, held, in_control = _against_neutral(traces, seen, word, control, references)
+    added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
+    overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
     return Summary(
         word=word,
         top=top,
@@ -244,22 +239,11 @@ def _side(
         occurrences=seen,
         pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
-        overview=[]
-        if word is not None
-        else [_overview(trace, head, top, own) for trace, own in zip(traces, numbers, strict=True)],
-        highlights=[]
-        if word is not None
-        else [highlights(trace, head=head, top=top, sinks=own) for trace, own in zip(traces, numbers, strict=True)],
-        movement=movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
-        if words and whole
-        else None,
-        layer_updates=[word_updates(both[o.text] if both else traces[o.text], o, top, numbers[o.text]) for o in seen],
-        predictions=[
-            predict(trace, n, token, names, top=top, occurrence=label)
-            for n, trace in enumerate(traces)
-            if trace.logits is not None
-            for token, label in _spoken(trace, n, word, seen, bool(both))
-        ],
+        overview=[_overview(trace, head, top, own) for trace, own in overviewed],
+        highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
+        movement=_movement(traces, seen, references, in_control, ranges, held),
+        layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
+        predictions=_predictions(traces, seen, word, names, top, writes=bool(both)),
         logit_lenses=[],
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
@@ -267,6 +251,46 @@ def _side(
         neutral=ranges,
         control=held,
     )
+
+
+def _against_neutral(
+    traces: Sequence[Trace],
+    seen: Sequence[Occurrence],
+    word: str | None,
+    control: Sequence[Trace] | None,
+    references: Sequence[Trace],
+) -> tuple[list[Neutral], Control | None, list[tuple[Trace, Word]]]:
+    """What neutral sentences say of a word's cosines, what they can be taken for, and the word in them."""
+    if control is None or not references or not seen or word is None:
+        return [], None, []
+    return neutral(word, [(o.label, traces[o.text], o.as_word()) for o in seen], control, references)
+
+
+def _movement(
+    traces: Sequence[Trace],
+    seen: Sequence[Occurrence],
+    references: Sequence[Trace],
+    in_control: list[tuple[Trace, Word]],
+    ranges: list[Neutral],
+    held: Control | None,
+) -> Movement | None:
+    """The paths of occurrences, where there are any and traces hold all hidden states."""
+    if not seen or any(len(kept_numbers(t.hidden_states)) < len(t.hidden_states) for t in traces):
+        return None
+    words = [(traces[o.text], o.as_word()) for o in seen]
+    return movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
+
+
+def _predictions(
+    traces: Sequence[Trace], seen: Sequence[Occurrence], word: str | None, names: Names, top: int, *, writes: bool
+) -> list[Prediction]:
+    """What a model with a language head would say at the places of its texts."""
+    return [
+        predict(trace, n, token, names, top=top, occurrence=label)
+        for n, trace in enumerate(traces)
+        if trace.logits is not None
+        for token, label in _spoken(trace, n, word, seen, writes)
+    ]
 
 
 def _lenses(

@@ -37,27 +37,45 @@ class AttributionAsked(OutcomeAsked):
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
-        by, method, steps = map(called, ("by", "method", "steps"))
-        patching = self.method == "attribution-patching"
         self.check_outcome(called)
         super().check(texts, targets, called=called)
+        self._check_places(called)
+        self._check_method(called)
+        self._check_texts(texts, targets, called)
+
+    @property
+    def _patching(self) -> bool:
+        """Whether two texts are compared."""
+        return self.method == "attribution-patching"
+
+    def _check_places(self, called: Called) -> None:
+        """Refuse places that go with another kind of outcome."""
         self.need("at", "to", called, "a token's logit is meant")
         self.need("like", "word", called, "the word that is compared with it")
-        if not patching:
+        if not self._patching:
             self.need("word", "like", called, "another word of the text, their cosine is split")
+
+    def _check_method(self, called: Called) -> None:
+        """Refuse what another method takes."""
+        by, method, steps = map(called, ("by", "method", "steps"))
         if self.steps is not None and self.method != "integrated-gradients":
             raise RegardError(f"{steps} goes with {method} integrated-gradients")
         if self.by == "head" and self.method != "gradient-x-input":
             raise RegardError(f"{by} head goes with {method} gradient-x-input; direct shows heads beside all else")
-        if patching and self.by is not None:
+        if self._patching and self.by is not None:
             raise RegardError(f"{by}: attribution patching has a number for each layer and token, leave it out")
-        if patching and targets:
+
+    def _check_texts(self, texts: int, targets: int, called: Called) -> None:
+        """Refuse another number of texts than the method is of, and targets where it takes none."""
+        method = called("method")
+        if self._patching and targets:
             raise RegardError(f"{called('target')}: attribution patching is for models of one stack")
-        if texts != (2 if patching else 1):
-            needs = f"one: {method} attribution-patching compares two"
-            if patching:
-                needs = "two, a clean and a corrupted one"
-            raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
+        if self._patching and texts != 2:
+            raise RegardError(f"{method} {self.method}: given {texts} texts, needs two, a clean and a corrupted one")
+        if not self._patching and texts != 1:
+            raise RegardError(
+                f"{method} {self.method}: given {texts} texts, needs one: {method} attribution-patching compares two"
+            )
 
     def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
         """Refuse a next token: the default model has no language head."""
@@ -84,7 +102,7 @@ class AttributionAsked(OutcomeAsked):
 
         at = None if self.to is None or self.at is None else self._at(trace)
         outcome = self.outcome(model, trace, logit, like=self.like, at=at)
-        if self.method == "attribution-patching":
+        if self._patching:
             clean, corrupted = (each.sides[0].text for each in traces)
             return model.attribution_patching(clean, corrupted, outcome)
         if self.by == "head":
