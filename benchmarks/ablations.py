@@ -15,6 +15,7 @@ import torch
 import regard
 from benchmarks.measure import machine, seconds, verdict
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, ablating
+from regard.attention.recording import scope
 
 # name, texts, heads, key heads, tokens, width, causal
 SIZES = (
@@ -48,7 +49,7 @@ def overheads(texts: int, heads: int, groups: int, length: int, width: int, caus
 
     def call(cuts: Sequence[Ablation], row: int | None = None) -> Callable[[], object]:
         def run() -> object:
-            with regard.record() as calls, regard.scope("layer.0"):
+            with regard.record() as calls, scope("layer.0"):
                 if not cuts:
                     result = regard.attend(query, key, value, causal=causal)
                 else:

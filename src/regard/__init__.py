@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from regard.attention.attend import Attention as Attention
     from regard.attention.attend import attend as attend
     from regard.attention.attention_map import AttentionMap as AttentionMap
-    from regard.attention.kernels.dispatch import kernels as kernels
     from regard.attention.map_statistics import Statistics as Statistics
     from regard.attention.recording import record as record
-    from regard.attention.recording import scope as scope
     from regard.capture.interventions.names import ablate as ablate
     from regard.capture.interventions.names import edge as edge
     from regard.capture.interventions.names import head as head
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
     from regard.models.load import load as load
     from regard.models.see_texts import see as see
     from regard.nn.config import TransformerConfig as TransformerConfig
-    from regard.nn.kv_cache import KeyValueCache as KeyValueCache
     from regard.nn.multihead import MultiHeadAttention as MultiHeadAttention
-    from regard.nn.multihead import masks_from_torch as masks_from_torch
     from regard.nn.single_head import CrossAttention as CrossAttention
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
@@ -51,7 +47,6 @@ _WHERE = {
     "Attention": "regard.attention.attend",
     "AttentionMap": "regard.attention.attention_map",
     "CrossAttention": "regard.nn.single_head",
-    "KeyValueCache": "regard.nn.kv_cache",
     "MultiHeadAttention": "regard.nn.multihead",
     "RegardError": "regard.errors",
     "SelfAttention": "regard.nn.single_head",
@@ -64,10 +59,8 @@ _WHERE = {
     "attend": "regard.attention.attend",
     "edge": "regard.capture.interventions.names",
     "head": "regard.capture.interventions.names",
-    "kernels": "regard.attention.kernels.dispatch",
     "load": "regard.models.load",
     "masks": "regard.attention",
-    "masks_from_torch": "regard.nn.multihead",
     "neutral_sentences": "regard.text.neutral_sentences",
     "open": "regard.trace.file",
     "explain": "regard",
@@ -79,17 +72,22 @@ _WHERE = {
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "save_page": "regard.web.save_page",
-    "scope": "regard.attention.recording",
     "see": "regard.models.see_texts",
     "steer": "regard.capture.interventions.steer",
     "steering_vector": "regard.capture.interventions.steer",
     "show": "regard.web.show",
 }
 
+_ELSEWHERE = {  # names that were here
+    "KeyValueCache": "regard.nn.kv_cache",
+    "kernels": "regard.attention.kernels.dispatch",
+    "masks_from_torch": "regard.nn.multihead",
+    "scope": "regard.attention.recording",
+}
 _MODULES = ("corpus", "explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
-__getattr__ = lazy_names(__name__, _WHERE, _MODULES)
+__getattr__ = lazy_names(__name__, _WHERE, _MODULES, _ELSEWHERE)
 
 
 def __dir__() -> list[str]:

@@ -23,13 +23,18 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
     return load, lambda: list(names)
 
 
-def lazy_names(package: str, where: Mapping[str, str], modules: Collection[str] = ()) -> Callable[[str], Any]:
+def lazy_names(
+    package: str, where: Mapping[str, str], modules: Collection[str] = (), elsewhere: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
     """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
 
     where: the module of each name. modules: names that are modules themselves, within the one that is given.
+    elsewhere: the modules of names that the package has not, but that are looked for here.
     """
 
     def load(name: str) -> Any:
+        if elsewhere is not None and name in elsewhere:
+            raise AttributeError(f"{package}.{name} is in its module: from {elsewhere[name]} import {name}")
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if name in modules:

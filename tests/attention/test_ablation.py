@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, ablating, open_blocks
+from regard.attention.recording import scope
 from regard.errors import OutOfRangeError
 from tests.attention.cases import Case, cases, random
 
@@ -69,7 +70,7 @@ def test_which_calls_a_cut_holds_for() -> None:
     def cut_calls(*layers: Any) -> list[int]:
         with ablating([HeadAblation(layers=layers or None)]), regard.record(keep=["output"]) as calls:
             for path in paths:
-                with regard.scope(path):
+                with scope(path):
                     regard.attend(x, x, x)
         assert [call.ablations != () for call in calls.values()] == [not call.output.any() for call in calls.values()]
         return [n for n, call in enumerate(calls.values()) if call.ablations]
@@ -100,7 +101,7 @@ def test_calls_by_other_names_than_their_paths() -> None:
     ]
     with ablating(cuts, name) as block, regard.record() as calls:
         for path in ("layer.7", "layer.7", "other"):
-            with regard.scope(path):
+            with scope(path):
                 regard.attend(x, x, x)
     assert asked == [("layer.7", 0), ("layer.7", 1), ("other", 0)]
     assert [call.ablations for call in calls.values()] == [(cuts[3],), (cuts[0], cuts[3]), ()]
@@ -114,7 +115,7 @@ def test_cuts_that_met_no_call_are_named() -> None:
     )
     with ablating(cuts) as block:
         assert block.unmet == tuple(cuts)
-        with regard.scope("layer.0"):
+        with scope("layer.0"):
             regard.attend(x, x, x)
         assert block.unmet == (cuts[1], cuts[2])
 
@@ -207,13 +208,13 @@ def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, 
     query, key = random(0, 2, 4, 5, 3), random(1, 2, 2, 7, 3)
     with ablating([cut]) as block:
         assert isinstance(block, OpenAblations)
-        with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, regard.scope("layer.3"):
+        with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, scope("layer.3"):
             regard.attend(query, key, key)
     assert all(isinstance(refused.value, kind) for kind in (regard.RegardError, ValueError, IndexError))
     axis, given = refused.value.axis, refused.value.given
     assert getattr(cut, axis)[-1] == given
     assert refused.value.size == {"batch": 2, "heads": 4, "queries": 5, "keys": 7}[axis]
-    with ablating([HeadAblation(layers={2}, heads=[99])]), regard.scope("layer.3"):
+    with ablating([HeadAblation(layers={2}, heads=[99])]), scope("layer.3"):
         regard.attend(query, key, key)
     with (
         ablating([EdgeAblation(keys=[0])]),
@@ -238,6 +239,6 @@ def test_the_third_call_of_a_path_is_its_third() -> None:
     x = random(0, 1, 3, 2)
     with ablating([HeadAblation(layers={("layer.0", 2)})]), regard.record() as calls:
         for _ in range(4):
-            with regard.scope("layer.0"):
+            with scope("layer.0"):
                 regard.attend(x, x, x)
     assert [bool(call.ablations) for call in calls.values()] == [False, False, True, False]

@@ -46,6 +46,8 @@ def call(**changes: Any) -> regard.Attention:
         ({"window": (1, 2, 3)}, TypeError, "window: given (1, 2, 3), needs (left, right)"),
         ({"window": (-1, 0)}, ValueError, "window: left is -1, it needs to be 0 or more"),
         ({"offset": 1.5}, TypeError, "offset: given float, needs an integer"),
+        ({"is_causal": True}, TypeError, "is_causal: use causal="),
+        ({"is_causal": False}, TypeError, "is_causal: use causal="),
         ({"causal": "yes"}, TypeError, "causal: given str, needs True or False"),
         ({"mask": [True]}, TypeError, "mask: given list, needs to be a torch tensor"),
         ({"mask": torch.zeros(5, 7)}, TypeError, "mask: given torch.float32 of shape (5, 7), needs a bool"),

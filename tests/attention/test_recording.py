@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics
-from regard.attention.recording import current_hook, hooked_calls, layer_of, recorders
+from regard.attention.recording import current_hook, hooked_calls, layer_of, recorders, scope
 from tests.attention.cases import random
 
 
@@ -19,11 +19,11 @@ def call(**options: object) -> regard.Attention:
 
 def test_calls_by_path_and_number() -> None:
     with regard.record() as calls:
-        with regard.scope("encoder"):
-            with regard.scope("layer.3"):
+        with scope("encoder"):
+            with scope("layer.3"):
                 first = call()
                 call(causal=True)
-            with regard.scope("layer.4"):
+            with scope("layer.4"):
                 call()
         call()
     call()
@@ -57,14 +57,14 @@ def test_value_alone_by_default() -> None:
 def test_layers_that_are_not_wanted_are_counted_all_the_same() -> None:
     with regard.record(layers=[1]) as calls:
         for path in ("h.0", "h.1", "h.0", "h.1", "other"):
-            with regard.scope(path):
+            with scope(path):
                 call()
     assert list(calls) == [("h.1", 0), ("h.1", 1)]
 
 
 def test_records_nest_and_close_after_an_error() -> None:
     with regard.record() as outer:
-        with pytest.raises(KeyError), regard.record() as inner, regard.scope("a"):
+        with pytest.raises(KeyError), regard.record() as inner, scope("a"):
             call()
             raise KeyError
         call()
@@ -104,7 +104,7 @@ def test_a_record_asks_for_statistics_of_the_calls_it_keeps(monkeypatch: pytest.
     query = random(0, 1, 2, 13, 8, dtype=torch.float32)
     with regard.record(layers=[1], statistics=regard.Statistics(top=3, pooled=None)) as calls:
         for layer in range(2):
-            with regard.scope(f"layer.{layer}"):
+            with scope(f"layer.{layer}"):
                 given = regard.attend(query, query, query, causal=True)
                 assert (given.weights._known is not None) == (layer == 1)
     (call,) = calls.values()

@@ -44,6 +44,7 @@ def attend(
     sinks: Float[Tensor, " H"] | None = None,
     dropout: float = 0.0,
     statistics: bool | Statistics = False,
+    is_causal: None = None,
 ) -> "Attention":
     """Compute exact scaled dot-product attention, and give access to its weights.
 
@@ -64,6 +65,7 @@ def attend(
         statistics: True, or a `regard.Statistics`: computed now, with the output, for `.weights` to answer from
             (`.weights.statistics()`, `.top(8)`, `.received()`, …). On a CPU that takes half to two
             thirds of the time of asking afterwards, from 2^20 scores on.
+        is_causal: torch's name, refused: its mask places query 0 at key 0, as `causal=True, offset=0` does.
 
     Inside `ablating` blocks (`regard.attention.ablation`) the weights are those without the ablated edges, and the
     output of an ablated head is 0. Inside `record` blocks the call is recorded.
@@ -74,6 +76,8 @@ def attend(
     Raises:
         TypeError, ValueError: naming the argument, what was given and what is needed.
     """
+    if is_causal is not None:
+        raise TypeError("is_causal: use causal=, which places the last query at the last key")
     options: dict[str, Any] = {"mask": mask, "bias": bias, "causal": causal, "window": window, "offset": offset,
                                "scale": scale, "softcap": softcap, "sinks": sinks}  # fmt: skip
     if torch.compiler.is_compiling():

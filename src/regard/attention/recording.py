@@ -1,7 +1,7 @@
 """Record the attention calls inside a block, or stand around each of them; outside of one, nothing is kept.
 
 with regard.record() as calls:
-    with regard.scope("encoder.layer.3"):
+    with scope("encoder.layer.3"):
         regard.attend(query, key, value)
 calls["encoder.layer.3", 0].weights[0, :, 5]
 

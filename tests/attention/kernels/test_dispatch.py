@@ -27,7 +27,7 @@ def test_chosen_where_it_is_faster_and_right(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_kernel_is_described() -> None:
-    described = regard.kernels()
+    described = dispatch.kernels()
     assert {
         "blockwise",
         "blockwise-cpu",
