@@ -15,7 +15,6 @@ THROUGH_OTHERS = {
     "cli/clock",
     "cli/console",
     "cli/verbs/evolve",
-    "cli/options",
     "cli/verbs/positions",
     "cli/source",
     "cli/store_options",

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from regard import __version__
 from regard.cli import clock, start
 from regard.cli.asking import verb_of
+from regard.cli.examples import epilog
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
@@ -101,7 +102,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
 )
 for name, verb, short in VERBS:
-    app.command(name, short_help=short)(verb)
+    app.command(name, short_help=short, epilog=epilog(name))(verb)
 
 
 def print_version(asked: bool) -> bool:

@@ -82,7 +82,7 @@ OneLayer = Annotated[int, number("N", "The layer, counted from 0; -1 is the last
 OneOfHeads = Annotated[int | None, number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
 Top = Annotated[int, number("K", "How many tokens to name.")]
 Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
-All = Annotated[bool, typer.Option("--all", help="Every table: each layer, value and weight that was found.")]
+All = Annotated[bool, typer.Option("--all", help="Show everything that was found, not the first of it alone.")]
 Window = Annotated[int | None, number("N", "Read a text in overlapping windows of N tokens.")]
 Stride = Annotated[int | None, number("N", "How far a window is past the last; by default half of it.")]
 StaticFile = Annotated[

@@ -24,13 +24,7 @@ Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cr
 PICTURES, FIGURE = (".png", ".svg", ".gif"), {"figure": "Small multiples (.png, .svg) or a .gif."}
 
 
-@writes(
-    "figure",
-    "json",
-    "html of traces",
-    pictures=(".png", ".svg", ".gif"),
-    said={"figure": "Small multiples (.png, .svg) or a .gif."},
-)
+@writes("figure", "json", "html of traces", pictures=PICTURES, said=FIGURE)
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,

@@ -37,8 +37,7 @@ Strength = Annotated[float | None, real("S", "What the vector is multiplied by (
 NewTokens = Annotated[int | None, options.number("N", "The most tokens to write (60, or as many as fit).")]
 Temperature = Annotated[float | None, real("T", "Draw at random: below 1 likelier tokens, above 1 others.")]
 TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
-Seed = Annotated[int | None, options.number("N", "Of the random numbers.")]
-All = Annotated[bool, typer.Option("--all", help="The whole text, and every token.")]
+Seed = Annotated[int | None, options.number("N", "Of all that is drawn at random.")]
 
 
 def check_push(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
@@ -73,7 +72,7 @@ def generate(
     top_k: TopK = None,
     seed: Seed = None,
     top: AnswerTop = 8,
-    everything: All = False,
+    everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature).

@@ -20,7 +20,7 @@ StoreFolder = Annotated[
 Tests = Annotated[
     bool, typer.Option("--tests", help="Test heads too: on repeated random tokens, and with tokens exchanged.")
 ]
-Seed = Annotated[int, options.number("N", "Of the random tokens and exchanges.")]
+Seed = Annotated[int, options.number("N", "Of all that is drawn at random.")]
 
 
 @writes("figure", "html", "csv", "parquet", "json", said=EVERY_SCORE)

@@ -20,7 +20,6 @@ TableOf = Annotated[
     str | None,
     typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
 ]
-All = Annotated[bool, typer.Option("--all", help="The first rows and columns of the matrix, as numbers.")]
 
 
 @writes("figure", "html", "csv", "json")
@@ -29,7 +28,7 @@ def positions(
     width: Width = None,
     length: Length = None,
     model: TableOf = None,
-    everything: All = False,
+    everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""

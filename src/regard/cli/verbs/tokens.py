@@ -18,7 +18,6 @@ TokenizerName = Annotated[
     ),
 ]
 OWN = ("words", "cl100k_base")
-All = Annotated[bool, typer.Option("--all", help="Every token with its count, and all ids in a row.")]
 RanksFile = Annotated[Path | None, options.file("--ranks", "A local file of cl100k_base's ranks.")]
 
 
@@ -26,7 +25,7 @@ def tokens(
     texts: options.Texts = None,
     tokenizer: TokenizerName = None,
     ranks: RanksFile = None,
-    everything: All = False,
+    everything: options.All = False,
 ) -> None:
     """Show the tokens of one text or several: coloured, with ids and counts."""
     if not texts:

@@ -19,7 +19,7 @@ class HeadsAsked(Asked):
     """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
 
     tests: bool = option("Test heads too: on repeated random tokens, and with tokens exchanged.", False)
-    seed: int = option("Of the random tokens and exchanges.", 0, metavar="N")
+    seed: int = option("Of all that is drawn at random.", 0, metavar="N")
 
     def check_pairs(self, name: str) -> None:
         """Refuse tests of an encoder-decoder."""
