@@ -47,21 +47,21 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
     console = Console(file=io.StringIO())
     (tmp_path / "text.txt").write_text(RIVER, encoding="utf-8")
     whole = LongText(tmp_path / "text.txt")
-    found, trace, reason = whole.matrix(whole.read(), -1, 2, top=3, far=5, console=console)
-    assert (trace is not None, reason) == (True, "")
+    found = whole.matrix(whole.read(), -1, 2, top=3, far=5, console=console)
+    (trace,) = found.traces
+    assert found.why == ""
     assert list(trace.attention.kept) == [5]
     assert (found.layer, found.head, len(found.receivers)) == (5, 2, 3)
     trace.save(tmp_path / "a.safetensors")
-    again, opened, _ = LongText(opened=tmp_path / "a.safetensors").matrix("", 5, 2, top=3, far=5, console=console)
-    assert opened is not None
-    assert opened.text == RIVER
+    again = LongText(opened=tmp_path / "a.safetensors").matrix("", 5, 2, top=3, far=5, console=console)
+    assert [each.text for each in again.traces] == [RIVER]
     assert again.receivers == found.receivers
-    one, none, _ = LongText(whole.file, window=100).matrix(RIVER, 5, 2, top=3, far=5, console=console)
-    assert none is None
+    one = LongText(whole.file, window=100).matrix(RIVER, 5, 2, top=3, far=5, console=console)
+    assert len(one.traces) == 0
     assert [each.place for each in one.receivers] == [each.place for each in found.receivers]
-    best, held, reason = whole.matrix(RIVER, None, None, top=3, far=5, console=console)
-    assert len(held.attention) == 6
-    assert reason.startswith(f"chosen: layer {best.layer} says most, ")
+    best = whole.matrix(RIVER, None, None, top=3, far=5, console=console)
+    assert len(best.traces[0].attention) == 6
+    assert best.why.startswith(f"chosen: layer {best.layer} says most, ")
     assert best.layer in range(6)
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
         whole.matrix(RIVER, 6, None, top=3, far=5, console=console)

@@ -58,8 +58,11 @@ def run_in_process(folder: Path, arguments: Sequence[str], **environment: str) -
     Most of a process of its own is its imports; so such processes are for what they differ in: the shell, terminals,
     encodings, signals, what is imported when. The default model is loaded once a session, other models by each call.
     """
+    import regard
     from regard.cli.main import main
     from regard.models.load import load
+
+    assert regard.load  # the package keeps the function that it is first asked for: not the one below
 
     def loaded(source: Any = None, **options: Any) -> Any:
         return load(source, **options) if source is not None or options else default_model()
