@@ -187,7 +187,7 @@ def refused(snapshot: Path, says: str) -> None:
 def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
     weights(snapshot / SINGLE, a=(2, 3))
     for changed, says in (
-        ({"num_attention_heads": 0}, "'someone/tiny': config.json: num_attention_heads is 0, needed"),
+        ({"num_attention_heads": 0}, "'someone/tiny': config.json: num_attention_heads is 0, needs"),
         ({"num_hidden_layers": 201}, "num_hidden_layers is 201, its checkpoint holds 1 tensors"),
         ({"transformers_weights": "other.safetensors"}, "names weights of its own .transformers_weights."),
         ({"quantization_config": {"quant_method": "cake"}}, "names the method 'cake'"),

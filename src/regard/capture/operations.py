@@ -216,11 +216,6 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
     return None
 
 
-def multiplies_by_number(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether an operation does no more than multiply a tensor by a number."""
-    return name in PRODUCTS and len(args) == 2 and sum(isinstance(each, (int, float)) for each in args) == 1
-
-
 def linear(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
     """(input, weight (M, C), bias) of a linear map of the followed tensor."""
     found = linear_map(seen.name, seen.args, seen.kwargs)

@@ -151,7 +151,8 @@ class _Follower(operations.OperationMode):
                 act(path, Operation(name, before, kwargs, results[0] if len(results) == 1 else None, storage, storages))
         new = made if writes else made - set(storages)  # a view was there before
         for path in {id(path): path for path, _ in self._followed.values()}.values():
-            if operations.multiplies_by_number(name, args) and path.newer.isdisjoint(storages):
+            numbers = sum(isinstance(each, (int, float)) for each in args)
+            if name in operations.PRODUCTS and (len(args), numbers) == (2, 1) and path.newer.isdisjoint(storages):
                 path.newer -= new  # a multiple of what was there before is not new, wherever its numbers lie
             else:
                 path.newer |= new

@@ -224,7 +224,12 @@ def _side(
     apart = [sinks(trace) for trace in traces]
     numbers = [{sink.token for sink in each} for each in apart]
     seen = occurrences(traces, found, labels, layer, head, top, numbers)
-    ranges, held, in_control = _against_neutral(traces, seen, word, control, references)
+    ranges: list[Neutral] = []
+    held: Control | None = None
+    in_control: list[tuple[Trace, Word]] = []
+    if control is not None and references and seen and word is not None:
+        own = [(o.label, traces[o.text], o.as_word()) for o in seen]
+        ranges, held, in_control = neutral(word, own, control, references)
     added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
     overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
     return Summary(
@@ -243,7 +248,12 @@ def _side(
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
         movement=_movement(traces, seen, references, in_control, ranges, held),
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
-        predictions=_predictions(traces, seen, word, names, top, writes=bool(both)),
+        predictions=[
+            predict(trace, n, token, names, top=top, occurrence=label)
+            for n, trace in enumerate(traces)
+            if trace.logits is not None
+            for token, label in _spoken(trace, n, word, seen, bool(both))
+        ],
         logit_lenses=[],
         statuses=[trace.status for trace in traces],
         reference_statuses=[trace.status for trace in references],
@@ -251,19 +261,6 @@ def _side(
         neutral=ranges,
         control=held,
     )
-
-
-def _against_neutral(
-    traces: Sequence[Trace],
-    seen: Sequence[Occurrence],
-    word: str | None,
-    control: Sequence[Trace] | None,
-    references: Sequence[Trace],
-) -> tuple[list[Neutral], Control | None, list[tuple[Trace, Word]]]:
-    """What neutral sentences say of a word's cosines, what they can be taken for, and the word in them."""
-    if control is None or not references or not seen or word is None:
-        return [], None, []
-    return neutral(word, [(o.label, traces[o.text], o.as_word()) for o in seen], control, references)
 
 
 def _movement(
@@ -279,18 +276,6 @@ def _movement(
         return None
     words = [(traces[o.text], o.as_word()) for o in seen]
     return movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
-
-
-def _predictions(
-    traces: Sequence[Trace], seen: Sequence[Occurrence], word: str | None, names: Names, top: int, *, writes: bool
-) -> list[Prediction]:
-    """What a model with a language head would say at the places of its texts."""
-    return [
-        predict(trace, n, token, names, top=top, occurrence=label)
-        for n, trace in enumerate(traces)
-        if trace.logits is not None
-        for token, label in _spoken(trace, n, word, seen, writes)
-    ]
 
 
 def _lenses(
