@@ -109,13 +109,13 @@ def test_a_folder_that_may_not_be_listed(tree: Path, monkeypatch: pytest.MonkeyP
 def test_what_leads_to_nothing(tree: Path) -> None:
     Path("pdfs").mkdir()
     with pytest.raises(
-        RegardError, match=r"^'pdfs' holds nothing to read: found nothing that is not hidden; needed are"
+        RegardError, match=r"^'pdfs' holds nothing to read: found nothing that is not hidden; needs files"
     ):
         find_files(["c", "pdfs"])
     for name in ("1.pdf", "2.pdf", "Makefile", *(f"x.{n}" for n in range(6))):
         Path("pdfs", name).write_text("a")
     found = "2 .pdf, 1 without an ending, 1 .0, 1 .1, 1 .2, 3 others"
-    with pytest.raises(RegardError, match=rf"^'pdfs' holds nothing to read: found {found}; needed are"):
+    with pytest.raises(RegardError, match=rf"^'pdfs' holds nothing to read: found {found}; needs files"):
         find_files(["pdfs"])
     with pytest.raises(RegardError, match=r"^nothing to read in 'pdfs/1.pdf': needs files .txt"):
         find_files(["pdfs/1.pdf"])
