@@ -82,7 +82,7 @@ def test_few_documents_are_said_to_be_few(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     with Store(made(tmp_path / "a", 6, [0], 0)) as one:
-        with pytest.raises(RegardError, match="one of both"):
+        with pytest.raises(RegardError, match="give one of them"):
             one.shift("bank")
         with pytest.raises(RegardError, match="no document with the word has a column 'year'; there are age"):
             one.shift("bank", column="year")
