@@ -60,7 +60,7 @@ def test_what_is_left_open_is_where_the_weight_is_largest(regard_command, minilm
 def test_its_page_has_the_score_and_the_attention_of_the_text(regard_command, minilm, tmp_path) -> None:
     make_tiny(tmp_path / "tiny", minilm)
     edge = ["why", TEXT, "--edge", "bank:river", "--model", "tiny", "--layer", "1", "--head", "2"]
-    result = regard_command(*edge, "--html", "a.html", "--html-layers", "1")
+    result = regard_command(*edge, "--html", "a.html", "--html-with", "layers=1")
     assert result.returncode == 0, result.stderr
     page = Read(tmp_path / "a.html")
     assert page.data["title"].startswith("Why “bank” gives “river” 0.")

@@ -33,7 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
-    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-numbers", "float32")
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "float32")
     assert done.returncode == 0, done.stderr
     size = (tmp_path / "bank.html").stat().st_size
     assert done.stdout.splitlines()[-1] == f"wrote bank.html ({size / 1e3:.0f} kB): open it in a browser"
@@ -46,7 +46,7 @@ def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
 def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Path) -> None:
     """The page has what --json has."""
     words = "--word", "bank", "--with", "river,money"
-    done = regard_command("see", TEXT, *words, "--html", "a.html", "--json", "a.json", "--html-layers", "1")
+    done = regard_command("see", TEXT, *words, "--html", "a.html", "--json", "a.json", "--html-with", "layers=1")
     assert done.returncode == 0, done.stderr
     seen = json.loads((tmp_path / "a.json").read_text())
     (panel,) = Read(tmp_path / "a.html").data["panels"]
@@ -65,7 +65,7 @@ def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Pat
 def test_see_and_steps_of_a_capture(regard_command: Command, tmp_path: Path) -> None:
     saved = regard_command("see", TEXT, "--word", "bank", "--save", "a.safetensors", "--save-attention-outputs")
     assert saved.returncode == 0, saved.stderr
-    done = regard_command("see", "--open", "a.safetensors", "--html", "a.html", "--html-layers", "0,3-4")
+    done = regard_command("see", "--open", "a.safetensors", "--html", "a.html", "--html-with", "layers=0,3-4")
     assert done.returncode == 0, done.stderr
     assert [call["layer"] for call in Read(tmp_path / "a.html").data["calls"]] == [0, 3, 4]
     options = "--layer", "-1", "--head", "2", "--word", "bank", "--html", "b.html"
@@ -101,10 +101,16 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
     [
         (["--html", "a.txt"], "--html: cannot write 'a.txt', the file's ending needs to be .html"),
         (["--html", "none/a.html"], "there is no folder 'none'"),
-        (["--html-numbers", "int16"], "--html-numbers needs --html"),
-        (["--html-layers", "1"], "--html-layers needs --html"),
-        (["--html-steps"], "--html-steps needs --html"),
-        (["--html", "a.html", "--html-numbers", "int8"], "--html-numbers: given 'int8', needs int16 or float32"),
+        (["--html-with", "steps"], "--html-with needs --html"),
+        (["--html", "a.html", "--html-with", "int8"], "given 'int8', needs steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "steps,"], "given '', needs steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "1,2"], "given '1,2', needs steps, float32 or layers=0,3-5"),
+        (
+            ["--html", "a.html", "--html-numbers", "int8"],
+            "--html-numbers is --html-with float32 (without it int16) now",
+        ),
+        (["--html", "a.html", "--html-layers=1"], "--html-layers is --html-with layers=0,3-5 now"),
+        (["--html", "a.html", "--html-steps"], "--html-steps is --html-with steps now"),
     ],
 )
 def test_what_is_refused_before_a_model_is_loaded(
@@ -121,7 +127,7 @@ def test_what_is_refused_before_a_model_is_loaded(
 @pytest.mark.parametrize(
     ("verb", "layers", "says"),
     [
-        (["see", TEXT], "6", "--html-layers: layer 6 does not exist: all-MiniLM-L6-v2 has layers 0 to 5"),
+        (["see", TEXT], "6", "--html-with layers: layer 6 does not exist: all-MiniLM-L6-v2 has layers 0 to 5"),
         (["see", TEXT], "0,4-7", "layer 6 does not exist"),
         (["why", TEXT, "--word", "bank"], "9", "layer 9 does not exist"),
         (["steps", TEXT, "--word", "bank"], "9", "layer 9 does not exist"),
@@ -139,7 +145,7 @@ def test_layers_are_refused_before_torch_is_imported(
     for name in ("see", "why", "steps"):
         monkeypatch.setattr(f"regard.cli.verbs.{name}.traced", late)
     with pytest.raises(SystemExit) as ended:
-        main([*verb, "--html", "a.html", f"--html-layers={layers}"])
+        main([*verb, "--html", "a.html", "--html-with", f"layers={layers}"])
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
 
@@ -152,8 +158,22 @@ def test_without_the_built_page(built: Path) -> None:
 
 
 def test_what_of_the_traces_goes_into_it() -> None:
-    choice = PageFile(Path("a.html"), None, [1, 2]).choice(steps=[2])
+    choice = PageFile(Path("a.html"), "int16", [1, 2]).choice(steps=[2])
     assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", [2])
+
+
+@pytest.mark.parametrize(
+    ("given", "page"),
+    [
+        (["steps"], PageFile(Path("a.html"), steps=True)),
+        (["layers=0,3-5,float32"], PageFile(Path("a.html"), "float32", (0, 3, 4, 5))),
+        (["float32, layers=2, 4, steps"], PageFile(Path("a.html"), "float32", (2, 4), True)),
+        (["layers=2", "steps"], PageFile(Path("a.html"), layers=(2,), steps=True)),
+        ([], PageFile(Path("a.html"))),
+    ],
+)
+def test_what_a_page_carries_is_read(given: list[str], page: PageFile) -> None:
+    assert PageFile.of(Path("a.html"), given) == page
 
 
 def ours(folder: Path, model: Model) -> str:
@@ -200,7 +220,7 @@ def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: 
 
 
 def test_steps_are_asked_for_and_their_size_is_said_before(regard_command: Command, tmp_path: Path) -> None:
-    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-steps", "--html-layers", "1,2")
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "layers=1,2,steps")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "bank.html")
     assert [each["call"] for each in page.data["steps"]] == [0, 1]

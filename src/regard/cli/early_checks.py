@@ -77,7 +77,7 @@ class EarlyChecks:
         for layer in page.layers or ():
             if self.model.layers is not None and layer >= self.model.layers:
                 error = missing("layer", layer, self.model.layers, f"{self.model.name} has")
-                raise RegardError(f"--html-layers: {error}")
+                raise RegardError(f"--html-with layers: {error}")
 
     def check_word(self, word: str | None) -> None:
         """Refuse a word that is not in each text, or its target; not where the model writes the target itself."""

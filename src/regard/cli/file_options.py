@@ -18,7 +18,7 @@ PARAMETER = "outputs"  # of a verb: where its options stand in the help
 GROUPS = {  # what a verb may offer, and the options of it
     "figure": ("figure",),
     "html": ("html",),
-    "html of traces": ("html", "html_numbers", "html_layers", "html_steps"),
+    "html of traces": ("html", "html_with"),
     "csv": ("csv",),
     "parquet": ("parquet",),
     "json": ("json_file",),
@@ -30,21 +30,15 @@ GROUPS = {  # what a verb may offer, and the options of it
 def _options(
     figure: Annotated[Path | None, file("--figure", "Write a picture: .png or .svg.")] = None,
     html: Annotated[Path | None, file("--html", "Write a page to hover over, in one offline file: .html.")] = None,
-    html_numbers: Annotated[
-        str | None,
+    html_with: Annotated[
+        list[str] | None,
         typer.Option(
-            "--html-numbers", metavar="int16|float32", help="How the page carries queries and keys: int16 is half."
+            "--html-with",
+            metavar="PART,PART",
+            help="What the page carries: steps (values and hidden states too, for its tab Steps), float32 (exact "
+            "numbers, twice as large), layers=0,3-5 (the attention of these layers alone).",
         ),
     ] = None,
-    html_layers: Annotated[
-        Numbers | None, numbers("--html-layers", "Let the page have the attention of these layers alone.")
-    ] = None,
-    html_steps: Annotated[
-        bool,
-        typer.Option(
-            "--html-steps", help="Let the page have values, hidden states and projections too, for its Steps."
-        ),
-    ] = False,
     csv: Annotated[
         Path | None, file("--csv", "Write what was found as a table, a row each: .csv, safe in spreadsheets.")
     ] = None,
@@ -67,7 +61,7 @@ def _options(
 ) -> Outputs:
     return Outputs(
         figure,
-        PageFile(html, html_numbers, html_layers, html_steps),
+        PageFile.of(html, html_with or ()),
         csv,
         parquet,
         json_file,

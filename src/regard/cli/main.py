@@ -38,6 +38,11 @@ NOW = {  # verbs that there were, and what does their work
     "stats": "heads --store STORE",
     "steer": "generate TEXT --towards A --away B --layer N",
 }
+MOVED = {  # options that there were, of all verbs or of one, and what is written now
+    "--html-numbers": "--html-with float32 (without it int16)",
+    "--html-layers": "--html-with layers=0,3-5",
+    "--html-steps": "--html-with steps",
+}
 LONGEST = 60  # characters of a text that are said again
 
 
@@ -52,6 +57,13 @@ def suggestion(given: str, verbs: list[str]) -> str:
     text = f'"{given}"' if simple else "TEXT"
     known = "" if " " in given else f"There are {', '.join(verbs)}. "
     return f"{known}To look at a text: regard see {text}"
+
+
+def moved(error: Any) -> str | None:
+    """What is to be written now, where an option is refused that there was."""
+    option, verb = str(getattr(error, "option_name", "")), getattr(error.ctx, "info_name", "")
+    now = MOVED.get(f"{verb} {option}") or MOVED.get(option)
+    return None if now is None else f"{option} is {now} now"
 
 
 class Verbs(TyperGroup):
@@ -141,7 +153,7 @@ def main(arguments: list[str] | None = None) -> None:
     except RegardError as error:
         _fail(str(error))
     except USAGE_ERROR as error:
-        _fail(error.format_message())
+        _fail(moved(error) or error.format_message())
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:

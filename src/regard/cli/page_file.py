@@ -1,11 +1,15 @@
 """The page that a verb writes (--html): one offline file to hover over."""
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import typer
+
+from regard.cli.options import whole_numbers
 from regard.errors import RegardError
 from regard.files import check_target
 
@@ -16,28 +20,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file for a page (--html), and what of the traces goes into it: some layers, numbers of 16 or of 32 bits.
+    """A file for a page (--html), and what of the traces goes into it (--html-with).
 
-    steps: whether values, hidden states and projections go with them.
+    numbers: how queries and keys are written. layers: whose attention it has, None for all. steps: whether values,
+    hidden states and projections go with them.
     """
 
     file: Path | None = None
-    numbers: str | None = None
+    numbers: Literal["int16", "float32"] = "int16"
     layers: Sequence[int] | None = None
     steps: bool = False
 
+    @staticmethod
+    def of(file: Path | None, given: Sequence[str]) -> "PageFile":
+        """Read what --html-with was given, once or several times: "steps,float32,layers=0,3-5".
+
+        Raises:
+            RegardError: there is no page that it could go into, or it is something else.
+        """
+        if given and file is None:
+            raise RegardError("--html-with needs --html: it says what goes into that file")
+        parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
+        layers = None
+        for part in parts:
+            name, _, numbers = part.partition("=")
+            try:
+                if name == "layers":
+                    layers = whole_numbers(numbers)
+                elif part not in ("steps", "float32"):
+                    raise RegardError(f"--html-with: given {part!r}, needs steps, float32 or layers=0,3-5")
+            except typer.BadParameter as error:
+                raise RegardError(f"--html-with layers: {error.message}") from error
+        return PageFile(file, "float32" if "float32" in parts else "int16", layers, "steps" in parts)
+
     def check(self) -> None:
-        """Refuse options that need --html, and a page that cannot be written, before a model is loaded."""
-        chosen = {
-            "--html-numbers": self.numbers is not None,
-            "--html-layers": self.layers is not None,
-            "--html-steps": self.steps,
-        }
-        for option, given in chosen.items():
-            if given and self.file is None:
-                raise RegardError(f"{option} needs --html: it says what goes into that file")
-        if self.numbers not in (None, "int16", "float32"):
-            raise RegardError(f"--html-numbers: given {self.numbers!r}, needs int16 or float32")
+        """Refuse a page that cannot be written, before a model is loaded."""
         if self.file is not None:
             from regard.web.built_page import check_built
 
@@ -48,9 +65,7 @@ class PageFile:
         """What of the traces goes into the page. steps: the layers that Steps is for, where all were not asked for."""
         from regard.web.assemble import Choice
 
-        return Choice(
-            self.layers, numbers="float32" if self.numbers == "float32" else "int16", steps=self.steps or steps
-        )
+        return Choice(self.layers, numbers=self.numbers, steps=self.steps or steps)
 
     def assemble(self, page: "Callable[[PageFile], Page] | None") -> "Page | None":
         """Let a function put the page together, where a file was asked for."""

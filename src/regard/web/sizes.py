@@ -61,5 +61,5 @@ def check_size(size: int, limit: int | None) -> None:
     if limit is not None and size > limit:
         raise RegardError(
             f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: leave out layers (layers=, "
-            "--html-layers), heads (heads=) or steps, or raise the limit (limit=)"
+            "--html-with layers=0,3-5), heads (heads=) or steps, or raise the limit (limit=)"
         )
