@@ -24,6 +24,7 @@ from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
+from regard.tensor_files.pieces import dtype_name
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
@@ -201,7 +202,7 @@ def _trace(
         model=captured.name,
         kernels=tuple(sorted({call.kernel for call in kept})),
         device=str(captured.model.device),
-        dtype=str(captured.model.dtype).removeprefix("torch."),
+        dtype=dtype_name(captured.model.dtype),
         difference=captured.capture.comparison.weights,
         rows_compared=captured.capture.comparison.rows,
         compared_with=captured.capture.comparison.compared_with,

@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.state import LayerStack
 from regard.errors import RegardError
+from regard.tensor_files.pieces import dtype_name
 from regard.text.tokens import Encoded, Token
 
 NUMBERED = "the input is no text: tokens are named by their number, what each of them stands for is not known"
@@ -48,10 +49,10 @@ def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> 
 def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
     """The error for tensors that a model could not read: what was given, and what the model says is needed."""
     tensors = item.tensors or {}
-    shown = ", ".join(f"{key!r} {tuple(x.shape)} {_dtype(x)}" for key, x in tensors.items())
+    shown = ", ".join(f"{key!r} {tuple(x.shape)} {dtype_name(x.dtype)}" for key, x in tensors.items())
     without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return RegardError(f"inputs: {name} ({_dtype(model)}) cannot read {shown}{without}: {lines[0].strip()}")
+    return RegardError(f"inputs: {name} ({dtype_name(model.dtype)}) cannot read {shown}{without}: {lines[0].strip()}")
 
 
 def numbered_tokens(
@@ -82,7 +83,3 @@ def numbered_tokens(
             )
     tokens = tuple(Token(-1, str(n), 0, 0, None, False) for n in range(length))
     return Encoded("", tokens, None, (), (), (NUMBERED,))
-
-
-def _dtype(of: Any) -> str:
-    return str(of.dtype).removeprefix("torch.")

@@ -16,7 +16,7 @@ from regard.cli.start import settle
 from regard.errors import RegardError
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
-from regard.train.loop import StepMetrics
+from regard.train.loop import StepMetrics, due
 from regard.train.run import (
     RunOptions,
     TrainingRun,
@@ -126,9 +126,9 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
 
         def on_step_end(step: int) -> None:
             last = step == settings.steps
-            if watch is not None and (last or _due(step, settings.watch_every)):
+            if watch is not None and (last or due(step, settings.watch_every)):
                 save_watched_trace(run, watch, step)
-            if (prompt is not None or run.held) and (last or _due(step, settings.sample_every)):
+            if (prompt is not None or run.held) and (last or due(step, settings.sample_every)):
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
 
@@ -153,10 +153,6 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
     if done.step < settings.steps:
         sys.stdout.flush()
         raise SystemExit(130)
-
-
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def board_kind() -> Callable[..., Any]:

@@ -57,7 +57,7 @@ def cells_at(table: "pa.Table", rows: Int[np.ndarray, " n"], names: Sequence[str
     pa = needed("pyarrow")
     numbers = np.ascontiguousarray(rows, np.int64)
     wanted = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
-    return {name: [cell for chunk in table[name].take(wanted).chunks for cell in _cells(chunk)] for name in names}
+    return {name: [cell for chunk in table[name].take(wanted).chunks for cell in _decoded(chunk)] for name in names}
 
 
 def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
@@ -80,7 +80,7 @@ def codes_of(strings: "pa.StringArray", value: str) -> Int[np.ndarray, " n"]:
     return found[(letters == wanted).all(1)]
 
 
-def _cells(chunk: "pa.Array") -> list[Any]:
+def _decoded(chunk: "pa.Array") -> list[Any]:
     if not hasattr(chunk, "dictionary"):
         return list(chunk.to_pylist())
     codes, strings = chunk.indices.to_pylist(), chunk.dictionary

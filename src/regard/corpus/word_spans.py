@@ -14,12 +14,12 @@ from regard.text.words import without_blanks
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
     """Give each word's first character and the character behind it, in order."""
-    for match in _runs().finditer(text):
+    for match in _word_pattern().finditer(text):
         yield from _parts(text, *match.span())
 
 
 @functools.cache
-def _runs() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     """A run of what words are made of; Python's \\w lacks the marks of most scripts."""
     marks = "".join(chr(n) for n in range(0x300, 0x110000) if unicodedata.category(chr(n)).startswith("M"))
     return re.compile(f"[\\w{marks}]+")

@@ -10,13 +10,14 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Number, Panel, Point, Scatter, Strip, Table
+from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.terminal import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import together
 from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
+from regard.views.figures.elements.curves import or_nan
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.layout import spelled, visible
+from regard.views.terminal.layout import short, spelled, visible
 
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
@@ -64,7 +65,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
 
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_colour(each, panel.signed) for each in numbers], height=0.75)
-        axes.set_yticks(places, [_short(name) for name, _ in shown])
+        axes.set_yticks(places, [short(name, LONG) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
         for place, number, size in zip(places, numbers, sizes, strict=True):
@@ -178,10 +179,10 @@ def _curves(panel: Curves, small: bool) -> Drawing:
         for n, curve in enumerate(panel.series):
             colour, dashes = line_style(n)
             marker = "o" if len(curve.x) <= 40 else ""
-            axes.plot(curve.x, _numbers(curve.y), dashes, color=colour, label=visible(curve.name), marker=marker,
+            axes.plot(curve.x, or_nan(curve.y), dashes, color=colour, label=visible(curve.name), marker=marker,
                       markersize=3)  # fmt: skip
             if curve.low is not None and curve.high is not None:
-                axes.fill_between(curve.x, _numbers(curve.low), _numbers(curve.high), color=colour, alpha=0.15, lw=0)
+                axes.fill_between(curve.x, or_nan(curve.low), or_nan(curve.high), color=colour, alpha=0.15, lw=0)
         axes.legend(fontsize=7, frameon=False)
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
@@ -248,12 +249,3 @@ def _arcs(panel: Arcs, small: bool) -> Drawing:
 def _colour(number: float, both: bool) -> Any:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
     return DIFFERENCES(0.85 if number >= 0 else 0.15) if both else WEIGHTS(0.75)
-
-
-def _numbers(values: Sequence[Number]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
-
-
-def _short(name: str) -> str:
-    name = visible(name)
-    return name if len(name) <= LONG else name[: LONG - 1] + "…"

@@ -93,7 +93,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"
         new = whole.text[len(before.text) :]
-        if ids[-1] in _ends(request.settings):
+        if ids[-1] in _end_ids(request.settings):
             ended = "end"
         elif len(ids) - start < request.new_tokens or any(string in new for string in request.stop):
             ended = "stop"
@@ -196,7 +196,7 @@ def _continuing(inputs: dict[str, Any], written: torch.Tensor, pairs: bool) -> d
     return inputs | {"attention_mask": ones}
 
 
-def _ends(config: Any) -> tuple[int, ...]:
+def _end_ids(config: Any) -> tuple[int, ...]:
     """The ids of the end tokens."""
     ends = config.eos_token_id
     return () if ends is None else tuple(ends) if isinstance(ends, (list, tuple)) else (int(ends),)

@@ -16,12 +16,12 @@ from regard.server.connections import connections
 from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
-from regard.server.traces import longest
 from regard.server.work import Limits
 from regard.tensor_files.description import MAP, format_of
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_of
+from regard.web.sizes import longest
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store

@@ -21,6 +21,7 @@ from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of, title_of
 from regard.web.join_pages import page_beside
+from regard.web.sizes import longest
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes
@@ -197,12 +198,6 @@ def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
             layers.append(0 if each.layer is None or each.layer == "input" else each.layer)
     sides = [side for trace in traces for side in (trace.windows if isinstance(trace, WindowedTrace) else trace.sides)]
     return min([*layers, *(len(side.attention) - 1 for side in sides)])
-
-
-def longest(trace: AnyTrace) -> int:
-    """How many tokens the longest side or window of a trace has."""
-    sides = trace.windows if isinstance(trace, WindowedTrace) else trace.sides
-    return max(len(side.tokens) for side in sides)
 
 
 def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | PairTrace | WindowedTrace) -> list[str]:

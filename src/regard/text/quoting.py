@@ -3,6 +3,8 @@
 What somebody gave and what is wrong with it is told by errors, as Python writes it: 'bank'.
 """
 
+from collections.abc import Sequence
+
 MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
 
 
@@ -17,6 +19,11 @@ PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *TURNING), 0x2426)
 def quoted(text: str) -> str:
     """A word or token in a sentence, printable, the blanks at its ends left away; blanks alone are called so."""
     return f"“{visible(text.strip())}”" if text.strip() else "a line break" if "\n" in text else "a blank"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are: "a, b and 3 more"."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def visible(text: str) -> str:

@@ -44,7 +44,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
     tokens, start, pending = [], 0, b""
     for number in encoding.encode_ordinary(text):
         piece = encoding.decode_single_token_bytes(number)
-        whole = _whole(pending + piece)
+        whole = _complete_characters(pending + piece)
         end = start + len(whole)
         if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
             tokens.append(Token(number, spelled_bytes(piece), start, max(end, start + 1), None, False))
@@ -55,7 +55,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
     return tokens
 
 
-def _whole(found: bytes) -> str:
+def _complete_characters(found: bytes) -> str:
     """Decode the characters that are complete at the start of some bytes."""
     for end in range(len(found), max(-1, len(found) - 4), -1):
         try:

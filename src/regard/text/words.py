@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.errors import RegardError
+from regard.text.quoting import some_of
 from regard.text.tokens import Token, shortened
 
 # Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
@@ -102,7 +103,8 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     spans = _spans(text, wanted, fold=not exact) or (_spans(text, wanted, fold=True) if exact else [])
     if not spans:
         near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
-        hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {_some(words_of(text))}"
+        there = some_of([*map(repr, words_of(text))], 12) or "none"
+        hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {there}"
         raise RegardError(f"word {word!r} is not in the text {shortened(text)}: {hint}")
     return spans
 
@@ -147,7 +149,7 @@ def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
             at + len(needle) == len(normal) or owner[at + len(needle)] != last
         )
         start, end = clusters[first][0], clusters[last][1]
-        if whole and _ends(text, start) and _ends(text, end):
+        if whole and _word_may_end(text, start) and _word_may_end(text, end):
             spans.append((start, end))
             at = normal.find(needle, at + len(needle))
         else:
@@ -159,7 +161,7 @@ def _continues(character: str) -> bool:
     return character in _JOINERS or unicodedata.combining(character) > 0
 
 
-def _ends(text: str, place: int) -> bool:
+def _word_may_end(text: str, place: int) -> bool:
     """Tell whether a word may begin or end between the characters place - 1 and place."""
     return place in (0, len(text)) or may_end(text[place - 1], text[place])
 
@@ -182,8 +184,3 @@ def without_blanks(character: str) -> bool:
     """Tell whether a character belongs to a script that puts no blanks between words."""
     name = unicodedata.name(character, "")
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
-
-
-def _some(words: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(map(repr, words[:most]))
-    return f"{shown} and {len(words) - most} more" if len(words) > most else shown or "none"

@@ -17,6 +17,7 @@ from typing import get_args
 import torch
 
 from regard.checks import check_saving, chosen_numbers
+from regard.tensor_files.pieces import dtype_name
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling
 
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
@@ -75,6 +76,6 @@ class Choice:
             RegardError: numbers that cannot be, another dtype, or choices that exclude each other.
         """
         numbers = chosen_numbers("layer", layers), chosen_numbers("head", heads)
-        name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
+        name = dtype_name(dtype) if isinstance(dtype, torch.dtype) else dtype
         check_saving(name, attention_outputs, heads)
         return Choice(*numbers, None if name is None else getattr(torch, name), attention_outputs)

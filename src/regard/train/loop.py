@@ -132,12 +132,12 @@ def train(
         state = replace(state, step=state.step + 1, place=place)
         last, stopping = state.step == settings.steps, stop() if processes is None else processes.any(stop())
         validation = None
-        if last or _due(state.step, settings.evaluate_every):
+        if last or due(state.step, settings.evaluate_every):
             validation = validate(model, data.validation(None if last else 20), settings)
             best = validation if state.best is None else min(state.best, validation)
             state = replace(state, best=best)
         on_log(StepMetrics(state.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
-        if last or stopping or _due(state.step, settings.save_every):
+        if last or stopping or due(state.step, settings.save_every):
             _check_weights(model, state.step)
             save(state)
         on_step_end(state.step)
@@ -146,7 +146,8 @@ def train(
     return state
 
 
-def _due(step: int, every: int) -> bool:
+def due(step: int, every: int) -> bool:
+    """Whether a step is one of every so many; none is where that is 0."""
     return every > 0 and step % every == 0
 
 

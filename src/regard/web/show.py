@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, cast
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
 from regard.web.numbers import Encoding
 from regard.web.page import HasPage
 from regard.web.save_page import chosen_control, chosen_references, save_page
-from regard.web.sizes import LIMIT, sides
+from regard.web.sizes import LIMIT, longest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -161,8 +161,3 @@ def shown_answers(given: Sequence[object]) -> "list[RenderableType]":
             parts += one.shown(display.WIDTH) if isinstance(one, display.Shown) else [Text(repr(one))]
         parts.append(Text())
     return parts[:-1]
-
-
-def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
-    """How many tokens the longest text of a trace has."""
-    return max(len(side.tokens) for side in sides(trace))

@@ -19,6 +19,11 @@ def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
     return trace.windows if isinstance(trace, WindowedTrace) else trace.sides
 
 
+def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
+    """How many tokens the longest side or window of a trace has."""
+    return max(len(side.tokens) for side in sides(trace))
+
+
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:
     """How many bytes the numbers of a page take at most, in base64; biases, masks and overviews aside."""
     total = 0

@@ -9,7 +9,7 @@ from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer
 from regard.questions.attribution.direct import Attribution
 from regard.questions.attribution.heads import HeadAttribution
-from regard.questions.attribution.sentences import exactness
+from regard.questions.attribution.sentences import exactness_of_parts
 from regard.questions.attribution.tokens import TokenAttribution
 from regard.text.tokens import Token
 
@@ -120,8 +120,8 @@ def test_little_that_was_brought_is_not_nothing() -> None:
 
 
 def test_how_exact_it_is() -> None:
-    assert "within 2.0e-07 of the sum of their absolute values" in exactness(DIRECT)
-    assert exactness(DIRECT).endswith("without it other parts would change, ablate it to see")
+    assert "within 2.0e-07 of the sum of their absolute values" in exactness_of_parts(DIRECT)
+    assert exactness_of_parts(DIRECT).endswith("without it other parts would change, ablate it to see")
     plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
     linear = "Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."
     assert plain.exactness() == plain.page().status == [linear]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.capture.score_path import SideParts, Writer
-from regard.questions.score.sentences import exactness, of_score
+from regard.questions.score.sentences import exactness_of_score, of_score
 from regard.questions.score.sources import ScoreSources
 from regard.text.tokens import encoded_ids
 
@@ -81,7 +81,7 @@ def test_what_stands_against_a_side_is_not_said_to_make_it() -> None:
 
 
 def test_how_exact_it_is() -> None:
-    (said,) = exactness(made([[1]], [[1]], [[0]], error=3e-7))
+    (said,) = exactness_of_score(made([[1]], [[1]], [[0]], error=3e-7))
     assert "within 3.0e-07 of the sum of their absolute values" in said
 
 

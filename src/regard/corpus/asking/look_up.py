@@ -41,7 +41,7 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     counts = _counts(tables, words)
     if counts and words != [wanted]:
         anchor = min(counts, key=lambda each: (counts[each], each))
-        found = _runs(_by(tables, by, anchor), wanted, spans, words.index(anchor))
+        found = _whole_runs(_by(tables, by, anchor), wanted, spans, words.index(anchor))
     if not len(found):
         raise _missing(tables, word, by, _of_run(tables, wanted, words, counts))
     return found
@@ -57,7 +57,7 @@ def _counts(tables: StoreTables, words: list[str]) -> dict[str, int]:
     return {word: count for word, count in counts.items() if count}
 
 
-def _runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
+def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]], at: int) -> Occurrences:
     """The runs among occurrences of one of their words. wanted: the run, whose words are at spans. at: which word."""
     between = [_plain(wanted[a:b]) for (_, a), (b, _) in pairwise(spans)]
     before, behind = _plain(wanted[: spans[0][0]]), _plain(wanted[spans[-1][1] :])

@@ -38,7 +38,7 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
                 row += file.metadata.row_group(group).num_rows
                 try:
                     for batch in _batches(file, group):
-                        for cells in _rows(batch):
+                        for cells in _read_rows(batch):
                             yield _to_document(source, first + done, cells, columns)
                             done += 1
                 except faults as error:
@@ -71,22 +71,22 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
     return "" if file.metadata.num_rows else "it has no rows"
 
 
-def _rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
+def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
     """Read a batch's cells row by row; in the place of one that cannot be read stands the error."""
-    table = [_cells(column) for column in batch.columns]
+    table = [_read_cells(column) for column in batch.columns]
     for cells in zip(*table, strict=True):
         yield dict(zip(batch.schema.names, cells, strict=True))
 
 
-def _cells(column: "pyarrow.Array") -> list[object]:
+def _read_cells(column: "pyarrow.Array") -> list[object]:
     """Read a column's cells."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):  # one of them is no UTF-8, or a date beyond Python's
-        return [_cell(value) for value in column]
+        return [_read_cell(value) for value in column]
 
 
-def _cell(value: "pyarrow.Scalar") -> object:
+def _read_cell(value: "pyarrow.Scalar") -> object:
     try:
         return value.as_py()
     except (ValueError, OverflowError) as error:

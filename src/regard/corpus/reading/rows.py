@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from regard.corpus.reading.document import Columns, Document, Rejected
+from regard.text.quoting import some_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object", bytes: "bytes"}
@@ -50,9 +51,8 @@ def no_column(needed: Iterable[str], there: Iterable[str]) -> str:
     missing = [name for name in needed if name not in there]
     if not missing:
         return ""
-    named = ", ".join(repr(name[:60]) for name in there[:_MOST_NAMED])
-    more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
-    return f"no column {missing[0]!r}: there are {named}{more}" if there else f"no column {missing[0]!r}, nor any"
+    named = some_of([repr(name[:60]) for name in there], _MOST_NAMED)
+    return f"no column {missing[0]!r}: there are {named}" if there else f"no column {missing[0]!r}, nor any"
 
 
 def repeated(names: Iterable[str]) -> str:

@@ -107,7 +107,7 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
     """
     settings = reading.settings
     firsts = np.cumsum([0, *(len(part.units) for part in parts)])
-    runs = _runs(parts, everything=settings.statistics and settings.where is None)
+    runs = _windows_to_read(parts, everything=settings.statistics and settings.where is None)
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
@@ -148,7 +148,7 @@ def _add_batch(
             _put_sources(found.sources, layer, words, words.mean(sums.mean), parts, runs)
 
 
-def _runs(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
+def _windows_to_read(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
     """The windows that are read. everything: those without a kept word too."""
     runs = []
     for number, part in enumerate(parts):

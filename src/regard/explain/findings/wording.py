@@ -13,6 +13,11 @@ def listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
+def count_of_tokens(count: int) -> str:
+    """A count of tokens in a sentence: "1 token", "1,200 tokens"."""
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
 def capital(sentence: str) -> str:
     """A sentence with its first letter large."""
     return sentence[:1].upper() + sentence[1:]

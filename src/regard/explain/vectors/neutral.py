@@ -85,7 +85,7 @@ def neutral(
 
 def _placed(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
     """Where the word stands in each sentence, but for massive activations."""
-    times = times_median(control) if _whole(control) else {}
+    times = times_median(control) if _keep_all_states(control) else {}
     placed: list[tuple[Trace, list[Word]]] = []
     for number, trace in enumerate(control, 1):
         try:
@@ -157,7 +157,7 @@ def _ids(trace: Trace, word: Word) -> tuple[int, ...]:
     return tuple(trace.tokens[n].id for n in word.tokens)
 
 
-def _whole(traces: Sequence[Trace]) -> bool:
+def _keep_all_states(traces: Sequence[Trace]) -> bool:
     return bool(traces) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
 
 

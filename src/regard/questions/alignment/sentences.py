@@ -8,6 +8,7 @@ from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment, both_views
 from regard.explain.weights.attended import Attended
+from regard.text.quoting import some_of
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
 
@@ -254,9 +255,8 @@ def _left(found: Sequence[Link], alignment: Alignment, source: Sequence[Token], 
     every = [word for word in every if not sinks & set(word)]
     left = _not_taken(every, found)
     if left:
-        more = f" and {len(left) - 4} more" if len(left) > 4 else ""
-        named_left = ", ".join(quoted(spelling(source, word)) for word in left[:4])
-        return f"{where}no target token looks most at {named_left}{more}."
+        named_left = some_of([quoted(spelling(source, word)) for word in left], 4)
+        return f"{where}no target token looks most at {named_left}."
     if not every:
         return ""
     first = [link for link in found if not _outdone(alignment, link, source)]

@@ -100,7 +100,7 @@ class Attribution(Answer):
 
     def exactness(self) -> list[str]:
         """How exact the split is, what is held fixed in it, and what a part does not say."""
-        return [f"{capital(sentences.exactness(self))}."]
+        return [f"{capital(sentences.exactness_of_parts(self))}."]
 
     def data(self) -> dict[str, object]:
         """The outcome, and its parts by every way of grouping them."""

@@ -27,7 +27,7 @@ KINDS = {  # of parts, as a sentence counts them
 Parts = Sequence[tuple[str, float]]
 
 
-def exactness(found: "Attribution") -> str:
+def exactness_of_parts(found: "Attribution") -> str:
     """How exact a direct split is, what is held fixed in it, and what a part does not say."""
     return f"{exactly_split('parts', 'outcome', found.error)}: without it other parts would change, ablate it to see"
 

@@ -16,8 +16,8 @@ def of_generation(found: "Generation") -> list[Panel]:
     """The text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
-        return [_with_bars(found.plain), _whole(found), *likely, _least_likely(found.plain)]
-    return [_whole(found), *likely, _side_by_side(found)]
+        return [_with_bars(found.plain), _text_table(found), *likely, _least_likely(found.plain)]
+    return [_text_table(found), *likely, _side_by_side(found)]
 
 
 def others(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
@@ -50,7 +50,7 @@ def _probabilities(name: str, written: "Written") -> Strip:
     )  # fmt: skip
 
 
-def _whole(found: "Generation") -> Table:
+def _text_table(found: "Generation") -> Table:
     """All of what was written; of a steered text beside the plain one."""
     if found.steered is None:
         rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]

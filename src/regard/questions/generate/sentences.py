@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.explain.findings.pieces import named
-from regard.explain.findings.wording import capital, listed, number, quoted
+from regard.explain.findings.wording import capital, count_of_tokens, listed, number, quoted
 from regard.questions.generate.writing import Writing
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
@@ -49,17 +49,13 @@ def _parting(plain: "Written", steered: "Written", at: int | None) -> str:
 def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
     """Compose the sentences. tokens: of the whole text, prompt included."""
     if not found.tokens:
-        return [f"It wrote nothing after the {_tokens(found.given)} given {ENDED[found.ended]}."]
+        return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ENDED[found.ended]}."]
     about = (_length(found), _sure(found), _least(found, tokens), _parts(found), _looked_at(found, tokens))
     return [sentence for sentence in about if sentence]
 
 
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count} tokens"
-
-
 def _length(found: Writing) -> str:
-    return f"It wrote {_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
+    return f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
 
 
 def _sure(found: Writing) -> str:

@@ -17,7 +17,7 @@ class Heads(Answer):
     format: ClassVar[str] = "regard heads"
     findings = sentences.of_heads
     panels = panels.of_heads
-    exactness = sentences.exactness
+    exactness = sentences.exactness_of_heads
 
     tables: Mapping[str, HeadMeans]
 

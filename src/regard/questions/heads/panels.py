@@ -29,7 +29,7 @@ def of_heads(found: "Heads") -> list[Panel]:
         of = f"{name}: " if several else ""
         panels.append(_overview(means, of))
         group = name if several else ""
-        panels += [_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
+        panels += [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
         panels.append(_all(means, of))
     return panels
 
@@ -57,7 +57,7 @@ def _overview(means: HeadMeans, of: str) -> Table:
     )  # fmt: skip
 
 
-def _grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
+def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
     """One score of every head."""
     values, unit = means.scores[score], MEANINGS[score].unit
     what = "share of attention" if unit == SHARE else unit

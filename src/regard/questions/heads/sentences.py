@@ -71,7 +71,7 @@ def how_to_read(found: HeadMeans) -> str:
     return "; ".join([*parts, *([listed(others)] if others else [])]) + "."
 
 
-def exactness(found: "Heads") -> list[str]:
+def exactness_of_heads(found: "Heads") -> list[str]:
     """Say how heads are numbered, what read the texts, what is averaged, and what a score does not say."""
     models = dict.fromkeys(means.model for means in found.tables.values() if means.model)
     lines = [f"Read with {model}." for model in models]

@@ -121,14 +121,14 @@ def _all_of_it(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
     if matrix.band is None:
         values = np.array(matrix.picture, dtype=float)
         extent = (0.0, float(matrix.tokens), float(matrix.tokens), 0.0)
-        _cells(figure, axes, values, extent, _each(matrix.tokens, matrix.tokens, values.shape))
+        _colours(figure, axes, values, extent, _each(matrix.tokens, matrix.tokens, values.shape))
         axes.set_xlabel("attended to (key), in tokens", fontsize=8)
         axes.set_ylabel("attending (query), in tokens", fontsize=8)
     else:
         values = np.array(matrix.band.values, dtype=float)  # null becomes NaN
         extent = (matrix.band.first - 0.5, matrix.band.first + matrix.band.count - 0.5, float(matrix.tokens), 0.0)
         axes.set_facecolor(NOTHING)
-        _cells(figure, axes, values, extent, _each(matrix.tokens, matrix.band.count, values.shape))
+        _colours(figure, axes, values, extent, _each(matrix.tokens, matrix.band.count, values.shape))
         axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
         axes.set_ylabel("attending (query), in tokens of the text", fontsize=8)
     _circles(axes, matrix, by_offset=matrix.band is not None)
@@ -162,7 +162,7 @@ def _near(figure: FigureBase, axes: Axes, matrix: "Matrix") -> None:
     bar.set_label("mean weight, square-root scale", fontsize=8)
 
 
-def _cells(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, float, float, float], each: str) -> None:
+def _colours(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, float, float, float], each: str) -> None:
     """The cells in colours on a logarithmic scale, and its bar; NaN and 0 have none."""
     there = values[values > 0]
     largest = float(there.max(initial=0)) or 1.0

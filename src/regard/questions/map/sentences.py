@@ -18,19 +18,19 @@ def of_matrix(matrix: "Matrix") -> list[str]:
     return [sentence for sentence in (each(matrix) for each in about) if sentence]
 
 
-def _mean(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> float:
+def _mean_of_heads(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> float:
     return sum(map(of, matrix.heads)) / len(matrix.heads)
 
 
-def _ends(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> "tuple[HeadFigures, HeadFigures]":
+def _least_and_most(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> "tuple[HeadFigures, HeadFigures]":
     """The heads with the smallest and the largest figure."""
     return min(matrix.heads, key=of), max(matrix.heads, key=of)
 
 
 def _distance(matrix: "Matrix") -> str:
     """How far tokens look."""
-    mean = _mean(matrix, lambda head: head.distance)
-    near, far = _ends(matrix, lambda head: head.distance)
+    mean = _mean_of_heads(matrix, lambda head: head.distance)
+    near, far = _least_and_most(matrix, lambda head: head.distance)
     where = f"In layer {matrix.layer} a token looks {mean:.1f} tokens away on average"
     if matrix.head is not None:
         return f"In head {matrix.head} of layer {matrix.layer} a token looks {mean:.1f} tokens away on average."
@@ -42,7 +42,7 @@ def _distance(matrix: "Matrix") -> str:
 
 def _spread(matrix: "Matrix") -> str:
     """How sharp the heads are."""
-    sharp, broad = _ends(matrix, lambda head: head.entropy)
+    sharp, broad = _least_and_most(matrix, lambda head: head.entropy)
     if matrix.head is not None:
         return f"It spreads its weight as equal weights over {as_among(sharp.entropy)} tokens would (e to the entropy)."
     if as_among(sharp.entropy) == as_among(broad.entropy):
@@ -61,7 +61,7 @@ def _apart(matrix: "Matrix") -> str:
         ("attention sinks among the tokens", lambda head: head.sink_tokens),
         ("a sink that the heads have learned, no token,", lambda head: head.sink),
     ):
-        share, (least, most) = _mean(matrix, of), _ends(matrix, of)
+        share, (least, most) = _mean_of_heads(matrix, of), _least_and_most(matrix, of)
         if share < PART:
             continue
         several = f"{of(least):.0%}" != f"{of(most):.0%}"

@@ -47,7 +47,7 @@ def by_construction(
     if ends[0] == ends[1]:
         return ()
     found: list[tuple[int, int, Reason]] = []
-    last = len(_side(run, part).hidden_states) - 1
+    last = len(own_side(run, part).hidden_states) - 1
     for row, layer in enumerate(layers):
         state = 0 if layer == "input" else layer + 1
         for column, (here, there) in enumerate(places):
@@ -64,7 +64,7 @@ def _same_elsewhere(
     run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
 ) -> bool:
     """Whether two runs hold the same in a state at all tokens but these, and in all else that is read after it."""
-    mine, theirs = _side(run, part), _side(source, part)
+    mine, theirs = own_side(run, part), own_side(source, part)
     if here != there or len(mine.tokens) != len(theirs.tokens):
         return False
     others = [n for n in range(len(mine.tokens)) if n not in here]
@@ -82,5 +82,6 @@ def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     return not one.numel() or float((one - other).abs().max()) <= ALIKE * float(one.abs().max())
 
 
-def _side(trace: AnyTrace, part: Part | None) -> Trace:
+def own_side(trace: AnyTrace, part: Part | None) -> Trace:
+    """The trace of the stack that a part is in; of one stack the trace itself."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder

@@ -22,7 +22,7 @@ PUT_IN = {  # what of one run is put into the other
 
 def of_patches(sweep: "PatchSweep") -> list[Panel]:
     """Every patch as a cell that says in words what it did, and as a row, those that changed most first."""
-    return [_grid(sweep), _patches(sweep)]
+    return [_sweep_grid(sweep), _patches(sweep)]
 
 
 def said(sweep: "PatchSweep", row: int, place: int) -> str:
@@ -58,7 +58,7 @@ def _place(sweep: "PatchSweep", place: int) -> str:
     return name if sweep.by == "heads" or found is None else f"{quoted(found[1].strip())} (token {found[2]})"
 
 
-def _grid(sweep: "PatchSweep") -> Heat:
+def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     ends = f"from {number(sweep.run, '.3g')} to {number(sweep.source, '.3g')}"
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])

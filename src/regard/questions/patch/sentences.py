@@ -75,13 +75,13 @@ def _step(sweep: "PatchSweep") -> list[str]:
         for (_, before), (row, after) in pairwise(enumerate(numbers))
         if after == before + 1
         for column in range(len(sweep.columns))
-        if (row, column) not in given or _whole(sweep, row, column)
+        if (row, column) not in given or _all_the_way(sweep, row, column)
     ]
     read = [each for each in rises if abs(sweep.shares[each[1]][each[2]]) > UNREAD]
     rise, row, column = max(read, key=lambda each: each[0], default=(0.0, 0, 0))
     if rise < LEAST:
         return []
-    shares = [_percent(sweep.shares[n][column]) for n in (row - 1, row)]
+    shares = [number(sweep.shares[n][column], ".0%") for n in (row - 1, row)]
     all_of = "" if max(rises)[0] == rise else " from which the outcome is still read"
     return [
         f"of all layers and places{all_of}, layer {sweep.layers[row]} brings most to {_named(sweep, column)}: from "
@@ -98,7 +98,7 @@ def _furthest(sweep: "PatchSweep") -> str:
     if not far:
         other = "no other patch" if given else "no patch"
         return f"{other} changed the outcome by {LEAST:.1%} of the way to the other's"
-    named = ", ".join(f"{place_of(sweep, *cell)}: {_percent(sweep.shares[cell[0]][cell[1]])}" for cell in far)
+    named = ", ".join(f"{place_of(sweep, n, c)}: {number(sweep.shares[n][c], '.0%')}" for n, c in far)
     return f"of the way to the other's outcome, the patches that changed most{aside} went {named}"
 
 
@@ -111,16 +111,12 @@ def _given(sweep: "PatchSweep") -> list[str]:
     for (column, reason), rows in together.items():
         one = place_of(sweep, rows[0], column)
         where = one if len(rows) == 1 else f"{_named(sweep, column)} in {len(rows)} rows, the first {one}"
-        estimates = [_percent(sweep.shares[row][column]) for row in rows if not _whole(sweep, row, column)]
+        estimates = [number(sweep.shares[row][column], ".0%") for row in rows if not _all_the_way(sweep, row, column)]
         where += f" (estimated here as {listed(estimates)})" if estimates else ""
         said.append(f"{where}, {REASONS[reason]}")
     return [f"by construction all of the way, whatever the model does: {'; '.join(said)}"] if said else []
 
 
-def _whole(sweep: "PatchSweep", row: int, column: int) -> bool:
+def _all_the_way(sweep: "PatchSweep", row: int, column: int) -> bool:
     """Whether a patch went all of the way: one that is so by construction may be estimated otherwise."""
     return abs(sweep.shares[row][column] - 1) <= NEAR
-
-
-def _percent(share: float) -> str:
-    return number(share, ".0%")

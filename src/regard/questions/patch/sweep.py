@@ -22,7 +22,7 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.places import Place
 from regard.models.model import Model
 from regard.questions.patch.answer import By, Direction, PatchSweep
-from regard.questions.patch.by_construction import Layer, Reason, by_construction
+from regard.questions.patch.by_construction import Layer, Reason, by_construction, own_side
 from regard.text.tokens import shortened, unequal_lengths
 from regard.trace.layer_subset import call_numbers
 from regard.trace.status import Status
@@ -182,7 +182,7 @@ def _side(trace: AnyTrace, what: What, part: Part | None) -> Trace:
 
 def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
     """(layers, heads) of what is patched."""
-    side = trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
+    side = own_side(trace, part)
     maps = side.cross if part == "cross" else side.attention
     if what not in OF_HEADS:
         return len(side.hidden_states) - 1, 0

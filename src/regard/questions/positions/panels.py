@@ -38,7 +38,7 @@ def of_positions(found: "Positions") -> list[Panel]:
         rows, columns, note = _slopes(found.matrices)
     name = {"rotary": "By pair", "alibi": "By head"}.get(found.kind, "By distance")
     table = Table(name=name, title=found.title(), columns=columns, rows=rows, note=note, screen=True)
-    return [table, *(_grid(found, name, each) for name, each in zip(found.names, found.matrices, strict=True))]
+    return [table, *(_matrix_grid(found, name, each) for name, each in zip(found.names, found.matrices, strict=True))]
 
 
 def _turns(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
@@ -60,7 +60,7 @@ def _slopes(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
     return rows, columns, "Weight: what exp(score) is multiplied by at that distance"
 
 
-def _grid(found: "Positions", name: str, matrix: "Tensor") -> Heat:
+def _matrix_grid(found: "Positions", name: str, matrix: "Tensor") -> Heat:
     """One matrix; ALiBi's heads differ 128-fold, and each has a scale of its own."""
     axes = {"rotary": ("position", "pair"), "alibi": ("query", "key")}
     sizes = found.matrices.abs().flatten().sort().values

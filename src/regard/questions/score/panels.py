@@ -27,7 +27,7 @@ def of_score(found: "ScoreSources") -> list[Panel]:
     """Show the pairs by each way of grouping parts, and the largest; a picture is by writers, or layers of many."""
     beside = _beside(found)
     few = max(len(names) for names in beside.table()[:2]) <= FEW
-    return [*(_grid(found, by, name, what, drawn=by == ("writer" if few else "layer")) for by, name, what in GROUPS),
+    return [*(_pairing(found, by, name, what, drawn=by == ("writer" if few else "layer")) for by, name, what in GROUPS),
             _pairs(found), *_sides(found)]  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def _sides(found: "ScoreSources") -> list[Table]:
     return tables
 
 
-def plain(name: str) -> str:
+def short_name(name: str) -> str:
     """A part's name as a label: of a source token, the token and its number."""
     found = CARRIED.fullmatch(name)
     return name if found is None else f"{found[1] or found[2]} {found[3]}"
@@ -60,7 +60,7 @@ def _beside(found: "ScoreSources") -> "ScoreSources":
     return found.beside_the_others() if found.seen > 1 else found
 
 
-def _grid(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool) -> Heat:
+def _pairing(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool) -> Heat:
     shown = _beside(found)
     queries, keys, scores = shown.table(by)
     others = [len(names) - MOST + 1 if len(names) > MOST else 0 for names in (queries, keys)]
@@ -86,7 +86,7 @@ def _grid(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool) -
     title = f"What makes the score of {quoted(found.query)} for {quoted(found.key)}, {name[0].lower()}{name[1:]}"
     return Heat(
         name=name, title=title, note=note, caption=caption, others=(others[0], others[1]),
-        rows=[plain(each) for each in queries], columns=[plain(each) for each in keys],
+        rows=[short_name(each) for each in queries], columns=[short_name(each) for each in keys],
         values=scores.tolist(), signed=True, unit="adds", digits=4, picture=drawn,
         axes=(f"what {quoted(found.query)} holds (query)", f"what {quoted(found.key)} holds (key){less}"),
         sums=Sums(

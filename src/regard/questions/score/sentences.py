@@ -23,7 +23,7 @@ def of_score(found: "ScoreSources") -> list[str]:
     return [sentence for sentence in about if sentence]
 
 
-def exactness(found: "ScoreSources") -> list[str]:
+def exactness_of_score(found: "ScoreSources") -> list[str]:
     """Say how exact the split is, what is held fixed in it, and what a part does not say."""
     split = exactly_split("pairs", "score", found.error)
     return [f"{capital(split)}: without it the score would be another, ablate it to see."]

@@ -66,7 +66,7 @@ class ScoreSources(TracesAnswer):
     format: ClassVar[str] = "regard why --edge"
     findings = sentences.of_score
     panels = panels.of_score
-    exactness = sentences.exactness
+    exactness = sentences.exactness_of_score
 
     query: str
     key: str

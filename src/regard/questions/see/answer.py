@@ -11,7 +11,7 @@ from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary, summarise
 from regard.questions.see import panels, sentences
 from regard.questions.see.looks import layer_looked_at
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, some_of
 from regard.text.tokens import shortened
 from regard.trace.status import merge_statuses
 
@@ -63,10 +63,12 @@ class Seen(TracesAnswer):
         words = dict.fromkeys(reference.word for reference in self.summary.references)
         for word, status in zip(words, self.summary.reference_statuses, strict=True):
             if status.unknown:
-                said.append(f"the tokenizer does not know all of --with {quoted(word)}: {_listed(status.unknown)}")
+                named = some_of([*map(quoted, status.unknown)], FEW)
+                said.append(f"the tokenizer does not know all of --with {quoted(word)}: {named}")
         for label, status in zip(self.summary.labels, statuses, strict=True):
             if status.dropped:
-                said.append(f"the tokenizer drops of text {label}: {_listed(status.dropped)}")
+                named = some_of([*map(quoted, status.dropped)], FEW)
+                said.append(f"the tokenizer drops of text {label}: {named}")
         if self.summary.target is not None and any(self.summary.target.generated):
             written = [n for n, own in zip(self.summary.labels, self.summary.target.generated, strict=True) if own]
             which = "" if len(written) == len(self.summary.labels) else f" of text {', '.join(written)}"
@@ -167,8 +169,3 @@ def _about(summary: Summary, traces: Sequence[Any]) -> Read:
         statuses = [merge_statuses(*each) for each in zip(statuses, others, strict=True)]
     both = tuple(zip(summary.texts, targets, strict=True))
     return Read(both, tuple(statuses), Read.of(*traces).sides)
-
-
-def _listed(parts: Sequence[str]) -> str:
-    more = f" and {len(parts) - FEW} more" if len(parts) > FEW else ""
-    return ", ".join(quoted(part) for part in parts[:FEW]) + more

@@ -84,7 +84,7 @@ class Senses(Answer):
 
     format: ClassVar[str] = "regard senses"
     title = sentences.senses_title
-    exactness = sentences.exactness
+    exactness = sentences.exactness_of_senses
     panels = panels.of_senses
 
     word: str

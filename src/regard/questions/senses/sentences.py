@@ -128,7 +128,7 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def exactness(found: "Senses") -> list[str]:
+def exactness_of_senses(found: "Senses") -> list[str]:
     """Say what embedded the word, how its senses were found, and what an occurrence is."""
     return [
         f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",

@@ -18,7 +18,7 @@ def title(found: "Shift") -> str:
 
 def of_shift(found: "Shift") -> list[str]:
     """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
-    sentences = [_whole(found)]
+    sentences = [_test_outcome(found)]
     if found.k is None and len(found.senses) == 1:
         return [*sentences, not_told_apart(found.word, sum(found.senses[0].occurrences), found.silhouettes)]
     told = [_sense(found, each) for each in found.senses if each.fate != "kept" or (each.p or 1) <= ALARM]
@@ -30,7 +30,7 @@ def of_shift(found: "Shift") -> list[str]:
     return [*sentences, *told]
 
 
-def _whole(found: "Shift") -> str:
+def _test_outcome(found: "Shift") -> str:
     """The outcome of the test of all occurrences."""
     one, other = found.groups
     test = f"p = {_p(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"

@@ -25,7 +25,7 @@ from regard.display.answer import Answer, Read
 from regard.display.asked import Progress
 from regard.display.panels import Column, Heat, Panel, Strip, Table
 from regard.errors import RegardError
-from regard.explain.findings.wording import listed, number
+from regard.explain.findings.wording import count_of_tokens, listed, number
 from regard.explain.frames import Row
 from regard.explain.weights.attended import held_calls, maps_between_tokens
 from regard.explain.weights.sinks import equal_shares
@@ -161,9 +161,9 @@ class Unseen(Answer):
         named = [self._called(k) for k in unseen[:NAMED]]
         more = len(unseen) - NAMED
         names = listed(named) if more <= 0 else f"{', '.join(named)} and {more:,} more"
-        them = "it" if len(unseen) == 1 else "any of them"
+        all_of_them, them = count_of_tokens(len(self.order)), "it" if len(unseen) == 1 else "any of them"
         return (
-            f"Nobody looks at {len(unseen):,} of {_tokens(len(self.order))}, {names}: no other token gives {them} "
+            f"Nobody looks at {len(unseen):,} of {all_of_them}, {names}: no other token gives {them} "
             f"{self.least:g} or more of its attention ({self._over()})."
         )
 
@@ -172,7 +172,7 @@ class Unseen(Answer):
         gets = f"{self._gets(self._most(least))} ({self._over()})"
         if count == 1:
             return f"The token {self._called(least)} is looked at: it gets {gets}."
-        return f"All {_tokens(count)} are looked at: even {self._called(least)}, the least seen, gets {gets}."
+        return f"All {count_of_tokens(count)} are looked at: even {self._called(least)}, the least seen, gets {gets}."
 
     def _one_head(self, unseen: Sequence[int]) -> str:
         looks = {k: look for k in unseen if (look := self.head[k]) is not None}
@@ -243,10 +243,6 @@ def unseen(trace: Trace, least: float = 0.05, *, progress: Progress | None = Non
         layers=[[float(each) if seen[k] else None for k, each in enumerate(row)] for row in layers],
         about=Read.of(trace),
     )  # fmt: skip
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
 
 
 def _in_head(found: tuple[float, int, int, int], calls: Sequence[CallNumber]) -> Look:

@@ -46,7 +46,7 @@ class _Ranked(Answer):
     format: ClassVar[str] = "regard why"
     findings = sentences.of_causes
     panels = panels.of_causes
-    exactness = sentences.exactness
+    exactness = sentences.exactness_of_why
 
     def each(self) -> "Sequence[tuple[str, Why]]":
         """Every occurrence, by its label."""

@@ -39,7 +39,7 @@ def of_causes(found: "_Ranked") -> list[str]:
     return [sentence for sentence in [*sentences, *more] if sentence]
 
 
-def exactness(found: "_Ranked") -> list[str]:
+def exactness_of_why(found: "_Ranked") -> list[str]:
     """Say what the numbers are, and what tokens are ranked by."""
     whys = [why for _, why in found.each()]
     lines = [f"{CHANGES}: {CHANGED[by].of_tokens}" for by in sorted({why.by for why in whys})]

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, some_of
 from regard.text.quoting import visible as visible  # what views take from here, with the rest
 from regard.trace.status import Status, exactness
 
@@ -118,8 +118,7 @@ def status(
         where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
         found = [f"{quoted(short(part))} in {place}" for place, each in where for part in getattr(each, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
-        more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
-        lines.append(f"{name:<12}" + (f"{', '.join(found[:FEW])}{more} ({what})" if found else "no characters"))
+        lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
     lines.append(f"time        {_time(sum(s.seconds for s in statuses), len(statuses), took)}")
     return section("Status", *(Text(line) for line in lines))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from regard.models.windows import WindowedTrace
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, some_of
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 from regard.views.terminal.layout import short
@@ -33,12 +33,7 @@ def unknown_first(texts: Sequence[Read]) -> list[Text]:
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = _few(counts) + f" unknown to the tokenizer of {some[0][1].model}: "
-    warning += _few([quoted(short(piece, 12)) for piece in pieces])
+    warning = some_of(counts, NAMED) + f" unknown to the tokenizer of {some[0][1].model}: "
+    warning += some_of([quoted(short(piece, 12)) for piece in pieces], NAMED)
     warning += ". To the model they are all the same; a model for that language or script reads them: --model M"
     return [Text(warning, style="yellow"), Text()]
-
-
-def _few(names: Sequence[str]) -> str:
-    left = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {left} more" if left > 0 else "")

@@ -98,13 +98,13 @@ def _panel(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
     """The lines of one panel."""
     name = "itself as it enters layer 0" if curve.word is None else short(curve.word, 24)
     if curve.neutral is not None:
-        axes.fill_between(range(len(curve.neutral.mean)), _numbers(curve.neutral.low), _numbers(curve.neutral.high),
+        axes.fill_between(range(len(curve.neutral.mean)), or_nan(curve.neutral.low), or_nan(curve.neutral.high),
                           color=GREY, alpha=0.25, linewidth=0, gid=f"range {name}")  # fmt: skip
-        axes.plot(_numbers(curve.neutral.mean), ":", color=GREY, linewidth=1.6, gid=f"neutral {name}")
+        axes.plot(or_nan(curve.neutral.mean), ":", color=GREY, linewidth=1.6, gid=f"neutral {name}")
     for nth, (each, values) in enumerate(zip(occurrences, curve.paths, strict=True)):
         if each.label in told:
             colour, dashes = line_style(nth)
-            axes.plot(_numbers(values), dashes, marker="o", markersize=3, color=colour, linewidth=1.6,
+            axes.plot(or_nan(values), dashes, marker="o", markersize=3, color=colour, linewidth=1.6,
                       gid=f"curve {each.label} {name}")  # fmt: skip
     axes.set_title(name, fontsize=9.5)
     layer_axis(axes, len(curve.paths[0]))
@@ -130,5 +130,6 @@ def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
     axes.set_xlim(-0.05 * last, last * 1.4)
 
 
-def _numbers(values: Sequence[float | None]) -> list[float]:
+def or_nan(values: Sequence[float | None]) -> list[float]:
+    """Numbers as matplotlib draws them: NaN, a gap, where there is none."""
     return [float("nan") if value is None else value for value in values]
