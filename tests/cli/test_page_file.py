@@ -158,8 +158,8 @@ def test_without_the_built_page(built: Path) -> None:
 
 
 def test_what_of_the_traces_goes_into_it() -> None:
-    choice = PageFile(Path("a.html"), "int16", [1, 2]).choice(steps=[2])
-    assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", [2])
+    choice = PageFile(Path("a.html"), "int16", [1, 2], steps=True).choice()
+    assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", True)
 
 
 @pytest.mark.parametrize(

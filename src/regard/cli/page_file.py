@@ -61,11 +61,11 @@ class PageFile:
             check_target(self.file, (".html",), "--html")
             check_built()
 
-    def choice(self, *, steps: Sequence[int] | bool = False) -> "Choice":
-        """What of the traces goes into the page. steps: the layers that Steps is for, where all were not asked for."""
+    def choice(self) -> "Choice":
+        """What of the traces goes into the page."""
         from regard.web.assemble import Choice
 
-        return Choice(self.layers, numbers=self.numbers, steps=self.steps or steps)
+        return Choice(self.layers, numbers=self.numbers, steps=self.steps)
 
     def assemble(self, page: "Callable[[PageFile], Page] | None") -> "Page | None":
         """Let a function put the page together, where a file was asked for."""

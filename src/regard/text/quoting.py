@@ -31,6 +31,20 @@ def visible(text: str) -> str:
     return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
 
 
+def short(text: str, most: int = 24) -> str:
+    """Make a text printable, and shorten a long one, with … at its end."""
+    text = visible(text)
+    text = text if text.strip(" ") else "␣" * len(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def spelled(text: str, most: int = 24) -> str:
+    """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

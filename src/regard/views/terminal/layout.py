@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from regard.text.quoting import quoted, some_of
-from regard.text.quoting import visible as visible  # what views take from here, with the rest
+from regard.text.quoting import quoted, short, some_of
+from regard.text.quoting import spelled as spelled  # what views take from here, with the rest
+from regard.text.quoting import visible as visible
 from regard.trace.status import Status, exactness
 
 FEW = 6  # unknown and dropped parts that a status names
@@ -36,25 +37,6 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
         for part in parts:
             console.print(part)
     return [line.rstrip() for line in captured.get().splitlines()]
-
-
-def short(text: str, most: int = 24) -> str:
-    """Make a text printable, and shorten a long one, with … at its end."""
-    text = visible(text)
-    text = text if text.strip(" ") else "␣" * len(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def spelled(text: str, most: int = 24) -> str:
-    """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
-    inner = text.strip(" ")
-    before = len(text) - len(text.lstrip(" "))
-    return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
-
-
-def sink_name(token: int, text: str, most: int = 14) -> str:
-    """An attention sink as tables and pictures call it, by its number and text."""
-    return "first token (sink)" if token == 0 else f"{spelled(text, most)} ({token}, sink)"
 
 
 def shares(named: Iterable[tuple[str, float]], room: int, apart: Iterable[tuple[str, float]] = ()) -> Text:

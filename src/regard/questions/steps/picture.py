@@ -1,9 +1,7 @@
 """The whole way of a word through one attention block, in one diagram: every strip of colour is real numbers."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,13 +9,16 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
-from regard.explain.causes.block_steps import BlockSteps
+from regard.explain.causes.block_steps import block_steps
+from regard.questions.steps.sentences import root_of
 from regard.text.quoting import quoted
-from regard.text.tokens import Token
 from regard.textbook import HeadSteps
 from regard.views.figures.elements.canvas import stack, write
 from regard.views.figures.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.views.terminal.layout import spelled
+
+if TYPE_CHECKING:
+    from regard.questions.steps.answer import Steps
 
 WIDE = 16.0  # inches
 ROWS = 24  # keys that are drawn, of more those with the largest weights
@@ -25,60 +26,39 @@ HIDDEN = "#dddddd"  # what the query may not look at
 DRAWN = 6  # tokens of a word, over all its occurrences, that are drawn
 
 
-@dataclass(frozen=True)
-class Way:
-    """One token's numbers: in the head, and in the rest of the block."""
-
-    token: int
-    head: HeadSteps
-    block: BlockSteps
+def draw(found: "Steps", file: Path) -> list[str]:
+    """Write the diagram, PNG or SVG by the file's ending, whole or not at all; returns notes on what is not drawn."""
+    count = len(found.found)
+    more = [f"the first {DRAWN} of {count} tokens are drawn"] if count > DRAWN else []
+    return [*more, *write(paint(found), file)]
 
 
-def draw_steps(
-    ways: Sequence[Way], tokens: Sequence[Token], layer: int, head: int, file: Path, sinks: Collection[int] = ()
-) -> list[str]:
-    """Write the diagram, PNG or SVG by the file's ending, whole or not at all: one below the other for each token.
-
-    tokens: of the text. sinks: the numbers of those that are attention sinks. Returns notes on what is not drawn.
-    """
-    more = [f"the first {DRAWN} of {len(ways)} tokens are drawn"] if len(ways) > DRAWN else []
-    return [*more, *write(paint_steps(ways, tokens, layer, head, sinks), file)]
-
-
-def paint_steps(
-    ways: Sequence[Way], tokens: Sequence[Token], layer: int, head: int, sinks: Collection[int] = ()
-) -> Figure:
-    """The diagram as a figure."""
-    rows = []
-    for way in ways[:DRAWN]:
-        height = 5.6 + 0.21 * min(len(tokens), ROWS)
-
-        def put(figure: FigureBase, _: Any, way: Way = way) -> None:
-            _Diagram(figure, way, tokens, layer, head, sinks).paint()
-
-        rows.append((height, put))
-    return stack(rows, WIDE)
+def paint(found: "Steps") -> Figure:
+    """The diagram as a figure, one below the other for each token of the word."""
+    height = 5.6 + 0.21 * min(len(found.tokens), ROWS)
+    parts = [_Diagram(found, *each) for each in found.found[:DRAWN]]
+    return stack([(height, part.paint) for part in parts], WIDE)
 
 
 class _Diagram:
     """The diagram of one token. Names in it are those of `HeadSteps` and `BlockSteps`."""
 
-    def __init__(
-        self, figure: FigureBase, way: Way, tokens: Sequence[Token], layer: int, head: int, sinks: Collection[int]
-    ) -> None:
-        self.figure, self.way, self.tokens, self.layer, self.head, self.sinks = figure, way, tokens, layer, head, sinks
-        weights = way.head.weights
-        self.shown = sorted(weights.argsort(descending=True, stable=True)[:ROWS].tolist())
-        self.name = quoted(spelled(tokens[way.token].text, 16))
+    figure: FigureBase
+
+    def __init__(self, found: "Steps", token: int, record: HeadSteps) -> None:
+        self.tokens, self.layer, self.head = found.tokens, found.layer, found.head
+        self.sinks = [sink.token for sink in found.sinks]
+        self.token, self.record = token, record
+        self.block = block_steps(found.traces[0], token, found.layer)
+        self.shown = sorted(record.weights.argsort(descending=True, stable=True)[:ROWS].tolist())
+        self.name = quoted(spelled(self.tokens[token].text, 16))
         self.number = 0
 
-    def paint(self) -> None:
+    def paint(self, figure: FigureBase, _: Any) -> None:
         """Draw everything: the head above, the rest of the block below."""
-        found = self.way.head
+        self.figure, found = figure, self.record
         columns: list[tuple[str, Tensor, str]] = [("query · key", found.products, "signed")]
-        width = len(found.query)
-        usual = abs(found.scale - width**-0.5) < 1e-9
-        columns.append((f"× 1/√{width}" if usual else f"× {found.scale:.4g}", found.scaled, "signed"))
+        columns.append((f"× {root_of(found) or f'{found.scale:.4g}'}", found.scaled, "signed"))
         if found.softcap is not None:
             columns.append((f"capped\nat {found.softcap:g}", found.capped, "signed"))
         if bool((found.bias != 0).any()):
@@ -112,12 +92,12 @@ class _Diagram:
     def _title(self) -> str:
         part = ""
         if len(self.shown) < len(self.tokens):
-            share = float(self.way.head.weights[self.shown].sum())
+            share = float(self.record.weights[self.shown].sum())
             part = f"; the {len(self.shown)} of {len(self.tokens)} tokens with the largest weights, {share:.0%} of them"
-        masked = bool(self.way.head.scores.isinf().any())
+        masked = bool(self.record.scores.isinf().any())
         grey = "; grey: may not be looked at" if masked else ""
         return (
-            f"{self.name} (token {self.way.token}) through layer {self.layer}, head {self.head}: every step in its "
+            f"{self.name} (token {self.token}) through layer {self.layer}, head {self.head}: every step in its "
             f"own scale, ± the number beside it: blue below 0, white at 0, red above{grey}{part}"
         )
 
@@ -130,19 +110,19 @@ class _Diagram:
         for n, label in zip(self.shown, axes.get_yticklabels(), strict=True):
             if self.tokens[n].special or n in self.sinks:
                 label.set_color(SPECIAL)
-            if n == self.way.token:
+            if n == self.token:
                 label.set_color(FOLLOWED)
                 label.set_fontweight("bold")
 
     def _entering(self, place: Any) -> Axes | None:
         """What enters the layer, a row a token."""
-        states = self.way.block.entering
+        states = self.block.entering
         if states is None or len(states) != len(self.tokens):
             return None
         axes = self._rows(place, states, f"enters layer {self.layer}, a row a token", signed=True)
         self._names(axes)
-        if self.way.token in self.shown:
-            self._frame(axes, self.shown.index(self.way.token), states.shape[1])
+        if self.token in self.shown:
+            self._frame(axes, self.shown.index(self.token), states.shape[1])
         return axes
 
     def _rows(self, place: Any, values: Tensor, what: str, *, signed: bool) -> Axes:
@@ -151,7 +131,7 @@ class _Diagram:
         self._image(axes, values[self.shown].double().numpy(), signed)
         axes.set_title(self._step(what), fontsize=9, loc="left")
         axes.set_xlabel(f"{values.shape[1]} components, ±{float(values[self.shown].abs().max()):.3g}", fontsize=7)
-        if what.startswith("keys") and self.way.block.entering is None:
+        if what.startswith("keys") and self.block.entering is None:
             self._names(axes)
         return axes
 
@@ -159,7 +139,7 @@ class _Diagram:
         """One number a token, written into its cell; what the query may not look at is grey."""
         axes = self.figure.add_subplot(place)
         shown = values[self.shown].double().numpy()[:, None]
-        hidden = self.way.head.scores[self.shown].isinf().numpy() & (kind == "weight" or what == "mask")
+        hidden = self.record.scores[self.shown].isinf().numpy() & (kind == "weight" or what == "mask")
         masked = np.where(hidden[:, None], np.nan, shown)
         axes.set_facecolor(HIDDEN)
         self._image(axes, masked, kind == "signed")
@@ -186,7 +166,7 @@ class _Diagram:
 
     def _block(self, place: Any) -> None:
         """All heads side by side, and what the block makes of them."""
-        block = self.way.block
+        block = self.block
         each = len(block.joined) // block.heads
         steps: list[tuple[str, Tensor | None]] = [
             (f"the contexts of all {block.heads} heads side by side, {each} components each", block.joined)

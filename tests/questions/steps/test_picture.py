@@ -5,15 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from regard.explain.causes.block_steps import block_steps
-from regard.textbook import head_steps
+from regard.questions.steps.answer import steps
+from regard.questions.steps.picture import ROWS
 from regard.views.figures.elements.canvas import all_axes
-from regard.views.figures.head_steps import ROWS, Way, draw_steps, paint_steps
 from tests.support import make_tiny
 from tests.support.pictures import framed
-
-
-def way_of(trace, token: int, layer: int, head: int) -> Way:
-    return Way(token, head_steps(trace, token, layer, head), block_steps(trace, token, layer))
 
 
 def strips(figure) -> dict[str, np.ndarray]:
@@ -33,11 +29,11 @@ def close(drawn, expected) -> None:
 
 
 def test_every_strip_holds_the_records_numbers(bank) -> None:
-    trace, token, layer, head = bank[0], 11, 0, 4
-    way = way_of(trace, token, layer, head)
-    figure = paint_steps([way], trace.tokens, layer, head)
+    answer = steps(bank[0], "bank", 0, 4)
+    figure = answer.plot()
     drawn = strips(figure)
-    found, block = way.head, way.block
+    ((token, found),) = answer.found
+    block = block_steps(bank[0], token, 0)
     assert set(drawn) == {
         "enters layer 0", "query of “bank”", "keys", "query · key", "× 1/√32",
         f"exp(s − m)\nm = {float(found.scores.max()):.2f}", f"÷ {found.total:.4g}\n= weight", "values",
@@ -75,14 +71,15 @@ def test_what_may_not_be_looked_at_is_grey_and_named(tmp_path, minilm) -> None:
 
     make_tiny(tmp_path, minilm, "llama")
     trace = regard.load(tmp_path).trace("a man on a river bank")
-    way = way_of(trace, 4, 1, 2)
-    figure = paint_steps([way], trace.tokens, 1, 2)
+    found = steps(trace, "river", 1, 2)
+    figure = found.plot()
     drawn = strips(figure)
     masked = drawn["mask"][:, 0]
-    hidden = way.head.scores.isinf().numpy()
+    ((_, record),) = found.found
+    hidden = record.scores.isinf().numpy()
     assert hidden.any()
     np.testing.assert_array_equal(np.isnan(masked), hidden)
-    np.testing.assert_array_equal(masked[~hidden], way.head.scores.numpy()[~hidden])
+    np.testing.assert_array_equal(masked[~hidden], record.scores.numpy()[~hidden])
     assert not np.isnan(drawn["query · key"]).any()
     assert "grey: may not be looked at" in figure.subfigs[0].get_suptitle()
     assert any("the norm stood before it" in axes.get_title(loc="left") for axes in all_axes(figure))
@@ -90,11 +87,12 @@ def test_what_may_not_be_looked_at_is_grey_and_named(tmp_path, minilm) -> None:
 
 def test_of_a_long_text_the_tokens_with_the_largest_weights(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
-    way = way_of(trace, 3, 2, 1)
-    figure = paint_steps([way], trace.tokens, 2, 1)
-    chosen = sorted(way.head.weights.argsort(descending=True, stable=True)[:ROWS].tolist())
-    close(strips(figure)["values"], way.head.value[chosen])
-    share = float(way.head.weights[chosen].sum())
+    found = steps(trace, "bank", 2, 1)
+    figure = found.plot()
+    ((_, record),) = found.found
+    chosen = sorted(record.weights.argsort(descending=True, stable=True)[:ROWS].tolist())
+    close(strips(figure)["values"], record.value[chosen])
+    share = float(record.weights[chosen].sum())
     assert f"the {ROWS} of {len(trace.tokens)} tokens with the largest weights, {share:.0%} of them" in (
         figure.subfigs[0].get_suptitle()
     )
@@ -103,14 +101,13 @@ def test_of_a_long_text_the_tokens_with_the_largest_weights(minilm) -> None:
 def test_a_file_of_several_tokens_and_without_the_rest_of_the_block(bank, tmp_path: Path, monkeypatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr("regard.views.figures.head_steps.DRAWN", 2)  # of 6 the picture takes seconds
-    trace = replace(bank[0], attention_outputs=())
-    ways = [way_of(trace, n, 1, 0) for n in range(3)]
-    notes = draw_steps(ways, trace.tokens, 1, 0, tmp_path / "a.png")
+    monkeypatch.setattr("regard.questions.steps.picture.DRAWN", 2)  # of 6 the picture takes seconds
+    found = steps(replace(bank[0], attention_outputs=()), "a", 1, 0)
+    assert len(found.found) == 3
+    notes = found.draw(tmp_path / "a.png")
     assert notes == ["the first 2 of 3 tokens are drawn"]
     assert (tmp_path / "a.png").stat().st_size > 10_000
-    figure = paint_steps(ways[:1], trace.tokens, 1, 0)
-    last = all_axes(figure)[-1]
+    last = all_axes(replace(found, found=found.found[:1]).plot())[-1]
     assert (
         last.get_xlabel() == "how the model goes on is not known exactly: the trace does not hold what stands around it"
     )

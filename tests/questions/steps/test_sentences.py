@@ -1,11 +1,14 @@
 """Sentences about one head's steps are the record's numbers, and follow from each other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 
-from regard.explain.findings.head_steps import head_steps_findings, shares
+from regard.explain.weights.sinks import Sink
+from regard.questions.steps.answer import Steps
+from regard.questions.steps.sentences import root_of, shares
 from regard.textbook import HeadSteps, head_steps
 from regard.trace.trace import Trace
 
@@ -15,8 +18,8 @@ def trace(minilm) -> Trace:
     return minilm.trace("he went to the river bank to fish")
 
 
-def said(trace: Trace, record: HeadSteps, token: int = 6) -> list[str]:
-    return head_steps_findings([(token, record)], trace.tokens, 0, 3)
+def said(trace: Trace, record: HeadSteps, times: int = 1, sinks: Sequence[Sink] = ()) -> list[str]:
+    return Steps("bank", 0, 3, trace.tokens, sinks, [(6, record)] * times).findings()
 
 
 def test_the_numbers_are_the_records(trace: Trace) -> None:
@@ -78,7 +81,7 @@ def test_later_tokens_and_biases_are_said(trace: Trace) -> None:
 
 def test_several_tokens_share_the_screen(trace: Trace) -> None:
     record = head_steps(trace, 6, 0, 3)
-    sentences = head_steps_findings([(6, record)] * 6, trace.tokens, 0, 3)
+    sentences = said(trace, record, 6)
     assert len(sentences) == 5
     assert "“bank” (token 6)" in sentences[0]
     assert sentences[-1] == "2 more of its tokens are shown with --all."
@@ -88,5 +91,11 @@ def test_sinks_and_words_that_stand_twice_are_named(trace: Trace) -> None:
     record = head_steps(trace, 6, 0, 3)
     weights = torch.zeros_like(record.weights)
     weights[3], weights[0] = 0.6, 0.4
-    (looks, *_) = head_steps_findings([(6, replace(record, weights=weights))], trace.tokens, 0, 3, [0])
+    (looks, *_) = said(trace, replace(record, weights=weights), sinks=[Sink(0, "[CLS]", 0.4, 0.5)])
     assert looks.endswith("gives most of its weight to “to” (3) 0.60 and [CLS] (0, a sink) 0.40.")
+
+
+def test_the_usual_scale_has_a_name(trace: Trace) -> None:
+    record = head_steps(trace, 6, 0, 3)
+    assert root_of(record) == "1/√32"
+    assert root_of(replace(record, scale=0.2)) == ""

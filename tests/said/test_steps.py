@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from regard.explain.findings.head_steps import head_steps_findings
+from regard.questions.steps.sentences import of_steps
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -42,7 +42,7 @@ def answer(draw: random.Random) -> SimpleNamespace:
             total=total, weights=weights, weighted=weighted, context=weighted.sum(0), query=torch.ones(width),
         )  # fmt: skip
         records.append((query, steps))
-    return SimpleNamespace(found=records, tokens=tokens)
+    return SimpleNamespace(found=records, tokens=tokens, layer=0, head=1, sinks=[])
 
 
 def name(n: int) -> str:
@@ -160,5 +160,5 @@ def test_every_sentence_about_random_steps_is_true() -> None:
     draw = random.Random(2)
     for _ in range(150):
         each = answer(draw)
-        spoke += hold(head_steps_findings(each.found, each.tokens, 0, 1), each, TEMPLATES)
+        spoke += hold(of_steps(each), each, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

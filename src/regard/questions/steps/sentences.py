@@ -10,6 +10,7 @@ from regard.explain.findings.wording import listed, number, quoted
 from regard.text.tokens import Token
 
 if TYPE_CHECKING:
+    from regard.questions.steps.answer import Steps
     from regard.textbook import HeadSteps
 
 NAMED = 3  # tokens that a sentence names at most
@@ -17,21 +18,16 @@ LEAST = 0.01  # weights and shares below it are not worth a name
 RECORDS = 4  # queries that are spoken of, of a word of several tokens or one that stands several times
 
 
-def head_steps_findings(
-    found: "Sequence[tuple[int, HeadSteps]]",
-    tokens: Sequence[Token],
-    layer: int,
-    head: int,
-    sinks: Collection[int] = (),
-) -> list[str]:
-    """Compose the sentences. found: the record of each query, with its token's number; sinks: tokens that are such."""
-    where = f"In layer {layer}, head {head}"
-    few = found[:RECORDS]
-    sentences = [_looks(steps, n, tokens, where, sinks, several=len(found) > 1) for n, steps in few]
-    if len(found) == 1:
-        n, steps = found[0]
+def of_steps(found: "Steps") -> list[str]:
+    """Say what each token of the word looks at, and of a single one how a weight and the result come about."""
+    tokens, sinks = found.tokens, [sink.token for sink in found.sinks]
+    where = f"In layer {found.layer}, head {found.head}"
+    few = found.found[:RECORDS]
+    sentences = [_looks(steps, n, tokens, where, sinks, several=len(found.found) > 1) for n, steps in few]
+    if len(found.found) == 1:
+        n, steps = found.found[0]
         sentences += [_equal(steps), _comes_about(steps, n, tokens, sinks), _gives(steps, tokens)]
-    left = len(found) - len(few)
+    left = len(found.found) - len(few)
     more = [f"{left} more of its tokens are shown with --all."] if left else []
     return [sentence for sentence in [*sentences, *more] if sentence]
 
@@ -40,6 +36,12 @@ def shares(steps: "HeadSteps") -> Float[Tensor, " S"]:
     """The part that each key's weighted value has in the context vector: its projection; all of them add up to 1."""
     length = float(steps.context @ steps.context)
     return (steps.weighted @ steps.context) / length if length > 0 else steps.weights * 0.0
+
+
+def root_of(steps: "HeadSteps") -> str:
+    """The usual scale by its name, nothing where a head's is another."""
+    width = len(steps.query)
+    return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
 
 
 def _name(tokens: Sequence[Token], n: int, sinks: Collection[int] = ()) -> str:
@@ -99,8 +101,7 @@ def _comes_about(steps: "HeadSteps", query: int, tokens: Sequence[Token], sinks:
     if not places:
         return ""
     n = max(places, key=lambda place: float(steps.weights[place]))
-    width = len(steps.query)
-    root = f" (1/√{width})" if abs(steps.scale - width**-0.5) < 1e-9 else ""
+    root = f" ({root_of(steps)})" if root_of(steps) else ""
     scored = f"q · k = {float(steps.products[n]):z.2f}, times {steps.scale:.3g}{root} is {float(steps.scaled[n]):z.2f}"
     if float(steps.scores[n]) != float(steps.scaled[n]):
         scored += f", with {'softcap and ' * (steps.softcap is not None)}bias {float(steps.scores[n]):z.2f}"

@@ -1,0 +1,1 @@
+"""A word's way through one head: scores, weights, weighted values and their sum."""

@@ -1,0 +1,110 @@
+"""Hold every step of a word's way through one head, and make it of a trace."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.answer import Read, TracesAnswer
+from regard.display.panels import Panel
+from regard.explain.frames import Row
+from regard.explain.weights.attended import check_head, check_layer
+from regard.explain.weights.sinks import Sink, sinks
+from regard.questions.steps import panels, sentences
+from regard.text.quoting import quoted
+from regard.text.tokens import Token
+from regard.textbook import HeadSteps, head_steps
+from regard.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Steps(TracesAnswer):
+    """The steps of each token of a word. found: each one's number, with its record. tokens, sinks: of the text."""
+
+    format: ClassVar[str] = "regard steps"
+    findings = sentences.of_steps
+    panels = panels.of_steps
+
+    word: str
+    layer: int
+    head: int
+    tokens: Sequence[Token]
+    sinks: Sequence[Sink]
+    found: Sequence[tuple[int, HeadSteps]]
+
+    def title(self) -> str:
+        """Which word, in which head."""
+        return f"{quoted(self.word)} in layer {self.layer}, head {self.head}, step by step"
+
+    def exactness(self) -> list[str]:
+        """Say how far the weights of the records are from those of the trace."""
+        error = max(record.error for _, record in self.found)
+        return [f"These steps end within {error:.1e} of the weights that the model's pass gave."]
+
+    def rows(self) -> list[Row]:
+        """One row a token of the word and a key: every number of the key, and its part of the context vector."""
+        apart = {sink.token for sink in self.sinks}
+        return [
+            {
+                "token": query, "key": n, "text": key.text, "special": key.special, "sink": n in apart,
+                "product": float(record.products[n]), "scaled": float(record.scaled[n]),
+                "capped": float(record.capped[n]), "bias": float(record.bias[n]),
+                "score": None if record.scores[n].isinf() else float(record.scores[n]),
+                "exponential": float(record.exponentials[n]), "weight": float(record.weights[n]),
+                "of_context": float(given[n]),
+            }
+            for query, record, given in ((n, record, sentences.shares(record)) for n, record in self.found)
+            for n, key in enumerate(self.tokens)
+        ]  # fmt: skip
+
+    def data(self) -> dict[str, object]:
+        """Every number of every record, with the vectors; a score is null where the query may not look."""
+        return {
+            "text": self.about.texts[0][0],
+            "tokens": [asdict(token) for token in self.tokens],
+            "sinks": [asdict(sink) for sink in self.sinks],
+            "layer": self.layer,
+            "head": self.head,
+            "queries": [
+                {"token": n, **{each.name: getattr(record, each.name) for each in fields(record)}}
+                for n, record in self.found
+            ],
+        }
+
+    def plot(self, *names: str) -> "Figure":
+        """Draw the whole way in one diagram, or the panels of these names."""
+        from regard.questions.steps.picture import paint
+
+        return super().plot(*names) if names else paint(self)
+
+    def draw(self, file: Path) -> list[str]:
+        """Write the diagram; returns notes on what is not drawn."""
+        from regard.questions.steps import picture
+
+        return picture.draw(self, file)
+
+    def opening(self) -> dict[str, Any]:
+        """Open the page at these steps."""
+        return {"view": "steps", "layer": self.layer, "head": self.head, "word": self.word}
+
+    def tabs(self) -> list[Panel]:
+        """None: the page's Steps has every number of these, of any token and head."""
+        return []
+
+    def followed(self) -> list[int]:
+        """The layer of these steps."""
+        return [self.layer]
+
+
+def steps(trace: Trace, word: str, layer: int = 0, head: int = 0) -> Steps:
+    """Compute every step of each token of a word in one head. Layers and heads count from 0; -1 is the last.
+
+    Raises:
+        RegardError: the word is not in the text, there is no such layer or head, or the trace does not hold its values.
+    """
+    layer, head = check_layer(trace, layer), check_head(trace, head)
+    found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
+    return Steps(word, layer, head, trace.tokens, sinks(trace), found, about=Read.of(trace), traces=[trace])

@@ -1,0 +1,113 @@
+"""Every step of a word's way through one head, as panels: from scores to weights, every number, and the vectors."""
+
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Heat, Panel, Table
+from regard.explain.findings.wording import capital
+from regard.questions.steps.sentences import root_of, shares
+from regard.text.quoting import quoted, spelled
+
+if TYPE_CHECKING:
+    from regard.questions.steps.answer import Steps
+    from regard.textbook import HeadSteps
+
+KEYS = 14  # of the first table; the others are one row
+DRAWN = 24  # rows of vectors, those with the largest weights
+
+
+def of_steps(found: "Steps") -> list[Panel]:
+    """Of the last token the way from scores to weights; of each every number, and what the vectors are.
+
+    Of a causal model the last one is the one that sees most.
+    """
+    panels: list[Panel] = []
+    for n, (query, record) in enumerate(found.found):
+        where = f"{quoted(spelled(found.tokens[query].text))} (token {query}) in layer {found.layer}, "
+        where += f"head {found.head}"
+        tab = f", token {query}" if len(found.found) > 1 else ""
+        panels += [_weights(found, record, where)] if n == len(found.found) - 1 else []
+        panels += [
+            _numbers(found, record, where, tab),
+            _query(record, where, tab),
+            _weighted(found, record, where, tab),
+        ]
+    return panels
+
+
+def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
+    """The keys with the largest weights in the text's order, the others together, and the sum."""
+    order = record.weights.sort(descending=True, stable=True).indices.tolist()
+    seen = [n for n in order if not record.scores[n].isinf()]
+    given, rest = shares(record), seen[KEYS:]
+    rows: list[list[Cell]] = [
+        [_key(found, n), *(float(each[n]) for each in (record.products, record.scores, record.exponentials,
+         record.weights, given))]
+        for n in sorted(seen[:KEYS])
+    ]  # fmt: skip
+    if rest:
+        sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, given))
+        rows.append([f"{len(rest)} more {'token' if len(rest) == 1 else 'tokens'}", None, None, *sums])
+    if record.sink is not None:
+        grown = 1 - float(record.weights.sum())
+        rows.append(["a sink that the head has learned", None, record.sink, grown * record.total, grown, 0.0])
+    hidden = len(order) - len(seen)
+    out = f"; {hidden} {'token' if hidden == 1 else 'tokens'} that it may not look at left out" if hidden else ""
+    return Table(
+        name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True,
+        total=["sum", None, None, record.total, 1.0, float(given.sum())],
+        columns=[Column("key"), Column("q · k", 2), Column("score", 2), Column("exp(s-max)", 3),
+                 Column("weight", 3, bar=True), Column("of output", 2)],
+        note=f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
+        f"{record.total:.4f}; of output: the part that its value has in the context vector{out}",
+    )  # fmt: skip
+
+
+def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table:
+    """Every key in the text's order, with every number from q · k to its weight."""
+    steps = [("q · k", record.products), ("× scale", record.scaled)]
+    steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
+    steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
+    ends = [("exp(s-max)", record.exponentials), ("weight", record.weights), ("of output", shares(record))]
+    hidden = record.scores.isinf().tolist()
+    rows: list[list[Cell]] = [
+        [_key(found, n) + ", may not be looked at" * hidden[n], *(float(each[n]) for _, each in steps),
+         *(None if hidden[n] else float(each[n]) for _, each in ends)]
+        for n in range(len(hidden))
+    ]  # fmt: skip
+    sink = "" if record.sink is None else f", a sink's score of {record.sink:z.4f} among it"
+    root = f" = {root_of(record)}" if root_of(record) else ""
+    note = f"scale {record.scale:.6g}{root}; sum of exp {record.total:.6f}{sink}; weight = exp / sum"
+    return Table(
+        name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=capital(note),
+        columns=[Column("key"), *(Column(name, 4, bar=name == "weight") for name, _ in [*steps, *ends])],
+    )  # fmt: skip
+
+
+def _query(record: "HeadSteps", where: str, tab: str) -> Heat:
+    """The query as one row."""
+    return Heat(
+        name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=_components(len(record.query)),
+        values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True, digits=4,
+    )  # fmt: skip
+
+
+def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Heat:
+    """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
+    most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
+    few = f", of which the {DRAWN} with the largest weights are here" if len(most) < len(record.weights) else ""
+    return Heat(
+        name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", digits=4, signed=True,
+        rows=[*(_key(found, n) for n in most), "context"], columns=_components(len(record.context)),
+        values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
+        note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
+    )  # fmt: skip
+
+
+def _components(count: int) -> list[str]:
+    return [str(n) for n in range(count)]
+
+
+def _key(found: "Steps", n: int) -> str:
+    """A key by its number and text, as one line; what is a sink is called one."""
+    sink = " (sink)" if any(sink.token == n for sink in found.sinks) else ""
+    return f"{n} {spelled(found.tokens[n].text)}{sink}"

@@ -1,0 +1,116 @@
+"""One head's steps fit one screen, and the numbers shown are the record's."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from regard.display.panels import Heat, Table
+from regard.questions.steps.answer import Steps, steps
+from regard.questions.steps.panels import DRAWN, KEYS
+from regard.views.terminal.layout import lines_of
+
+LONG = "he went to the river bank to fish and " * 5
+
+
+def table(found: Steps, name: str) -> Table:
+    (panel,) = found.chosen([name])
+    assert isinstance(panel, Table)
+    return panel
+
+
+def heat(found: Steps, name: str) -> Heat:
+    (panel,) = found.chosen([name])
+    assert isinstance(panel, Heat)
+    return panel
+
+
+def changed(found: Steps, **entries: Any) -> Steps:
+    """An answer with other numbers of its first token's record."""
+    (query, record), *rest = found.found
+    return replace(found, found=[(query, replace(record, **entries)), *rest])
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_one_screen(minilm, width: int) -> None:
+    found = steps(minilm.trace(LONG), "bank", 1, 2)
+    lines = lines_of(found.shown(width, 1_000_000), width)
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 40 or width < 80
+    assert lines[0].startswith("• In layer 1, head 2 “bank” ")
+    assert f"{float(found.found[-1][1].weights.max()):.3f}" in " ".join(lines)
+
+
+def test_the_first_table_has_the_largest_weights_and_sums_up_the_others(minilm) -> None:
+    found = steps(minilm.trace(LONG), "bank", 1, 2)
+    _, record = found.found[-1]  # which alone it shows
+    shown = table(found, "Weights")
+    *rows, rest = shown.rows
+    best = record.weights.sort(descending=True, stable=True).indices[:KEYS].sort().values
+    assert [int(str(row[0]).split()[0]) for row in rows] == best.tolist()
+    assert [row[1:5] for row in rows] == [
+        [float(each[n]) for each in (record.products, record.scores, record.exponentials, record.weights)] for n in best
+    ]
+    assert rest[0] == f"{len(found.tokens) - KEYS} more tokens"
+    assert rest[4] == pytest.approx(1 - float(record.weights[best].sum()))
+    for column, whole in ((3, record.total), (4, 1.0), (5, 1.0)):
+        assert shown.total is not None
+        assert shown.total[column] == pytest.approx(whole)
+        assert math.fsum(float(str(row[column])) for row in shown.rows) == pytest.approx(whole)
+
+
+def test_what_it_may_not_look_at_is_left_out(minilm) -> None:
+    found = steps(minilm.trace("a river bank"), "bank")
+    ((_, record),) = found.found
+    scores = record.scores.clone()
+    scores[4] = -float("inf")
+    found = changed(found, scores=scores)
+    shown = table(found, "Weights")
+    assert shown.note.endswith("; 1 token that it may not look at left out")
+    assert len(shown.rows) == 4
+    every = table(found, "Every number").rows
+    assert every[4][0] == "4 [SEP], may not be looked at"
+    assert every[4][-3:] == [None, None, None] != every[3][-3:]
+
+
+def test_every_number_of_every_token_is_there(minilm) -> None:
+    found = steps(minilm.trace("a bank by a bank"), "bank", 2, 3)
+    for query, record in found.found:
+        rows = table(found, f"Every number, token {query}").rows
+        assert [row[1:] for row in rows] == [
+            [float(each[n]) for each in (record.products, record.scaled, record.exponentials, record.weights)]
+            + [pytest.approx(float(record.weighted[n] @ record.context / (record.context @ record.context)))]
+            for n in range(len(found.tokens))
+        ]
+        assert heat(found, f"Query, token {query}").values == [record.query.tolist()]
+        weighted = torch.tensor(heat(found, f"Weighted values, token {query}").values).double()
+        assert weighted[:-1].sum(0).tolist() == pytest.approx(weighted[-1].tolist(), abs=1e-6)
+    everything = lines_of(found.shown(100, everything=True), 100)
+    assert sum(line.endswith("step by step") for line in everything) == 2
+
+
+def test_of_many_keys_the_vectors_with_the_largest_weights_are_shown(minilm) -> None:
+    found = steps(minilm.trace(LONG), "bank", 1, 2)
+    query = found.found[0][0]
+    shown = heat(found, f"Weighted values, token {query}")
+    assert len(shown.rows) == DRAWN + 1
+    assert (
+        f"of all {len(found.tokens)} keys' rows, of which the {DRAWN} with the largest weights are here" in shown.note
+    )
+
+
+def test_a_softcap_a_bias_and_a_sink_are_columns_and_rows(minilm) -> None:
+    found = steps(minilm.trace("a river bank"), "bank")
+    ((_, record),) = found.found
+    found = changed(
+        found, softcap=30.0, bias=torch.ones_like(record.bias), sink=-1.5, weights=record.weights / 2, scale=0.3
+    )
+    every = table(found, "Every number")
+    assert [column.name for column in every.columns] == [
+        "key", "q · k", "× scale", "capped at 30", "+ bias", "exp(s-max)", "weight", "of output"
+    ]  # fmt: skip
+    assert every.note.startswith(f"Scale 0.3; sum of exp {record.total:.6f}, a sink's score of -1.5000 among it")
+    last = table(found, "Weights").rows[-1]
+    assert (last[0], last[2], last[4]) == ("a sink that the head has learned", -1.5, pytest.approx(0.5))
