@@ -15,15 +15,15 @@ from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
+from regard.questions.see.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
+from regard.questions.see.heads_picture import WordRows, paint_grid, stacked, strip_rows
 from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.views.figures import alignment, movement, predictions, static_words
-from regard.views.figures.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs
 from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
-from regard.views.figures.elements.heads_grid import paint_grid, stacked
 from regard.views.figures.elements.weight_cells import (
     bare,
     frame,
@@ -32,7 +32,6 @@ from regard.views.figures.elements.weight_cells import (
     weight_bar,
     write_weights,
 )
-from regard.views.figures.elements.word_heads import WordRows, strip_rows
 from regard.views.terminal.layout import short, spelled
 
 WIDE = 13.0  # inches

@@ -1,1 +1,1 @@
-"""What pictures are made of: the canvas and its file, colours, names, cells of weights, arcs, grids of heads."""
+"""What pictures are made of: the canvas and its file, colours, names, cells of weights, arcs."""

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import specific_weights
+from regard.questions.see.heads_picture import ACROSS, SHOWN, WordRows, paint_grid, stacked, strip_rows
 from regard.trace.word_rows import gives
 from regard.views.figures.elements.canvas import all_axes
-from regard.views.figures.elements.word_heads import ACROSS, SHOWN, WordRows, strip_rows
 from tests.support.pictures import drawn_weights, framed
 
 
@@ -68,3 +69,20 @@ def test_of_a_long_text_the_tokens_that_get_most(minilm) -> None:
         in (axes.get_title())
     )
     assert framed(axes) == []
+
+
+def test_each_heads_matrix_is_in_its_place(bank) -> None:
+    trace, axes = bank[0], Figure().add_subplot()
+    layers = stacked(trace)
+    paint_grid(axes, layers, [n for n, token in enumerate(trace.tokens) if not token.special], (3, 7))
+    size = len(trace.tokens)
+    gap = round(0.12 * size)
+    drawn = drawn_weights(axes)
+    for n, weights in enumerate(trace.attention):
+        for h in range(12):
+            part = drawn[n * (size + gap) :, h * (size + gap) :][:size, :size]
+            np.testing.assert_array_equal(part, weights[h].double().numpy())
+    assert np.isnan(drawn).sum() == drawn.size - 6 * 12 * size * size
+    assert framed(axes) == [(3 * (size + gap), 7 * (size + gap))]
+    assert [text.get_text() for text in axes.get_yticklabels()] == list("012345")
+    assert torch.tensor(axes.get_xticks()).diff().unique().tolist() == [size + gap]

@@ -1,4 +1,4 @@
-"""What a word gives each token, one row a head: the chosen layer large, every layer small beside it."""
+"""Draw many heads: what a word gives each token, one row a head, and the matrix of every head of every layer."""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
@@ -16,16 +18,11 @@ from regard.trace.trace import Trace
 from regard.trace.word_rows import gives
 from regard.views.figures.elements.canvas import LABELS, mark_names
 from regard.views.figures.elements.colours import FOLLOWED
-from regard.views.figures.elements.weight_cells import (
-    bare,
-    frame,
-    paint_weights,
-    weight_bar,
-    write_weights,
-)
+from regard.views.figures.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.views.terminal.layout import short, spelled
 
 ACROSS = 12  # small pictures side by side
+GAP = 0.12  # between two matrices, as a part of one
 SHOWN = 24  # columns of a text of more than LABELS tokens: those that get most
 
 
@@ -35,9 +32,7 @@ class WordRows:
     def __init__(self, summary: Summary, trace: Trace, occurrence: Occurrence, chosen: SpecificWeight | None) -> None:
         self.summary, self.trace, self.occurrence, self.chosen = summary, trace, occurrence, chosen
         word = occurrence.as_word()
-        size = len(trace.tokens)  # layers whose keys are no tokens of the text have no columns to draw
-        held = [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[2] == size]
-        self.layers = {n: gives(trace.attention[n], word).cpu().double().numpy() for n in held}
+        self.layers = {n: gives(trace.attention[n], word).cpu().double().numpy() for n in _held(trace)}
         self.sinks = {sink.token for sink in summary.sinks[occurrence.text]}
 
     def columns(self, layer: int) -> list[int]:
@@ -126,3 +121,42 @@ def strip_rows(rows: WordRows, shown: int) -> list[tuple[float, Any]]:
         (height, lambda figure, place, start=start: rows.strip(figure, place, start, shown))
         for start in range(0, len(rows.layers), ACROSS)
     ]
+
+
+def stacked(trace: Trace) -> dict[int, Any]:
+    """The dense weights (H, L, S) of every layer that a trace holds, of those whose keys are its tokens."""
+    return {n: trace.attention[n].dense().double().cpu().numpy() for n in _held(trace)}
+
+
+def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: tuple[int, int] | None) -> AxesImage:
+    """Draw the matrices (H, L, S) of some layers as one picture, in which they stand a part apart; chosen is framed.
+
+    own: the tokens that the colours are for. Returns the image of the coloured ones.
+    """
+    rows, size = next(iter(layers.values())).shape[1:]
+    gap = max(1, round(GAP * size))
+    heads = max(len(each) for each in layers.values())
+    down, across = rows + gap, size + gap
+    values = np.full((len(layers) * down - gap, heads * across - gap), np.nan)
+    for i, each in enumerate(layers.values()):
+        for h, matrix in enumerate(each):
+            values[i * down : i * down + rows, h * across : h * across + size] = matrix
+    coloured = [h * across + n for h in range(heads) for n in own]
+    image = paint_weights(axes, values, set(coloured))
+    axes.set_xticks([h * across + (size - 1) / 2 for h in range(heads)], map(str, range(heads)), fontsize=8)
+    axes.set_yticks([i * down + (rows - 1) / 2 for i in range(len(layers))], map(str, layers), fontsize=8)
+    axes.set_xlabel("head", fontsize=8)
+    axes.set_ylabel("layer", fontsize=8)
+    bare(axes)
+    for i in range(len(layers)):
+        for h in range(heads):
+            mine = chosen == (list(layers)[i], h)
+            axes.add_patch(Rectangle((h * across - 0.5, i * down - 0.5), size, rows, fill=False,
+                                     edgecolor=FOLLOWED if mine else "#cccccc", linewidth=2 if mine else 0.5,
+                                     zorder=3 if mine else 2, gid="framed" if mine else None))  # fmt: skip
+    return image
+
+
+def _held(trace: Trace) -> list[int]:
+    """The layers that a trace holds; those whose keys are no tokens of the text have no columns to draw."""
+    return [n for n in kept_numbers(trace.attention) if trace.attention[n].shape[2] == len(trace.tokens)]
